@@ -49,7 +49,8 @@ func Serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share
 	if i.Name == ifname && (chosen || host.NetNS == node.Here(0).Namespace) {
 		return nil
 	}
-	return fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of this one; name the socket of its daemon: %w",
+	return fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of "+
+		"this one; name the socket of its daemon: %w",
 		path, host.PID, i.Name, host.NetNS, ifname, errno.NoDaemon)
 }
 
@@ -61,7 +62,9 @@ func DialHost(ctx context.Context, path string) (*share.Talk, error) {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("%w: %w", errno.NoDaemon, err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket", errno.NoDaemon, err)
+		return nil,
+			fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket",
+				errno.NoDaemon, err)
 	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
 		return nil, fmt.Errorf("daemon at %s: %w (%w)", path, ErrHostSilent, err)
 	case err != nil:
@@ -83,7 +86,9 @@ func DialHost(ctx context.Context, path string) (*share.Talk, error) {
 // upgrade turns the connection from HTTP into one for share.Talk.
 func upgrade(ctx context.Context, conn *net.UnixConn, path string) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if _, err := io.WriteString(conn, "POST "+share.AttachPath+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\nUpgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn,
+		"POST "+share.AttachPath+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\n"+
+			"Upgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
 		return err
 	}
 	// One byte at a time, since what follows the answer is not for this reader.
@@ -145,7 +150,8 @@ func (a *Attached) Withdraw(key uint64) {
 		return x.Key == key
 	})
 	a.Mu.Unlock()
-	if err := a.Call(context.Background(), share.CallDeregister, key, nil); kept != nil && errors.Is(err, errno.HostLost) {
+	if err := a.Call(context.Background(), share.CallDeregister, key, nil); kept != nil &&
+		errors.Is(err, errno.HostLost) {
 		a.Mu.Lock()
 		a.forsaken = append(a.forsaken, *kept)
 		a.Mu.Unlock()

@@ -67,7 +67,8 @@ type joins struct {
 
 // Attach makes a device of a conversation with a host, which it has from then on. redial
 // finds the next host when that one has ended; it may be nil.
-func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(context.Context) (*share.Talk, error)) (*Attached, error) {
+func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(context.Context) (*share.Talk, error)) (
+	*Attached, error) {
 	a := &Attached{redial: redial, Conversation: Conversation{Calls: map[uint64]chan Answer{}}}
 	in, err := a.meet(ctx, talk)
 	if err != nil {
@@ -85,7 +86,8 @@ func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 
 // meet makes an area, and greets a host with it.
 func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("%w: it has not answered for %v", errno.HostLost, answerWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin,
+		fmt.Errorf("%w: it has not answered for %v", errno.HostLost, answerWithin))
 	defer cancel()
 	talk.Hurry(answerWithin)
 	if a.lives.Load() == 0 { // another host must allow what the first one did
@@ -127,12 +129,14 @@ func SizesOf(most share.Sizes) share.Sizes {
 	for arrivals > max(most.Arrivals, share.MinArrivals) {
 		arrivals /= 2
 	}
-	return share.Sizes{Entries: entries, Arena: max(min(attachArena, most.Arena&^4095), share.MinArena), Arrivals: arrivals}
+	return share.Sizes{Entries: entries, Arena: max(min(attachArena, most.Arena&^4095), share.MinArena),
+		Arrivals: arrivals}
 }
 
 // greet brings a host the area, and returns the bell.
 func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Bell, error) {
-	result, fds, err := Ask(ctx, talk, share.CallAttach, share.Attach{Version: share.Version, Sizes: a.sizes}, area.FD())
+	result, fds, err := Ask(ctx, talk, share.CallAttach,
+		share.Attach{Version: share.Version, Sizes: a.sizes}, area.FD())
 	if err == nil && len(fds) != 1 {
 		err = fmt.Errorf("%d file descriptors: want the bell", len(fds))
 	}
@@ -148,14 +152,16 @@ func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area
 
 // Ask makes a call before there is a goroutine that takes answers. The file descriptors
 // that come with the answer are the caller's, also if there is an error.
-func Ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds ...int) (json.RawMessage, []int, error) {
+func Ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds ...int) (json.RawMessage,
+	[]int, error) {
 	defer context.AfterFunc(ctx, talk.Hang)()
 	args, err := json.Marshal(arguments)
 	if err != nil {
 		return nil, nil, err
 	}
 	sent := talk.Send(share.Call{Verb: verb, Arguments: args}, fds...)
-	if sent != nil && !errors.Is(sent, syscall.EPIPE) && !errors.Is(sent, syscall.ECONNRESET) { // a host that has hung up may have said why
+	// a host that has hung up may have said why
+	if sent != nil && !errors.Is(sent, syscall.EPIPE) && !errors.Is(sent, syscall.ECONNRESET) {
 		return nil, nil, sent
 	}
 	var r share.Reply
@@ -184,7 +190,8 @@ func (a *Attached) learn(result json.RawMessage) error {
 	}
 	first := a.lives.Load() == 0
 	if !first && (h.MAC != a.host.MAC || h.MTU < a.host.MTU) {
-		return fmt.Errorf("the daemon now has an interface with address %v and an MTU of %d bytes: want %v and at least %d, as before", h.MAC, h.MTU, a.host.MAC, a.host.MTU)
+		return fmt.Errorf("the daemon now has an interface with address %v and an MTU of %d bytes: want %v and at "+
+			"least %d, as before", h.MAC, h.MTU, a.host.MAC, a.host.MTU)
 	}
 	if first {
 		a.host = h

@@ -57,7 +57,8 @@ func OpenBorrowed(ctx context.Context, ifname, path string, chosen bool) (*borro
 
 // Borrow makes a device of a conversation with a host, which it has from then on.
 func Borrow(ctx context.Context, talk *share.Talk, socket string) (*borrowed, error) {
-	b := &borrowed{Conversation: Conversation{Calls: map[uint64]chan Answer{}, Talk: talk}, wake: make(chan struct{}, 1),
+	b := &borrowed{Conversation: Conversation{Calls: map[uint64]chan Answer{}, Talk: talk},
+		wake:      make(chan struct{}, 1),
 		followers: map[wire.Addr]map[*follower]struct{}{}}
 	result, fds, err := Ask(ctx, talk, share.CallBorrow, share.Borrow{Version: share.Version})
 	if err != nil {
@@ -131,7 +132,8 @@ func (b *borrowed) Number(x share.Endpoint) (first uint16, given bool, err error
 	if x.Block != nil && !x.Posts {
 		return 0, false, nil
 	}
-	return first, true, b.Call(context.Background(), share.CallNumber, share.Number{Number: x.Number, Count: 1, Highest: x.Highest}, &first)
+	return first, true, b.Call(context.Background(), share.CallNumber,
+		share.Number{Number: x.Number, Count: 1, Highest: x.Highest}, &first)
 }
 
 func (b *borrowed) Passive(x share.Passive) (first uint16, given bool, err error) {

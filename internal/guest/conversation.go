@@ -111,7 +111,8 @@ func (c *Conversation) callFor(ctx context.Context, verb string, arguments, resu
 var WatchCall func(verb string) (ended func())
 
 // ErrHostSilent means that the host does not answer a call.
-var ErrHostSilent = errors.New("it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")
+var ErrHostSilent = errors.New(
+	"it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")
 
 // HangUp ends the present conversation.
 func (c *Conversation) HangUp() {

@@ -41,7 +41,8 @@ func (a *Attached) Tune(attr *node.Tuning) error {
 		{"IdleRetire", attr.IdleRetire, host.IdleRetire, attr.IdleRetire != host.IdleRetire},
 	} {
 		if x.other {
-			return fmt.Errorf("xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have the daemon's changed, or want an interface of your own (AttachNever): %w",
+			return fmt.Errorf("xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have "+
+				"the daemon's changed, or want an interface of your own (AttachNever): %w",
 				x.name, x.own, a.info.Name, x.host, errno.NotImplemented)
 		}
 	}

@@ -80,7 +80,8 @@ func (a *Attached) Memory(name string, size int) (*mr.Memory, error) { return mr
 // Offers implements node.Upstream.
 func (a *Attached) Offers(kind mr.Kind) error {
 	if kind != mr.KindMemfd {
-		return fmt.Errorf("%v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w", kind, a.info.Name, errno.NotImplemented)
+		return fmt.Errorf("%v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w", kind,
+			a.info.Name, errno.NotImplemented)
 	}
 	return nil
 }

@@ -70,8 +70,9 @@ func (b *Budget) Take(uid uint32, c Cost) error {
 			continue
 		}
 		b.clean(uid)
-		return fmt.Errorf("%d %s more: programs of user %d have %d, all programs %d, and %s allows %d, of which it leaves"+
-			" as many for other users as one has: close what is not needed, or have it raised: %w",
+		return fmt.Errorf(
+			"%d %s more: programs of user %d have %d, all programs %d, and %s allows %d, of which it leaves"+
+				" as many for other users as one has: close what is not needed, or have it raised: %w",
 			x.more, x.what, uid, x.own, x.all, b.name, x.most, errno.Denied)
 	}
 	b.add(uid, c, 1)
@@ -159,8 +160,9 @@ func (p *payer) use(bytes int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.own+bytes > p.limits.Host {
-		return fmt.Errorf("%d bytes of the host's own memory beside %d: %s allows one program %d; have it close endpoints or"+
-			" peers, or have its limit host raised: %w",
+		return fmt.Errorf(
+			"%d bytes of the host's own memory beside %d: %s allows one program %d; have it close endpoints or"+
+				" peers, or have its limit host raised: %w",
 			bytes, p.own, p.limits.Rule, p.limits.Host, errno.Denied)
 	}
 	if err := p.take(Cost{Memory: bytes}); err != nil {

@@ -18,10 +18,14 @@ import (
 
 // guestCalls are what a guest can ask for.
 var guestCalls = map[string]guestCall{
-	share.CallTune:       call1((*Guest).tune),
-	share.CallEndpoint:   call1((*Guest).endpoint),
-	share.CallServe:      call1((*Guest).serveEndpoint),
-	share.CallDrop:       call1(func(g *Guest, _ context.Context, origin uint64) (any, error) { g.drop(origin); return nil, nil }),
+	share.CallTune:     call1((*Guest).tune),
+	share.CallEndpoint: call1((*Guest).endpoint),
+	share.CallServe:    call1((*Guest).serveEndpoint),
+	share.CallDrop: call1(func(g *Guest, _ context.Context, origin uint64) (any,
+		error) {
+		g.drop(origin)
+		return nil, nil
+	}),
 	share.CallLeave:      call1((*Guest).leave),
 	share.CallLink:       call1((*Guest).link),
 	share.CallPeer:       call1((*Guest).peerOf),
@@ -40,7 +44,10 @@ var guestCalls = map[string]guestCall{
 	share.CallUnlisten:   call1((*Guest).unlisten),
 	share.CallKeep:       call1((*Guest).keep),
 	share.CallTakeBack:   call1((*Guest).takeBack),
-	share.CallCounters:   call1(func(g *Guest, _ context.Context, _ struct{}) (map[string]uint64, error) { return g.counters() }),
+	share.CallCounters: call1(func(g *Guest, _ context.Context, _ struct{}) (map[string]uint64,
+		error) {
+		return g.counters()
+	}),
 }
 
 // firstCalls are what a guest can ask for before it has anything here.
@@ -96,7 +103,8 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	default:
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
-	if errors.Is(err, errLeaving) || errors.Is(err, context.Canceled) && context.Cause(ctx) == errLeaving { // a call that waited for the network, and has done nothing yet
+	// a call that waited for the network, and has done nothing yet
+	if errors.Is(err, errLeaving) || errors.Is(err, context.Canceled) && context.Cause(ctx) == errLeaving {
 		g.Mu.Lock()
 		defer g.Mu.Unlock()
 		g.unanswered = append(g.unanswered, *c)
@@ -129,7 +137,8 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 }
 
 func (g *Guest) tooMany(what string, limit int) error {
-	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w", limit, what, g.limits.Rule, errno.Denied)
+	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w",
+		limit, what, g.limits.Rule, errno.Denied)
 }
 
 // link finds the way to an address.
@@ -317,7 +326,10 @@ func (g *Guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 	// The whole memfd takes address space, however short the region is.
 	m, err := mr.Shared(fd, g.limits.Memory-g.spanned)
 	if errors.Is(err, mr.ErrSize) {
-		return nil, fmt.Errorf("region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w: %w", g.spanned, g.limits.Rule, g.limits.Memory, err, errno.Denied)
+		return nil,
+			fmt.Errorf(
+				"region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w: %w",
+				g.spanned, g.limits.Rule, g.limits.Memory, err, errno.Denied)
 	}
 	if err != nil {
 		return nil, err
@@ -326,7 +338,8 @@ func (g *Guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 	if err := g.pays.take(bytes); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	r, err := g.table.Register(m, mr.Options{Key: &a.Key, Access: mr.Access(a.Access), Name: a.Name, Offset: a.Offset, Length: a.Length,
+	r, err := g.table.Register(m, mr.Options{Key: &a.Key, Access: mr.Access(a.Access), Name: a.Name, Offset: a.Offset,
+		Length:  a.Length,
 		Virtual: a.Base != 0, Address: a.Base, AuthKey: a.AuthKey, Incarnation: a.Incarnation})
 	if err != nil {
 		g.pays.give(bytes)

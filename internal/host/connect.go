@@ -62,7 +62,8 @@ func (g *Guest) unasked(ctx context.Context, number uint16) {
 }
 
 // begin has an endpoint ask, once.
-func (g *Guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection, session.Reason)) (*GuestEndpoint, error) {
+func (g *Guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection, session.Reason)) (
+	*GuestEndpoint, error) {
 	g.making.Lock()
 	defer g.making.Unlock()
 	g.Mu.Lock()
@@ -72,20 +73,23 @@ func (g *Guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 	case ep == nil:
 		return nil, errno.Closed
 	case len(a.Data) > wire.ConnectionData:
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData, errno.CMData)
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData,
+			errno.CMData)
 	case !ep.connected || !ep.asks.CompareAndSwap(false, true):
-		return nil, fmt.Errorf("endpoint %d: want one that is to be connected, and asks once: %w", a.Endpoint, errno.Connected)
+		return nil, fmt.Errorf("endpoint %d: want one that is to be connected, and asks once: %w", a.Endpoint,
+			errno.Connected)
 	}
 	ep.asking.Store(true)
 	var err error
 	g.St.Call(func() {
-		ep.inquiry, err = ep.origin.Ask(link, a.Addr.Lane, a.Addr.Endpoint, a.Data, func(c wire.Connection, why session.Reason) {
-			if why == session.Alive {
-				ep.admits.Store(c.Origin)
-			}
-			ep.asking.Store(false)
-			answered(c, why)
-		})
+		ep.inquiry, err = ep.origin.Ask(link, a.Addr.Lane, a.Addr.Endpoint, a.Data,
+			func(c wire.Connection, why session.Reason) {
+				if why == session.Alive {
+					ep.admits.Store(c.Origin)
+				}
+				ep.asking.Store(false)
+				answered(c, why)
+			})
 	})
 	g.St.Eng.Notify()
 	if err != nil {

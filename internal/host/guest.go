@@ -120,7 +120,8 @@ type GuestEndpoint struct {
 
 // NewGuest makes a guest of a connection. It is served from admit on.
 func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
-	g := &Guest{h: h, Gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(), Paused: make(chan struct{}), left: make(chan struct{})}
+	g := &Guest{h: h, Gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(),
+		Paused: make(chan struct{}), left: make(chan struct{})}
 	g.pays = payer{limits: &g.limits, uid: func() uint32 { return g.info.UID }}
 	return g
 }
@@ -239,7 +240,8 @@ func (g *Guest) serve(first []share.Call) (err error) {
 		return *why
 	}
 	// A program that ends without having read everything resets the connection.
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return err
@@ -250,7 +252,9 @@ func (g *Guest) arrived() bool { return g.Feed != nil || g.loan != nil }
 
 // late tells a guest that it has not attached in time, if it reads that.
 func (g *Guest) late() error {
-	err := fmt.Errorf("xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w", g.limits.Attach, g.limits.Rule, errno.Denied)
+	err := fmt.Errorf(
+		"xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w",
+		g.limits.Attach, g.limits.Rule, errno.Denied)
 	g.talk.Until(time.Now().Add(farewell))
 	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
 	return err

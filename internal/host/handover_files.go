@@ -55,8 +55,9 @@ func mayOpen(n int) error {
 		return nil // reserve finds out
 	}
 	if want := len(open) + n + OtherFiles; uint64(want) > limit.Cur {
-		return fmt.Errorf("xdpfab: handover: %d file descriptors are open, and copies of %d move: want a limit of open files"+
-			" of %d, and it is %d; raise it (LimitNOFILE, ulimit -n), or have programs close regions: %w",
+		return fmt.Errorf(
+			"xdpfab: handover: %d file descriptors are open, and copies of %d move: want a limit of open files"+
+				" of %d, and it is %d; raise it (LimitNOFILE, ulimit -n), or have programs close regions: %w",
 			len(open), n, want, limit.Cur, unix.EMFILE)
 	}
 	return nil
@@ -74,7 +75,8 @@ func (h *Handover) reserve(n int) error {
 		}
 		fd, err = unix.FcntlInt(uintptr(h.spare[0]), unix.F_DUPFD_CLOEXEC, 0)
 	}
-	return fmt.Errorf("xdpfab: handover: places for %d file descriptors: %w; raise the limit of open files (LimitNOFILE, ulimit -n), or have programs close regions", n, err)
+	return fmt.Errorf("xdpfab: handover: places for %d file descriptors: %w; raise the limit of open files "+
+		"(LimitNOFILE, ulimit -n), or have programs close regions", n, err)
 }
 
 // release gives so many reserved places back, for copies that others make.

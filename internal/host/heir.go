@@ -86,18 +86,22 @@ func (g *Guest) inherit(from *Guest) error {
 	defer g.Mu.Unlock()
 	for id, x := range g.h.Lodging.Kept {
 		if x.Holder == from && g.limits.Serve != nil && g.limits.Serve(id.Name) != nil {
-			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w", id.Name, g.limits.Rule, errno.Denied)
+			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w",
+				id.Name, g.limits.Rule, errno.Denied)
 		}
 	}
 	switch {
 	case g.settled:
-		return fmt.Errorf("the program has made endpoints or regions, or taken others back: want a domain that has not: %w", errno.Busy)
+		return fmt.Errorf(
+			"the program has made endpoints or regions, or taken others back: want a domain that has not: %w",
+			errno.Busy)
 	case len(from.regions) > g.limits.Regions:
 		return g.tooMany("regions", g.limits.Regions)
 	case len(from.endpoints) > g.limits.Endpoints:
 		return g.tooMany("endpoints", g.limits.Endpoints)
 	case from.spanned > g.limits.Memory:
-		return fmt.Errorf("regions of %d bytes: %s allows %d in all; have its limit memory raised: %w", from.spanned, g.limits.Rule, g.limits.Memory, errno.Denied)
+		return fmt.Errorf("regions of %d bytes: %s allows %d in all; have its limit memory raised: %w", from.spanned,
+			g.limits.Rule, g.limits.Memory, errno.Denied)
 	}
 	g.settled = true
 	g.table, g.executors, g.memory = from.table, from.executors, from.memory

@@ -40,9 +40,11 @@ type GuestLimits struct {
 	Peers     int // 65536
 	Regions   int // 1024
 	Memory    int // bytes of the memfds that its regions are parts of; 16 GiB
-	Queues    int // that its user borrows by this Rule (DomainAttr.Borrow): on these it can put any frame on the wire; none
-	Kept      int // bytes of memfds that outlive programs, of all programs of the Rule together; none
-	Host      int // bytes of this process's own memory: see docs/sharing.md; 128 MiB
+	// that its user borrows by this Rule (DomainAttr.Borrow): on these it can put any
+	// frame on the wire; none
+	Queues int
+	Kept   int // bytes of memfds that outlive programs, of all programs of the Rule together; none
+	Host   int // bytes of this process's own memory: see docs/sharing.md; 128 MiB
 
 	// Attach is the time from the call of Host within which the program must have
 	// attached; a minute. A program that says nothing holds no place for longer.
@@ -200,7 +202,8 @@ func (g *Guest) furnish() {
 	defer g.Mu.Unlock()
 	g.table = mr.NewTable()
 	g.executors, g.memory = make([]*executor.Executor, len(g.h.n.Steppers)), make([]*memory.Memory, len(g.h.n.Steppers))
-	g.endpoints, g.regions, g.listeners = map[uint16]*GuestEndpoint{}, map[uint64]*guestRegion{}, map[uint16]*guestPassive{}
+	g.endpoints, g.regions, g.listeners = map[uint16]*GuestEndpoint{}, map[uint64]*guestRegion{},
+		map[uint16]*guestPassive{}
 	g.blocks = map[uint16]*node.Block{}
 }
 
@@ -219,8 +222,9 @@ func (g *Guest) executor(queue int, own *executor.Executor) *executor.Executor {
 // allows reports why the guest may not have rings of such sizes.
 func (g *Guest) allows(s share.Sizes) error {
 	if l := &g.limits; s.Entries > l.Entries || s.Arena > l.Arena || s.Arrivals > l.Arrivals {
-		return fmt.Errorf("rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for"+
-			" less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
+		return fmt.Errorf(
+			"rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for"+
+				" less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
 			l.Rule, l.Entries, l.Arena, l.Arrivals, errno.Denied)
 	}
 	return nil
@@ -264,7 +268,10 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	case err != nil:
 		return nil, err
 	case a.Version != share.Version:
-		return nil, fmt.Errorf("shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w", a.Version, share.Version, errno.NotImplemented)
+		return nil,
+			fmt.Errorf(
+				"shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w",
+				a.Version, share.Version, errno.NotImplemented)
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
 	case g.Feed != nil:

@@ -39,12 +39,14 @@ func (h *Host) Guests() []GuestInfo {
 		st.Call(func() {
 			for i, g := range guests {
 				if f := feeds[i]; g.St == st && f != nil {
-					all[i].Taken, all[i].Refused, all[i].Completed = f.Counts.Taken, f.Counts.Refused, f.Counts.Completed
+					all[i].Taken, all[i].Refused, all[i].Completed = f.Counts.Taken, f.Counts.Refused,
+						f.Counts.Completed
 				}
 			}
 		})
 	}
-	slices.SortFunc(all, func(a, b GuestInfo) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Taken, b.Taken)) })
+	slices.SortFunc(all,
+		func(a, b GuestInfo) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Taken, b.Taken)) })
 	return all
 }
 

@@ -61,7 +61,8 @@ func (g *Guest) keep(_ context.Context, key uint64) (any, error) {
 		return nil, nil
 	}
 	if r.region.Observer() != nil {
-		return nil, fmt.Errorf("operations on region %q are counted, and nobody would read that when the program has ended: want a region without counters: %w", id.Name, errno.NotImplemented)
+		return nil, fmt.Errorf("operations on region %q are counted, and nobody would read that when the program has "+
+			"ended: want a region without counters: %w", id.Name, errno.NotImplemented)
 	}
 	if err := g.mayKeep(id, len(r.memory.Bytes())); err != nil {
 		return nil, err
@@ -73,10 +74,13 @@ func (g *Guest) keep(_ context.Context, key uint64) (any, error) {
 // mayKeep reports why the guest cannot have so many bytes more kept. h.mu is held.
 func (g *Guest) mayKeep(id KeptID, bytes int) error {
 	if id.Name == "" {
-		return errors.New("a region without a name cannot be kept, since no program could find it again: register it with a name")
+		return errors.New(
+			"a region without a name cannot be kept, since no program could find it again: register it with a name")
 	}
 	if g.h.Lodging.Kept[id] != nil {
-		return fmt.Errorf("a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name: %w", id.Name, id.Uid, mr.ErrNameInUse)
+		return fmt.Errorf(
+			"a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name: %w",
+			id.Name, id.Uid, mr.ErrNameInUse)
 	}
 	count, sum := 0, 0
 	for _, k := range g.h.Lodging.Kept {
@@ -86,9 +90,11 @@ func (g *Guest) mayKeep(id KeptID, bytes int) error {
 	}
 	switch {
 	case sum+bytes > g.limits.Kept:
-		return fmt.Errorf("memory of %d bytes beside %d bytes that are kept: %s allows %d for all its programs; have regions withdrawn, or its limit kept raised: %w", bytes, sum, g.limits.Rule, g.limits.Kept, errno.Denied)
+		return fmt.Errorf("memory of %d bytes beside %d bytes that are kept: %s allows %d for all its programs; have "+
+			"regions withdrawn, or its limit kept raised: %w", bytes, sum, g.limits.Rule, g.limits.Kept, errno.Denied)
 	case count >= g.limits.Regions:
-		return fmt.Errorf("more than %d regions that are kept: %s allows no more for all its programs; have some withdrawn, or its limit regions raised: %w", count, g.limits.Rule, errno.Denied)
+		return fmt.Errorf("more than %d regions that are kept: %s allows no more for all its programs; have some "+
+			"withdrawn, or its limit regions raised: %w", count, g.limits.Rule, errno.Denied)
 	}
 	return nil
 }
@@ -223,7 +229,8 @@ func (h *Host) Kept() []KeptRegion {
 	defer h.Mu.Unlock()
 	all := []KeptRegion{}
 	for id, k := range h.Lodging.Kept {
-		x := KeptRegion{Name: id.Name, UID: id.Uid, InUse: k.taken, Bytes: len(k.region.memory.Bytes()), Rule: k.rule, Endpoints: []uint16{}}
+		x := KeptRegion{Name: id.Name, UID: id.Uid, InUse: k.taken, Bytes: len(k.region.memory.Bytes()), Rule: k.rule,
+			Endpoints: []uint16{}}
 		if k.taken {
 			x.PID = k.Holder.info.PID
 		}
@@ -235,7 +242,8 @@ func (h *Host) Kept() []KeptRegion {
 		slices.Sort(x.Endpoints)
 		all = append(all, x)
 	}
-	slices.SortFunc(all, func(a, b KeptRegion) int { return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all,
+		func(a, b KeptRegion) int { return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name)) })
 	return all
 }
 
@@ -249,7 +257,8 @@ func (h *Host) WithdrawKept(uid uint32, name string) error {
 	leaving := h.Lodging.Leaving
 	h.Mu.Unlock()
 	if leaving {
-		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name, uid, errno.Busy)
+		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name,
+			uid, errno.Busy)
 	}
 	return h.withdrawKept(uid, name)
 }
@@ -265,7 +274,8 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 	g := k.Holder
 	if k.taken {
 		h.Mu.Unlock()
-		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end the program first: %w", name, uid, g.info.PID, errno.Busy)
+		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end "+
+			"the program first: %w", name, uid, g.info.PID, errno.Busy)
 	}
 	delete(h.Lodging.Kept, KeptID{uid, name})
 	g.Mu.Lock()

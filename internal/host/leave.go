@@ -114,7 +114,9 @@ func (h *Host) CanHandOver() error {
 	err := h.n.Open()
 	h.n.Numbers.Each(func(number uint16, t node.Tenant) {
 		if !t.IsTarget() {
-			err = fmt.Errorf("xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w", number, errno.NotImplemented)
+			err = fmt.Errorf(
+				"xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w",
+				number, errno.NotImplemented)
 		}
 	})
 	for _, st := range h.n.Steppers {
@@ -192,7 +194,8 @@ func (h *Host) keepForNext(talk *share.Talk) (leaves bool) {
 func (ep *GuestEndpoint) state() endpointState {
 	as := ep.as
 	as.Number, as.Serial = int(ep.number), ep.origin.Serial()
-	serve := share.Serve{Endpoint: ep.number, On: ep.on.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(), Tally: ep.tally}
+	serve := share.Serve{Endpoint: ep.number, On: ep.on.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(),
+		Tally: ep.tally}
 	return endpointState{As: as, Serve: serve, Heir: ep.heir, Spoken: ep.spoken, Connection: ep.connection()}
 }
 

@@ -48,7 +48,8 @@ type loan struct {
 }
 
 func newLoan(l *port.Loan, queue int, f *share.Ferry) *loan {
-	return &loan{Loan: l, queue: queue, ferry: f, ways: map[wire.Addr]*knownWay{}, moved: map[wire.Addr]wire.Link{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
+	return &loan{Loan: l, queue: queue, ferry: f, ways: map[wire.Addr]*knownWay{}, moved: map[wire.Addr]wire.Link{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		silenced: make(chan struct{})}
 }
 
@@ -66,7 +67,9 @@ var loanCalls = map[string]guestCall{
 // borrow answers the call of a guest that wants a queue of its own.
 func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if b.Version != share.Version {
-		return nil, fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w", b.Version, share.Version, errno.NotImplemented)
+		return nil,
+			fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w",
+				b.Version, share.Version, errno.NotImplemented)
 	}
 	l, err := g.h.lend(g)
 	if err != nil {
@@ -87,7 +90,8 @@ func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 		return nil, err
 	}
 	info, err := json.Marshal(g.h.n.Dev.Info())
-	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace, PID: os.Getpid(),
+	return share.Borrowed{Parts: parts, Attached: share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace,
+		PID:       os.Getpid(),
 		Interface: info, MAC: g.h.n.Dev.MAC(), MTU: g.h.n.Dev.MTU()}}, err
 }
 
@@ -100,7 +104,8 @@ func (h *Host) lend(g *Guest) (*port.Loan, error) {
 	}
 	from, is := h.n.Dev.(node.Lender)
 	if !is || len(from.Spares()) == 0 {
-		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, DomainAttr.Lend), or do without: %w", errno.Busy)
+		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, "+
+			"DomainAttr.Lend), or do without: %w", errno.Busy)
 	}
 	l, err := from.Lend()
 	if err != nil {
@@ -120,10 +125,12 @@ func (g *Guest) mayBorrow() error {
 	}
 	switch {
 	case g.limits.Queues == 0:
-		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w", g.limits.Rule, errno.Denied)
+		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w",
+			g.limits.Rule, errno.Denied)
 	case has >= g.limits.Queues:
-		return fmt.Errorf("%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the"+
-			" limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, errno.Denied)
+		return fmt.Errorf(
+			"%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the"+
+				" limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, errno.Denied)
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func (x *loan) tell(talk *share.Talk) {
 		ways := maps.Clone(x.ways)
 		x.mu.Unlock()
 		for a, l := range moved {
-			if text, err := json.Marshal(share.Moved{Addr: a, Link: l}); err == nil && talk.Send(share.Reply{Result: text}) == nil {
+			if text, err := json.Marshal(share.Moved{Addr: a, Link: l}); err == nil &&
+				talk.Send(share.Reply{Result: text}) == nil {
 				x.told(ways[a], l)
 			}
 		}

@@ -19,7 +19,8 @@ type networked interface {
 // where tells the guest where it is, or would be.
 func (g *Guest) where() (share.Attached, error) {
 	info, err := json.Marshal(g.h.n.Dev.Info())
-	return share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace, PID: os.Getpid(), Interface: info, MAC: g.h.n.Dev.MAC(), MTU: g.h.n.Dev.MTU()}, err
+	return share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace, PID: os.Getpid(), Interface: info,
+		MAC: g.h.n.Dev.MAC(), MTU: g.h.n.Dev.MTU()}, err
 }
 
 // offer answers what the guest would get.
@@ -34,6 +35,7 @@ func (g *Guest) offer(context.Context, struct{}) (o share.Offer, err error) {
 	}
 	l := &g.limits
 	o.Rule, o.Sizes = l.Rule, share.Sizes{Entries: l.Entries, Arena: l.Arena, Arrivals: l.Arrivals}
-	o.Endpoints, o.Peers, o.Regions, o.Memory, o.Kept, o.Queues = l.Endpoints, l.Peers, l.Regions, l.Memory, l.Kept, l.Queues
+	o.Endpoints, o.Peers, o.Regions, o.Memory, o.Kept, o.Queues = l.Endpoints, l.Peers, l.Regions, l.Memory,
+		l.Kept, l.Queues
 	return o, nil
 }

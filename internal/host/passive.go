@@ -65,7 +65,8 @@ func (p *guestPassive) Promise() bool { return true }
 
 // Deliver keeps a request for the guest. Any engine's thread; p.mu is held.
 func (p *guestPassive) Deliver(r *node.Request) {
-	p.unheard = append(slices.DeleteFunc(p.unheard, func(r *node.Request) bool { return r.Status != wire.HelloWaiting }), r)
+	p.unheard = append(
+		slices.DeleteFunc(p.unheard, func(r *node.Request) bool { return r.Status != wire.HelloWaiting }), r)
 	select {
 	case p.more <- struct{}{}:
 	default:
@@ -134,7 +135,8 @@ func (g *Guest) reply(_ context.Context, a share.Decision) (any, error) {
 		return nil, err
 	}
 	if len(a.Data) > wire.ConnectionData {
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData, errno.CMData)
+		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData,
+			errno.CMData)
 	}
 	r := p.Find(a.Origin)
 	if r == nil {

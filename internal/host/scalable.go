@@ -71,7 +71,8 @@ func (g *Guest) unblock(_ context.Context, number uint16) (any, error) {
 	defer g.Mu.Unlock()
 	for n, ep := range g.endpoints {
 		if of := ep.as.Block; of != nil && *of == number {
-			return nil, fmt.Errorf("scalable endpoint %d: its context %d is open: close it first: %w", number, n, errno.Busy)
+			return nil, fmt.Errorf("scalable endpoint %d: its context %d is open: close it first: %w", number,
+				n, errno.Busy)
 		}
 	}
 	if s := g.blocks[number]; s != nil {
@@ -102,7 +103,9 @@ func (g *Guest) contextOf(a *share.Endpoint) (*node.Block, error) {
 		return nil, fmt.Errorf("scalable endpoint %d: %w", *a.Block, errno.Closed)
 	}
 	if !a.Posts && a.Number == node.AnyNumber {
-		return nil, fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w", *a.Block, s.Length, errno.NotImplemented)
+		return nil,
+			fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w",
+				*a.Block, s.Length, errno.NotImplemented)
 	}
 	if a.Posts {
 		return nil, nil

@@ -15,7 +15,8 @@ import (
 // guests, and what it has carried. The counts of a present session include those of the
 // sessions before it between the same two endpoints, which Sessions counts.
 type PeerInfo struct {
-	Peer            string        `json:"peer"`     // address; without the number of the endpoint if that has begun the session
+	// address; without the number of the endpoint if that has begun the session
+	Peer            string        `json:"peer"`
 	Role            string        `json:"role"`     // "initiator", if this node has begun it, or "target"
 	Endpoint        uint16        `json:"endpoint"` // of this node
 	Session         string        `json:"session"`  // hexadecimal with 0x, 8 digits
@@ -58,7 +59,9 @@ func describe(s *engine.SessionInfo) PeerInfo {
 	return PeerInfo{
 		Peer: s.Peer.String(), Role: role, Endpoint: s.Endpoint, Session: fmt.Sprintf("0x%08x", uint32(s.ID)),
 		State: s.State, Resident: s.Resident, InFlight: s.InFlight, RTT: s.RTT, Silence: s.Silence,
-		Sessions: s.Sessions, Ops: s.Ops, Frames: s.Frames, FramesResent: s.FramesResent, AnswersResent: s.AnswersResent,
-		PacketsSent: s.PacketsSent, PacketsReceived: s.PacketsReceived, BytesSent: s.BytesSent, BytesReceived: s.BytesReceived,
+		Sessions: s.Sessions, Ops: s.Ops, Frames: s.Frames, FramesResent: s.FramesResent,
+		AnswersResent: s.AnswersResent,
+		PacketsSent:   s.PacketsSent, PacketsReceived: s.PacketsReceived, BytesSent: s.BytesSent,
+		BytesReceived: s.BytesReceived,
 	}
 }

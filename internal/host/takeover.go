@@ -31,7 +31,8 @@ type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), 
 // they had, and makes the endpoints. It finds resident memory by the names and sizes that
 // it had, and registers it as it was. The node takes no packets until Resume; a host that
 // is closed before that tells nobody, so that the handover can be opened again.
-func TakeOver(ctx context.Context, h *Handover, ifname string, o Options, admit AdmitGuest, prepare func(*Host) error) (*Host, error) {
+func TakeOver(ctx context.Context, h *Handover, ifname string, o Options, admit AdmitGuest, prepare func(*Host) error) (
+	*Host, error) {
 	var err error
 	if o.Config, err = o.WithDefaults(); err != nil {
 		return nil, err
@@ -62,9 +63,11 @@ const (
 
 // OpenDevice opens the interface that the handover has, as soon as it is free, and up:
 // the former node has just closed it.
-func (h *Handover) OpenDevice(ctx context.Context, ifname, pin string, o port.Options) (dev node.Device, at *residence.Home, err error) {
+func (h *Handover) OpenDevice(ctx context.Context, ifname, pin string, o port.Options) (dev node.Device,
+	at *residence.Home, err error) {
 	if is := h.Folder(); pin != is {
-		return nil, nil, fmt.Errorf("takeover with ResidentPin %q: want %q, as in the domain before: %w", pin, is, errno.NotImplemented)
+		return nil, nil, fmt.Errorf("takeover with ResidentPin %q: want %q, as in the domain before: %w", pin, is,
+			errno.NotImplemented)
 	}
 	err = again(ctx, func() (err error) {
 		dev, at, err = h.openDevice(ctx, ifname, o)
@@ -97,7 +100,8 @@ const openPoll = 100 * time.Microsecond
 func (h *Handover) Fill(n *node.Node, admit AdmitGuest, prepare func() error) error {
 	s, host := &h.State, On(n)
 	if n.Dev.MAC() != s.MAC || len(n.Steppers) < len(s.Sessions) {
-		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", n.Dev.MAC(), len(n.Steppers), s.MAC, len(s.Sessions))
+		return fmt.Errorf("interface with address %v and %d queues: want %v and at least %d, as before", n.Dev.MAC(),
+			len(n.Steppers), s.MAC, len(s.Sessions))
 	}
 	for i := range s.Guests {
 		g, told, err := h.takeIn(host, &s.Guests[i], admit)
@@ -194,7 +198,8 @@ func (h *Handover) conn(at int) (*net.UnixConn, error) {
 	}
 	conn, is := c.(*net.UnixConn)
 	if !is {
-		return nil, errors.Join(fmt.Errorf("a conversation by %s: want a Unix socket", c.LocalAddr().Network()), c.Close())
+		return nil,
+			errors.Join(fmt.Errorf("a conversation by %s: want a Unix socket", c.LocalAddr().Network()), c.Close())
 	}
 	return conn, nil
 }
@@ -268,7 +273,8 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 	g.making.Lock()
 	defer g.making.Unlock()
 	for _, p := range s.Feed.Peers {
-		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, errno.Closed) { // of such an endpoint
+		// of such an endpoint
+		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, errno.Closed) {
 			return err
 		}
 	}

@@ -59,7 +59,8 @@ func (ep *GuestEndpoint) connection() *connectionState {
 	if !ep.connected {
 		return nil
 	}
-	return &connectionState{Asks: ep.asks.Load(), Asking: ep.asking.Load(), Admits: ep.admits.Load(), Met: ep.met.Load()}
+	return &connectionState{Asks: ep.asks.Load(), Asking: ep.asking.Load(), Admits: ep.admits.Load(),
+		Met: ep.met.Load()}
 }
 
 // reconnect gives an endpoint the connection that it had.
@@ -92,8 +93,9 @@ func (p *guestPassive) state() passiveState {
 	}
 	for x := p.Recent.Front(); x != nil; x = x.Next() {
 		r := x.Value.(*node.Request)
-		s.Requests = append(s.Requests, requestState{share.Request{Origin: r.Origin, Node: r.Node, From: r.From, Data: r.Param},
-			r.Status, r.Reply, p.N.Now() - r.HeardAt, unheard[r]})
+		s.Requests = append(s.Requests,
+			requestState{share.Request{Origin: r.Origin, Node: r.Node, From: r.From, Data: r.Param},
+				r.Status, r.Reply, p.N.Now() - r.HeardAt, unheard[r]})
 	}
 	return s
 }

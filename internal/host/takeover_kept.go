@@ -55,7 +55,8 @@ func (h *Handover) addKept(host *Host) {
 		s := keptState{Info: g.info, Endpoints: g.serving()}
 		var err error
 		if s.Regions, err = h.regionsOf(g); err != nil {
-			host.n.Log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID), slog.Any("error", err))
+			host.n.Log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID),
+				slog.Any("error", err))
 		}
 		h.State.Kept = append(h.State.Kept, s)
 	}
@@ -96,7 +97,8 @@ func (h *Handover) regionsOf(g *Guest) (all []regionState, err error) {
 // restoreKept gives a new domain what a program left that had ended before. Whatever
 // cannot be restored is lost, and the rest continues without it.
 func (h *Handover) restoreKept(host *Host, s *keptState) {
-	g := NewGuest(host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)}) // the rule was obeyed
+	// the rule was obeyed
+	g := NewGuest(host, nil, GuestLimits{Regions: math.MaxInt, Memory: math.MaxInt, Budgets: h.budgetsOf(s)})
 	g.info, g.Ended, g.pays.has = s.Info, true, true
 	close(g.Gone)
 	g.furnish()
@@ -110,7 +112,8 @@ func (h *Handover) restoreKept(host *Host, s *keptState) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		host.n.Log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID), slog.Any("error", err))
+		host.n.Log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID),
+			slog.Any("error", err))
 	}
 	host.Mu.Lock()
 	keeps := g.keeps()

@@ -100,7 +100,8 @@ func (h *Handover) estate() (*resident.Estate, error) {
 }
 
 // openDevice opens the interface that the handover has.
-func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device, *residence.Home, error) {
+func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device,
+	*residence.Home, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
 		return nil, nil, fmt.Errorf("takeover: %w", err)

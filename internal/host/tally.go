@@ -47,7 +47,8 @@ func (g *Guest) observe(_ context.Context, o share.Observe) (any, error) {
 		return nil, fmt.Errorf("region %#x: %w", o.Key, errno.Closed)
 	}
 	if k := g.h.Lodging.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
-		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w", r.region, errno.NotImplemented)
+		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w",
+			r.region, errno.NotImplemented)
 	}
 	err := g.observeRegion(r.region, o.Tally)
 	if err == nil && o.Tally != 0 {

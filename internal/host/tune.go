@@ -16,12 +16,15 @@ import (
 // tune answers the call of a guest that has a give-up time of its own.
 func (g *Guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
 	if t.GiveUp < 0 || t.GiveUp > session.MaxGiveUp {
-		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp, session.MaxGiveUp, errno.NotImplemented)
+		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp,
+			session.MaxGiveUp, errno.NotImplemented)
 	}
 	g.giveUp.Store(int64(t.GiveUp))
 	a := g.h.n.Config
-	c, err := session.Config{Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire}.WithDefaults()
-	return share.Tune{GiveUp: c.GiveUp, Window: c.Window, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT, IdleRetire: c.IdleRetire}, err
+	c, err := session.Config{Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT,
+		IdleRetire: a.IdleRetire}.WithDefaults()
+	return share.Tune{GiveUp: c.GiveUp, Window: c.Window, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT,
+		IdleRetire: c.IdleRetire}, err
 }
 
 // givesUp is the guest's give-up time.

@@ -39,9 +39,12 @@ var DefaultGiveUp = 5 * time.Second
 func (c Config) WithDefaults() (Config, error) {
 	switch {
 	case c.Window < 0 || c.Window > session.MaxWindow:
-		return c, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", c.Window, session.MaxWindow)
+		return c, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", c.Window,
+			session.MaxWindow)
 	case c.GiveUp < 0 || c.RTOMin < 0 || c.Spin < 0 || c.IdleRetire < 0 || c.BaseRTT < 0:
-		return c, errors.New("xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
+		return c,
+			errors.New(
+				"xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
 	}
 	if err := checkCores(c.Cores); err != nil {
 		return c, err
@@ -53,15 +56,19 @@ func (c Config) WithDefaults() (Config, error) {
 		c.GiveUp = DefaultGiveUp
 	}
 	if c.GiveUp > session.MaxGiveUp {
-		return c, fmt.Errorf("xdpfab: give-up time of %v: want at most %v, which peers can be asked to remember a session for",
-			c.GiveUp, session.MaxGiveUp)
+		return c,
+			fmt.Errorf(
+				"xdpfab: give-up time of %v: want at most %v, which peers can be asked to remember a session for",
+				c.GiveUp, session.MaxGiveUp)
 	}
 	if c.IdleRetire == 0 {
 		c.IdleRetire = 90 * time.Second
 	}
 	if c.IdleRetire <= session.IdleClose {
-		return c, fmt.Errorf("xdpfab: idle retirement after %v: want more than the %v after which initiators close idle sessions",
-			c.IdleRetire, session.IdleClose)
+		return c,
+			fmt.Errorf(
+				"xdpfab: idle retirement after %v: want more than the %v after which initiators close idle sessions",
+				c.IdleRetire, session.IdleClose)
 	}
 	return c, nil
 }

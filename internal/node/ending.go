@@ -129,11 +129,13 @@ var levels = map[port.EventKind]struct {
 	port.AddressAdded:   {slog.LevelInfo, "an address was added, and is served"},
 	port.AddressRemoved: {slog.LevelInfo, "an address was removed, and is not served any more"},
 	port.HopChanged:     {slog.LevelInfo, "a peer is reached by another way"},
-	port.HostLost:       {slog.LevelWarn, "the daemon that has the interface has ended; operations fail until there is another one"},
-	port.HostFound:      {slog.LevelInfo, "attached to another daemon"},
-	port.QueueKept:      {slog.LevelWarn, "a queue that was lent is not given back: the borrower has ended, but another program has it open; it is tried again"},
-	port.QueueBack:      {slog.LevelInfo, "a queue that was lent can be lent again"},
-	port.Trouble:        {slog.LevelWarn, "changes of the interface could not be read"},
+	port.HostLost: {slog.LevelWarn,
+		"the daemon that has the interface has ended; operations fail until there is another one"},
+	port.HostFound: {slog.LevelInfo, "attached to another daemon"},
+	port.QueueKept: {slog.LevelWarn, "a queue that was lent is not given back: the borrower has ended, but " +
+		"another program has it open; it is tried again"},
+	port.QueueBack: {slog.LevelInfo, "a queue that was lent can be lent again"},
+	port.Trouble:   {slog.LevelWarn, "changes of the interface could not be read"},
 }
 
 // Happened is called by the device for every change of the interface, on a goroutine

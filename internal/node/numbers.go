@@ -140,7 +140,8 @@ func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
 		}
 		if n.taken(uint16(number)) || n.blocks[uint16(number)] != of {
-			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w", number, errno.Busy)
+			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w",
+				number, errno.Busy)
 		}
 		n.set(uint16(number), &holder{})
 		return uint16(number), nil
@@ -253,14 +254,17 @@ func (n *Numbers) find(number, length int) (int, error) {
 		first, last = 1, 0x10000-length
 	}
 	if first < 0 || length < 1 || first > 0x10000-length {
-		return 0, fmt.Errorf("xdpfab: scalable endpoint of %d numbers from %d on: want them in 0..65535, or AnyNumber", length, first)
+		return 0, fmt.Errorf("xdpfab: scalable endpoint of %d numbers from %d on: want them in 0..65535, or AnyNumber",
+			length, first)
 	}
 	for at := first; at <= last; at++ {
 		if n.free(at, length) {
 			return at, nil
 		}
 	}
-	return 0, fmt.Errorf("xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber: %w", length, errno.Busy)
+	return 0,
+		fmt.Errorf("xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber: %w",
+			length, errno.Busy)
 }
 
 // free reports whether no endpoint has any of the numbers. n.mu is held.

@@ -26,7 +26,8 @@ type PipeEnd struct {
 // NewPipe returns both ends of a cable in memory.
 func NewPipe() (a, b *PipeEnd) {
 	pa, pb := port.NewMemoryPair(PipeMTU, 1)
-	return &PipeEnd{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, &PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}
+	return &PipeEnd{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}},
+		&PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}
 }
 
 // DomainOn makes a domain of one end, with an xdpfab.DomainAttr. Package xdpfab sets it,
@@ -71,7 +72,8 @@ func (p *PipeEnd) Info() InterfaceInfo {
 // Link implements Device.
 func (p *PipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	if a.IsIP() {
-		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want %s or %s: %w", "02:00:00:00:00:0a", "02:00:00:00:00:0b", errno.NotImplemented)
+		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want %s or %s: %w", "02:00:00:00:00:0a",
+			"02:00:00:00:00:0b", errno.NotImplemented)
 	}
 	return wire.Link{Kind: wire.Ethernet, Local: p.Mac, Remote: a.MAC}, nil
 }

@@ -44,7 +44,8 @@ func (n *Node) stepping(q int) progress.Config {
 		core = n.Config.Cores[q%len(n.Config.Cores)]
 	}
 	closed := func() error { return fmt.Errorf("xdpfab: %w", n.End.Closed()) }
-	return progress.Config{Manual: n.Config.Manual, Alone: n.Config.Alone, Core: core, Spin: n.Config.Spin, Sleep: MaxSleep, Closed: closed}
+	return progress.Config{Manual: n.Config.Manual, Alone: n.Config.Alone, Core: core, Spin: n.Config.Spin,
+		Sleep: MaxSleep, Closed: closed}
 }
 
 // waitAny returns what waits for any of the device's ports.
