@@ -124,7 +124,8 @@ func Memfd(name string, size int) (*Memory, error) {
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("%w: memfd %q of %d bytes: %w; check the memory that is free", ErrMemory, name, size, err)
+		return nil, fmt.Errorf("%w: memfd %q of %d bytes: %w; check the memory that is free", ErrMemory,
+			name, size, err)
 	}
 	return mapped(KindMemfd, PagesSmall, fd, data), nil
 }
@@ -157,7 +158,8 @@ func Shared(fd, most int) (*Memory, error) {
 	data, err := mmap(own, int(st.Size), unix.MAP_SHARED)
 	if err != nil {
 		_ = unix.Close(own)
-		return nil, fmt.Errorf("%w: map %d bytes of another process: %w; check the memory that is free", ErrMemory, st.Size, err)
+		return nil, fmt.Errorf("%w: map %d bytes of another process: %w; check the memory that is free", ErrMemory,
+			st.Size, err)
 	}
 	return mapped(KindMemfd, PagesSmall, own, data), nil
 }
@@ -257,8 +259,10 @@ func mapFile(fd int, path string, size int) ([]byte, error) {
 		err = unix.Ftruncate(fd, max(int64(size), st.Size))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: extend %s from %d to %d bytes, holes filled: %w; check the space on the device, and ulimit -f",
-			ErrMemory, path, st.Size, size, err)
+		return nil,
+			fmt.Errorf(
+				"%w: extend %s from %d to %d bytes, holes filled: %w; check the space on the device, and ulimit -f",
+				ErrMemory, path, st.Size, size, err)
 	}
 	data, err := mmap(fd, size, unix.MAP_SHARED)
 	if err != nil {

@@ -124,8 +124,9 @@ func (r *Region) CloseContext(ctx context.Context) error {
 		r.began.Do(r.withdrawing)
 	}
 	if err := quiesce(ctx, r.table.unpublish(r)); err != nil {
-		return fmt.Errorf("mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+
-			"to wait for them", r, err)
+		return fmt.Errorf(
+			"mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+
+				"to wait for them", r, err)
 	}
 	if r.withdrawn != nil {
 		r.told.Do(r.withdrawn)

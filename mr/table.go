@@ -72,7 +72,8 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Region{table: t, auth: auth, mem: m, access: o.Access, name: o.Name, born: o.Incarnation, withdrawing: o.Withdrawing, withdrawn: o.Withdrawn}
+	r := &Region{table: t, auth: auth, mem: m, access: o.Access, name: o.Name, born: o.Incarnation,
+		withdrawing: o.Withdrawing, withdrawn: o.Withdrawn}
 	if r.born == 0 {
 		r.born = newIncarnation()
 	}

@@ -29,10 +29,12 @@ func word[T any](r *Region, i, size int) (*T, error) {
 	case r.closed.Load():
 		return nil, fmt.Errorf("%w: word %d of region %v, which is closed", ErrClosed, i, r)
 	case i < 0 || i >= len(r.data)/size:
-		return nil, fmt.Errorf("%w: word %d of region %v; it has %d words of %d bytes", ErrOutOfBounds, i, r, len(r.data)/size, size)
+		return nil, fmt.Errorf("%w: word %d of region %v; it has %d words of %d bytes", ErrOutOfBounds, i, r,
+			len(r.data)/size, size)
 	case r.addr%uint64(size) != 0:
-		return nil, fmt.Errorf("%w: words of %d bytes in region %v, which begins %d above such a multiple; register it "+
-			"at another offset", ErrMisaligned, size, r, r.addr%uint64(size))
+		return nil,
+			fmt.Errorf("%w: words of %d bytes in region %v, which begins %d above such a multiple; register it "+
+				"at another offset", ErrMisaligned, size, r, r.addr%uint64(size))
 	}
 	return wordAt[T](r.data[i*size:]), nil
 }

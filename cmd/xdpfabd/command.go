@@ -125,7 +125,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		}
 	}
 	flags.StringArrayVar(&a.regions, "region", nil, "serve a `region`: name=size[:option,…], see above; repeatable")
-	flags.StringArrayVar(&a.guests, "guest", nil, "a `rule` about programs that attach: allow[:…] or deny[:…], see above; repeatable")
+	flags.StringArrayVar(&a.guests, "guest", nil,
+		"a `rule` about programs that attach: allow[:…] or deny[:…], see above; repeatable")
 	flags.StringArrayVar(&a.sockets, "socket", nil, "another control `socket`: path[:setting,…], see above; repeatable")
 	flags.BoolVar(&a.check, "check", false, "check the configuration and exit; opens nothing")
 	flags.BoolVar(&a.takeover, "takeover", false, "take the place of the daemon that serves the interface, see above")
@@ -155,14 +156,15 @@ func complete(cmd *cobra.Command) {
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
 	}
-	_ = cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var found []string
-		entries, _ := os.ReadDir("/sys/class/net")
-		for _, e := range entries {
-			found = append(found, e.Name())
-		}
-		return found, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("interface",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var found []string
+			entries, _ := os.ReadDir("/sys/class/net")
+			for _, e := range entries {
+				found = append(found, e.Name())
+			}
+			return found, cobra.ShellCompDirectiveNoFileComp
+		})
 	_ = cmd.MarkFlagFilename("config", "toml")
 }
 

@@ -151,7 +151,8 @@ func (c Config) validate() []problem {
 		case c.Queues > 1 || c.Lend > 0 || c.Spread:
 			add("transport", "\"udp\" has one queue; want neither more queues nor lend nor spread, or \"xdp\"")
 		case c.takeover:
-			add("transport", "\"udp\": such a daemon takes over no other one; want \"xdp\", or stop the other one first")
+			add("transport",
+				"\"udp\": such a daemon takes over no other one; want \"xdp\", or stop the other one first")
 		}
 	}
 	if c.RTOMin >= c.GiveUp {
@@ -187,7 +188,8 @@ func (c Config) validateRegions() (found []problem) {
 			add(at+"size", `missing: want bytes, e.g. 65536 or "64KiB"; only a file has a size of its own`)
 		}
 		if r.Huge == mr.HugeRequire && r.Backing != backingAnonymous {
-			add(at+"huge", "%q: huge pages go with anonymous backing alone, not with %q; want \"auto\"", "require", r.Backing)
+			add(at+"huge", "%q: huge pages go with anonymous backing alone, not with %q; want \"auto\"",
+				"require", r.Backing)
 		}
 		if r.Key == nil {
 			continue

@@ -34,7 +34,8 @@ func parseFile(name, text string, c *Config) (*file, error) {
 		return nil, f.syntax(err, text)
 	}
 	f.lines = locate(text)
-	regions, guests, sockets := f.tables("region", tree["region"]), f.tables("guest", tree["guest"]), f.tables("socket", tree["socket"])
+	regions, guests, sockets := f.tables("region", tree["region"]), f.tables("guest", tree["guest"]), f.tables("socket",
+		tree["socket"])
 	delete(tree, "region")
 	delete(tree, "guest")
 	delete(tree, "socket")

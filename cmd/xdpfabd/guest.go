@@ -52,7 +52,8 @@ type rule struct {
 }
 
 func newRule(g GuestConfig, name string, all *host.Budget) *rule {
-	r := &rule{GuestConfig: g, name: name, places: places{most: cmp.Or(g.Guests, usualGuests), name: name, sole: g.User != ""}}
+	r := &rule{GuestConfig: g, name: name,
+		places: places{most: cmp.Or(g.Guests, usualGuests), name: name, sole: g.User != ""}}
 	if g.Total > 0 {
 		r.budgets = append(r.budgets, host.NewBudget("total of that rule", host.Cost{Memory: g.Total}))
 	}
@@ -150,12 +151,14 @@ func (all rules) admit(p control.Program, socket string) (*rule, error) {
 		if p.UID == 0 || p.UID == uint32(os.Geteuid()) {
 			return all.usual, nil
 		}
-		return nil, fmt.Errorf("user %d, group %d: only root and the daemon's own user may attach where no rule says otherwise; add [[guest]] user = %q to the daemon's configuration, or start it with --guest allow:user=%d",
+		return nil, fmt.Errorf("user %d, group %d: only root and the daemon's own user may attach where no rule says "+
+			"otherwise; add [[guest]] user = %q to the daemon's configuration, or start it with --guest allow:user=%d",
 			p.UID, p.GID, strconv.Itoa(int(p.UID)), p.UID)
 	}
 	r := all.given[i]
 	if r.Deny {
-		return nil, fmt.Errorf("user %d, group %d: %s denies it; put a rule that allows it before that one", p.UID, p.GID, r.name)
+		return nil, fmt.Errorf("user %d, group %d: %s denies it; put a rule that allows it before that one", p.UID,
+			p.GID, r.name)
 	}
 	return r, nil
 }
@@ -169,7 +172,8 @@ func (r *rule) limits() host.GuestLimits {
 			if matches(r.Serve, region) {
 				return nil
 			}
-			return fmt.Errorf("%s lets this program serve regions with names like %q alone; choose such a name, or have the rule changed", r.name, r.Serve)
+			return fmt.Errorf("%s lets this program serve regions with names like %q alone; choose such a name, or "+
+				"have the rule changed", r.name, r.Serve)
 		}
 	}
 	return limits
@@ -253,23 +257,39 @@ func parseGuest(s string) (GuestConfig, error) {
 
 // guestOptions are the settings of a rule. The last one has a word of its own in --guest.
 var guestOptions = []option[GuestConfig]{
-	{"user", "name or number of the user; left out: any", func(g *GuestConfig) field { return textField(&g.User, checkID) }},
-	{"group", "name or number of a group that the user is in; left out: any", func(g *GuestConfig) field { return textField(&g.Group, checkID) }},
-	{"socket", "path of the control socket by which the program comes; left out: any", func(g *GuestConfig) field { return textField(&g.Socket, checkSocket) }},
-	{"serve", "pattern of the names of regions that the program may serve, * for any text; empty: none", func(g *GuestConfig) field { return textField(&g.Serve, nil) }},
-	{"guests", "programs at a time that the rule lets attach; 1024", func(g *GuestConfig) field { return countField(&g.Guests, 1, math.MaxUint16) }},
-	{"entries", "operations in flight; 4096", func(g *GuestConfig) field { return countField(&g.Limits.Entries, 16, 1<<16) }},
-	{"arena", "bytes for operands and results on their way; 64MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Arena) }},
-	{"arrivals", "bytes that peers have sent and the program has not read; 4MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Arrivals) }},
-	{"endpoints", "numbers of endpoints; a scalable one has one for each receive context; 256", func(g *GuestConfig) field { return countField(&g.Limits.Endpoints, 1, math.MaxUint16) }},
-	{"peers", "peers of its endpoints; 65536", func(g *GuestConfig) field { return countField(&g.Limits.Peers, 1, math.MaxInt32) }},
-	{"regions", "regions that it serves; 1024", func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
-	{"host", "bytes of the daemon's own memory that the program takes; 128MiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Host) }},
-	{"total", "bytes of memory that all programs of the rule take together; no limit but the daemon's", func(g *GuestConfig) field { return sizeField(&g.Total) }},
-	{"kept", "bytes of regions that outlive their programs, of all programs of the rule together; none", func(g *GuestConfig) field { return sizeField(&g.Limits.Kept) }},
+	{"user", "name or number of the user; left out: any",
+		func(g *GuestConfig) field { return textField(&g.User, checkID) }},
+	{"group", "name or number of a group that the user is in; left out: any",
+		func(g *GuestConfig) field { return textField(&g.Group, checkID) }},
+	{"socket", "path of the control socket by which the program comes; left out: any",
+		func(g *GuestConfig) field { return textField(&g.Socket, checkSocket) }},
+	{"serve", "pattern of the names of regions that the program may serve, * for any text; empty: none",
+		func(g *GuestConfig) field { return textField(&g.Serve, nil) }},
+	{"guests", "programs at a time that the rule lets attach; 1024",
+		func(g *GuestConfig) field { return countField(&g.Guests, 1, math.MaxUint16) }},
+	{"entries", "operations in flight; 4096",
+		func(g *GuestConfig) field { return countField(&g.Limits.Entries, 16, 1<<16) }},
+	{"arena", "bytes for operands and results on their way; 64MiB",
+		func(g *GuestConfig) field { return sizeField(&g.Limits.Arena) }},
+	{"arrivals", "bytes that peers have sent and the program has not read; 4MiB",
+		func(g *GuestConfig) field { return sizeField(&g.Limits.Arrivals) }},
+	{"endpoints", "numbers of endpoints; a scalable one has one for each receive context; 256",
+		func(g *GuestConfig) field { return countField(&g.Limits.Endpoints, 1, math.MaxUint16) }},
+	{"peers", "peers of its endpoints; 65536",
+		func(g *GuestConfig) field { return countField(&g.Limits.Peers, 1, math.MaxInt32) }},
+	{"regions", "regions that it serves; 1024",
+		func(g *GuestConfig) field { return countField(&g.Limits.Regions, 1, math.MaxInt32) }},
+	{"host", "bytes of the daemon's own memory that the program takes; 128MiB",
+		func(g *GuestConfig) field { return sizeField(&g.Limits.Host) }},
+	{"total", "bytes of memory that all programs of the rule take together; no limit but the daemon's",
+		func(g *GuestConfig) field { return sizeField(&g.Total) }},
+	{"kept", "bytes of regions that outlive their programs, of all programs of the rule together; none",
+		func(g *GuestConfig) field { return sizeField(&g.Limits.Kept) }},
 	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
-	{"weight", "share of the interface, in proportion to other programs' weights; 1", func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
-	{"queues", "queues that programs of one user borrow, on which they can put any frame on the wire; 0", func(g *GuestConfig) field { return countField(&g.Limits.Queues, 1, 63) }},
+	{"weight", "share of the interface, in proportion to other programs' weights; 1",
+		func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
+	{"queues", "queues that programs of one user borrow, on which they can put any frame on the wire; 0",
+		func(g *GuestConfig) field { return countField(&g.Limits.Queues, 1, 63) }},
 	{"deny", "true: the program may not attach", func(g *GuestConfig) field { return boolField(&g.Deny) }},
 }
 

@@ -53,17 +53,20 @@ func mayWithdraw(uid uint32, k control.Kept) error {
 	if uid == 0 || uid == uint32(os.Geteuid()) || uid == k.UID {
 		return nil
 	}
-	return fmt.Errorf("user %d: only user %d, root and the daemon's own user may withdraw region %q, which %s lets its programs keep; ask one of them", uid, k.UID, k.Name, k.Rule)
+	return fmt.Errorf("user %d: only user %d, root and the daemon's own user may withdraw region %q, which %s lets "+
+		"its programs keep; ask one of them", uid, k.UID, k.Name, k.Rule)
 }
 
 // pick returns the region that is meant.
 func pick(all []control.Kept, w control.Withdraw) (k control.Kept, err error) {
-	found := slices.DeleteFunc(all, func(k control.Kept) bool { return k.Name != w.Name || w.UID != nil && k.UID != *w.UID })
+	found := slices.DeleteFunc(all,
+		func(k control.Kept) bool { return k.Name != w.Name || w.UID != nil && k.UID != *w.UID })
 	switch len(found) {
 	case 0:
 		return k, fmt.Errorf("no region %q is kept; list those that are with xdpfab kept", w.Name)
 	case 1:
 		return found[0], nil
 	}
-	return k, fmt.Errorf("a region %q is kept for %d users, such as %d and %d: name one of them with --user", w.Name, len(found), found[0].UID, found[1].UID)
+	return k, fmt.Errorf("a region %q is kept for %d users, such as %d and %d: name one of them with --user", w.Name,
+		len(found), found[0].UID, found[1].UID)
 }

@@ -220,21 +220,26 @@ func (s *server) fits(c *claim) error {
 	own := s.cfg.claim()
 	switch {
 	case c.Version != own.Version:
-		return fmt.Errorf("release %s hands over version %d, release %s takes version %d: stop this daemon and start the other",
+		return fmt.Errorf(
+			"release %s hands over version %d, release %s takes version %d: stop this daemon and start the other",
 			version.Version, own.Version, c.Release, c.Version)
 	case c.Interface != own.Interface || c.NetNS != own.NetNS:
-		return fmt.Errorf("this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control",
+		return fmt.Errorf(
+			"this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control",
 			own.Interface, own.NetNS, c.Interface, c.NetNS)
 	case s.host.Node().Dev.Info().Name != own.Interface:
 		is := s.host.Node().Dev.Info().Name
-		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
-			" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
+		return fmt.Errorf(
+			"%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
+				" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case c.UDP != own.UDP:
-		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other", own.UDP, c.UDP)
+		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other",
+			own.UDP, c.UDP)
 	}
 	if !slices.Equal(c.Sockets, own.Sockets) {
-		return fmt.Errorf("further control sockets %q here and %q there: want the same in the same order, or stop this daemon and"+
-			" start the other", own.Sockets, c.Sockets)
+		return fmt.Errorf(
+			"further control sockets %q here and %q there: want the same in the same order, or stop this daemon and"+
+				" start the other", own.Sockets, c.Sockets)
 	}
 	return nil
 }
@@ -353,9 +358,11 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 		return false, err
 	}
 	if err != nil {
-		return true, fmt.Errorf("the next daemon, process %d, has taken this one's place, but does not serve: %w", v.PID, err)
+		return true,
+			fmt.Errorf("the next daemon, process %d, has taken this one's place, but does not serve: %w", v.PID, err)
 	}
-	s.log.Info("the next daemon serves", "pid", v.PID, "took", time.Since(to.since).Round(100*time.Microsecond).String())
+	s.log.Info("the next daemon serves", "pid", v.PID, "took",
+		time.Since(to.since).Round(100*time.Microsecond).String())
 	return true, nil
 }
 

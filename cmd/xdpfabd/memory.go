@@ -58,7 +58,8 @@ func claimFiles(regions []*region, log *slog.Logger) {
 			continue
 		}
 		if errors.Is(unix.Flock(r.mem.FD(), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
-			log.Warn("another process serves this file as well: both change the same memory", "region", r.Name, "file", r.Backing)
+			log.Warn("another process serves this file as well: both change the same memory", "region", r.Name,
+				"file", r.Backing)
 		}
 	}
 }

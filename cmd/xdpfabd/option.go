@@ -43,7 +43,8 @@ var options = []option[Config]{
 		func(c *Config) field { return boolField(&c.Generic) }},
 	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",
 		func(c *Config) field { return boolField(&c.UDP) }},
-	{"transport", "what carries frames: xdp; udp, which are UDP sockets and need no privilege, several times slower; auto: xdp where it can be had",
+	{"transport", "what carries frames: xdp; udp, which are UDP sockets and need no privilege, several times slower; " +
+		"auto: xdp where it can be had",
 		func(c *Config) field { return choiceField(&c.Transport, transports) }},
 	{"window", "request `frames` in flight per session",
 		func(c *Config) field { return intField(&c.Window, 1, 64) }},
@@ -53,9 +54,11 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
 	{"idle-retire", "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
-	{"resident-sessions", "`sessions` of peers that the XDP program can execute at a time, if there is a resident region; 130 KiB each",
+	{"resident-sessions",
+		"`sessions` of peers that the XDP program can execute at a time, if there is a resident region; 130 KiB each",
 		func(c *Config) field { return intField(&c.ResidentSessions, 1, 1<<14) }},
-	{"pin", "`folder` on a BPF file system in which resident regions outlive the daemon; auto: one below /sys/fs/bpf, if it is there; none",
+	{"pin", "`folder` on a BPF file system in which resident regions outlive the daemon; auto: one below " +
+		"/sys/fs/bpf, if it is there; none",
 		func(c *Config) field { return textField(&c.Pin, checkPin) }},
 	{"leave", "when the daemon ends, leave what is in that folder, for the next one",
 		func(c *Config) field { return boolField(&c.Leave) }},
@@ -63,7 +66,8 @@ var options = []option[Config]{
 		func(c *Config) field { return textField(&c.Control, nil) }},
 	{"socket-group", "`group` of the control socket, name or number; empty: the daemon's",
 		func(c *Config) field { return textField(&c.SocketGroup, checkID) }},
-	{"socket-mode", "`permissions` of the control socket: a user that may write to it may connect; see --guest for the users that may attach",
+	{"socket-mode", "`permissions` of the control socket: a user that may write to it may connect; see --guest for " +
+		"the users that may attach",
 		func(c *Config) field { return modeField(&c.SocketMode) }},
 	{"log-level", "least important `level` to log: debug, info, warn or error",
 		func(c *Config) field { return choiceField(&c.LogLevel, logLevels) }},
@@ -88,10 +92,12 @@ var regionOptions = []option[RegionConfig]{
 }
 
 var (
-	logLevels  = []choice[slog.Level]{{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"error", slog.LevelError}}
+	logLevels = []choice[slog.Level]{{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn},
+		{"error", slog.LevelError}}
 	logFormats = []choice[logFormat]{{"text", logText}, {"json", logJSON}}
-	accesses   = []choice[mr.Access]{{"read", mr.RemoteRead}, {"write", mr.RemoteWrite}, {"both", mr.RemoteRead | mr.RemoteWrite}}
-	huges      = []choice[mr.Huge]{{"auto", mr.HugeAuto}, {"never", mr.HugeNever}, {"require", mr.HugeRequire}}
+	accesses   = []choice[mr.Access]{{"read", mr.RemoteRead}, {"write", mr.RemoteWrite},
+		{"both", mr.RemoteRead | mr.RemoteWrite}}
+	huges = []choice[mr.Huge]{{"auto", mr.HugeAuto}, {"never", mr.HugeNever}, {"require", mr.HugeRequire}}
 )
 
 // checkInterface applies the kernel's rules (dev_valid_name).
@@ -123,7 +129,8 @@ func checkBacking(s string) error {
 
 // shorthands are the words that --region takes in addition to key=value.
 var shorthands = map[string]string{
-	"ro": "access=read", "wo": "access=write", "rw": "access=both", "memfd": "backing=memfd", "resident": "backing=resident",
+	"ro": "access=read", "wo": "access=write", "rw": "access=both", "memfd": "backing=memfd",
+	"resident": "backing=resident",
 }
 
 // parseRegion reads the value of --region: name=size[:option[,option]…], where an

@@ -25,7 +25,8 @@ const (
 // bpffs is where machines have their BPF file system.
 const bpffs = "/sys/fs/bpf"
 
-const endsWithDaemon = "resident regions end with this daemon, however it ends: there is no folder to keep them in; see --pin"
+const endsWithDaemon = "resident regions end with this daemon, however it ends: there is no folder to keep them in; " +
+	"see --pin"
 
 // checkPin accepts the values of --pin.
 func checkPin(s string) error {
@@ -54,7 +55,8 @@ func (c Config) inheritPin(folder string) (string, error) {
 	case folder == "":
 		folder = pinNone
 	}
-	return "", fmt.Errorf("--pin is %s, and that daemon keeps its resident regions in %s: want the same, or %s, to take over what it has", c.Pin, folder, pinAuto)
+	return "", fmt.Errorf("--pin is %s, and that daemon keeps its resident regions in %s: want the same, or %s, to "+
+		"take over what it has", c.Pin, folder, pinAuto)
 }
 
 // pinFolder returns the folder that resident regions are kept in, also those that a

@@ -85,11 +85,15 @@ func (p *places) try(uid uint32) (*place, error) {
 		return x, nil
 	case left > 0:
 		p.evict(func(x *place) bool { return x.uid == uid })
-		return nil, fmt.Errorf("user %d has %d programs attached, and %d places are left: %s leaves as many for other users"+
-			" as one has; end one of them, or have the rule's guests raised", uid, own, left, p.name)
+		return nil,
+			fmt.Errorf("user %d has %d programs attached, and %d places are left: %s leaves as many for other users"+
+				" as one has; end one of them, or have the rule's guests raised", uid, own, left, p.name)
 	}
 	p.evict(func(*place) bool { return true })
-	return nil, fmt.Errorf("%d programs are attached: %s allows no more at a time; end one of them, or have the rule's guests raised", len(p.all), p.name)
+	return nil,
+		fmt.Errorf(
+			"%d programs are attached: %s allows no more at a time; end one of them, or have the rule's guests raised",
+			len(p.all), p.name)
 }
 
 // evict ends the connection of the oldest program, of those for which may is true, that

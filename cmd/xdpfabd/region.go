@@ -25,7 +25,8 @@ func (s *server) regionVerbs() []control.Verb {
 func mayChange(ctx context.Context) (uid uint32, err error) {
 	caller, err := control.Caller(ctx)
 	if err == nil && caller.UID != 0 && caller.UID != uint32(os.Geteuid()) {
-		err = fmt.Errorf("user %d: only root and the daemon's own user, %d, may change its regions; ask one of them", caller.UID, os.Geteuid())
+		err = fmt.Errorf("user %d: only root and the daemon's own user, %d, may change its regions; ask one of them",
+			caller.UID, os.Geteuid())
 	}
 	return caller.UID, err
 }
@@ -81,7 +82,8 @@ func clash(all []*region, c RegionConfig) error {
 		case x.Name == c.Name:
 			return fmt.Errorf("region %q is there already: want another name, or remove that one first", c.Name)
 		case c.Key != nil && x.reg.Key() == *c.Key:
-			return fmt.Errorf("region %q: key in use: region %q has %#x; want another one, or remove that region first", c.Name, x.Name, *c.Key)
+			return fmt.Errorf("region %q: key in use: region %q has %#x; want another one, or remove that region first",
+				c.Name, x.Name, *c.Key)
 		}
 	}
 	return nil

@@ -103,13 +103,16 @@ func explainListen(cfg Config, err error) error {
 	case !errors.Is(err, control.ErrLive) || e != nil:
 		return errFailure(err)
 	case s.Interface.Name != cfg.Interface:
-		return errFailure(fmt.Errorf("process %d serves another interface, %s, with this control socket; give one of them a path of its own with --control: %w",
+		return errFailure(fmt.Errorf("process %d serves another interface, %s, with this control socket; give one of "+
+			"them a path of its own with --control: %w",
 			s.PID, s.Interface.Name, err))
 	case s.Elsewhere():
-		return errFailure(fmt.Errorf("process %d serves the %s of another network namespace with this control socket; leave it alone, and give this daemon a path of its own with --control: %w",
+		return errFailure(fmt.Errorf("process %d serves the %s of another network namespace with this control "+
+			"socket; leave it alone, and give this daemon a path of its own with --control: %w",
 			s.PID, s.Interface.Name, err))
 	}
-	return errInterface(fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID, cfg.Interface, err))
+	return errInterface(fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID,
+		cfg.Interface, err))
 }
 
 // explainOpen adds the process that has the interface, if it is a daemon with the usual
@@ -161,7 +164,8 @@ func newServer(cfg Config, log *slog.Logger) (*server, error) {
 // serve registers the regions, and serves until ctx ends, which is no error, or something
 // fails. Host, regions and listener are its own from the beginning, and closed when it
 // returns.
-func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l net.Listener, log *slog.Logger) (err error) {
+func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l net.Listener,
+	log *slog.Logger) (err error) {
 	s, unknown := newServer(cfg, log)
 	s.host, s.served.list = h, regions
 	if err := errors.Join(unknown, s.register(nil)); err != nil {
@@ -241,14 +245,16 @@ func (s *server) announce() {
 	n := s.host.Node()
 	i := n.Dev.Info()
 	s.log.Info("serving", "version", version.Version, "address", n.Name(0), "interface", i.Name, "index", i.Index,
-		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy, "huge_umem", i.HugeUMEM,
+		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy,
+		"huge_umem", i.HugeUMEM,
 		"udp", i.UDP, "transport", i.Transport, "cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(),
 		"control", s.cfg.controlPath(), "pid", os.Getpid())
 	if i.NoXDP != "" {
 		s.log.Warn("no AF_XDP: UDP sockets carry the frames, several times slower", "cause", i.NoXDP)
 	}
 	if i.Relayed > 0 {
-		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on with a copy, "+
+		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on "+
+			"with a copy, "+
 			"unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
 			"remedy", fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend))
 	}
@@ -263,7 +269,8 @@ func (s *server) announce() {
 
 // tell logs what has happened to a region.
 func (s *server) tell(what string, r control.Region) {
-	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "pages", r.Pages)
+	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
+		"pages", r.Pages)
 }
 
 // state is what systemd shows of the daemon.
@@ -285,7 +292,8 @@ func (s *server) close() error {
 	go func() { closed <- s.host.Close() }()
 	select {
 	case err := <-closed:
-		s.log.Info("closed", "interface", s.cfg.Interface, "uptime", time.Since(s.began).Round(time.Millisecond).String())
+		s.log.Info("closed", "interface", s.cfg.Interface, "uptime",
+			time.Since(s.began).Round(time.Millisecond).String())
 		return errors.Join(err, free(s.served.all()))
 	case <-time.After(closeLimit):
 		s.log.Warn("closing takes too long; the kernel will do the rest", "interface", s.cfg.Interface)

@@ -65,7 +65,8 @@ func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 	for _, r := range s.all() {
 		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
 		if own := r.legacy(); i >= 0 && claimed[i] != own {
-			return nil, fmt.Errorf("region %q is %+v here and %+v there: want the same, or another name, or stop this daemon and start the other",
+			return nil, fmt.Errorf("region %q is %+v here and %+v there: want the same, or another name, or stop "+
+				"this daemon and start the other",
 				r.Name, own, claimed[i])
 		}
 		if i >= 0 || r.added {
@@ -128,10 +129,12 @@ func (c *Config) keysFit(promised []legacyOf, keys []uint64) error {
 			switch name := promised[i].Name; {
 			case r.Key == nil:
 			case r.Name == name && *r.Key != key:
-				return fmt.Errorf("region %q has key %#x, which a takeover does not change, and %#x is wanted: want that one, or none, or stop that daemon and start this one",
+				return fmt.Errorf("region %q has key %#x, which a takeover does not change, and %#x is wanted: want "+
+					"that one, or none, or stop that daemon and start this one",
 					name, key, *r.Key)
 			case r.Name != name && *r.Key == key:
-				return fmt.Errorf("region %q wants key %#x, which region %q of that daemon has and keeps: want another key, or remove that region first",
+				return fmt.Errorf("region %q wants key %#x, which region %q of that daemon has and keeps: want "+
+					"another key, or remove that region first",
 					r.Name, key, name)
 			}
 		}

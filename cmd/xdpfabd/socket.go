@@ -39,7 +39,8 @@ func (s SocketConfig) access() (control.Access, error) {
 var socketOptions = []option[SocketConfig]{
 	{"path", "path of the socket", func(s *SocketConfig) field { return textField(&s.Path, checkSocket) }},
 	{"mode", "permissions of the socket", func(s *SocketConfig) field { return modeField(&s.Mode) }},
-	{"group", "group of the socket, name or number; empty: the daemon's", func(s *SocketConfig) field { return textField(&s.Group, checkID) }},
+	{"group", "group of the socket, name or number; empty: the daemon's",
+		func(s *SocketConfig) field { return textField(&s.Group, checkID) }},
 }
 
 // checkSocket keeps paths to what --socket and --guest can take.
@@ -82,15 +83,18 @@ func (c Config) validateSockets() (found []problem) {
 		case s.Path == "":
 			found = append(found, problem{at, "missing: programs connect to it"})
 		case len(s.Path) > control.MaxPath:
-			found = append(found, problem{at, fmt.Sprintf("path of %d bytes: want at most %d", len(s.Path), control.MaxPath)})
+			found = append(found,
+				problem{at, fmt.Sprintf("path of %d bytes: want at most %d", len(s.Path), control.MaxPath)})
 		case slices.Contains(paths, s.Path):
-			found = append(found, problem{at, fmt.Sprintf("%q: another control socket has this path; want one of its own", s.Path)})
+			found = append(found,
+				problem{at, fmt.Sprintf("%q: another control socket has this path; want one of its own", s.Path)})
 		}
 		paths = append(paths, s.Path)
 	}
 	for i, g := range c.Guests {
 		if g.Socket != "" && !slices.Contains(paths, g.Socket) {
-			found = append(found, problem{fmt.Sprintf("guest[%d].socket", i), wants(g.Socket, "the path of one of the daemon's sockets: "+strings.Join(paths, ", ")).Error()})
+			found = append(found, problem{fmt.Sprintf("guest[%d].socket", i),
+				wants(g.Socket, "the path of one of the daemon's sockets: "+strings.Join(paths, ", ")).Error()})
 		}
 	}
 	return found

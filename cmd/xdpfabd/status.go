@@ -23,8 +23,9 @@ func (s *server) status() (control.Status, error) {
 		return control.Status{}, err
 	}
 	return control.Status{
-		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(), UptimeSeconds: time.Since(s.began).Seconds(),
-		Interface: n.Dev.Info(), Address: n.Name(0), Progress: "auto",
+		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(),
+		UptimeSeconds: time.Since(s.began).Seconds(),
+		Interface:     n.Dev.Info(), Address: n.Name(0), Progress: "auto",
 		Regions: s.describe(), Guests: s.guests(), Lent: s.host.LentQueues(), Kept: s.kept(), Counters: counters,
 	}, nil
 }

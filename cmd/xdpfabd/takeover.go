@@ -48,7 +48,8 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	if err != nil {
 		_ = control.Tell(conn, refusal(err))
-		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon goes on, and its log says more", cfg.controlPath(), err))
+		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon goes on, and its log says more",
+			cfg.controlPath(), err))
 	}
 	s.host.Node().Resume()
 	_ = control.Tell(conn, verdict{})
@@ -127,7 +128,8 @@ var burial = 4 * time.Second
 // isHeir reports whether the former daemon has died when this one had everything: then
 // none but this one can serve. hung is how its connection has ended.
 func (s *server) isHeir(hung error) bool {
-	ended := errors.Is(hung, io.EOF) || errors.Is(hung, io.ErrUnexpectedEOF) || errors.Is(hung, syscall.ECONNRESET) || errors.Is(hung, syscall.EPIPE)
+	ended := errors.Is(hung, io.EOF) || errors.Is(hung, io.ErrUnexpectedEOF) || errors.Is(hung, syscall.ECONNRESET) ||
+		errors.Is(hung, syscall.EPIPE)
 	if !ended || s.former == nil || s.former.Wait(burial) != nil {
 		return false
 	}
@@ -161,12 +163,15 @@ func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
 	own := cmp.Or(s.cfg.Queues, v.Queues)
 	for _, q := range v.Lent {
 		if err == nil && (q < own || q >= own+s.cfg.Lend) {
-			err = fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: want as many as before", q, own, s.cfg.Lend)
+			err = fmt.Errorf(
+				"queue %d is lent, and of %d queues and %d to lend it is none of the latter: want as many as before", q,
+				own, s.cfg.Lend)
 		}
 	}
 	resident := slices.ContainsFunc(v.Regions, func(l legacyOf) bool { return l.Backing == backingResident })
 	if was := v.Queues + v.Lend; err == nil && resident && own+s.cfg.Lend != was {
-		err = fmt.Errorf("%d queues, and %d to lend: want %d together, as that daemon has, to go on with its resident regions",
+		err = fmt.Errorf(
+			"%d queues, and %d to lend: want %d together, as that daemon has, to go on with its resident regions",
 			own, s.cfg.Lend, was)
 	}
 	if err == nil {
@@ -180,7 +185,8 @@ func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
 func (s *server) reopen(ctx context.Context, from *host.Handover, queues int, pin string) error {
 	o := s.cfg.options(s.log, pin)
 	o.Queues = cmp.Or(o.Queues, queues)
-	h, err := host.TakeOver(ctx, from, s.cfg.Interface, o, s.stay, func(h *host.Host) error { return s.inherit(h, from) })
+	h, err := host.TakeOver(ctx, from, s.cfg.Interface, o, s.stay,
+		func(h *host.Host) error { return s.inherit(h, from) })
 	if err == nil {
 		s.host = h
 	}
@@ -211,7 +217,8 @@ func (s *server) inheritFiles(h *host.Handover, given []*region) ([]door, error)
 		fds = fds[1:]
 	}
 	if want := len(x.Doors) + files; len(fds) != want {
-		return nil, fmt.Errorf("%d file descriptors: want %d, of control sockets and of memfds of regions", len(fds), want)
+		return nil, fmt.Errorf("%d file descriptors: want %d, of control sockets and of memfds of regions",
+			len(fds), want)
 	}
 	for i := range x.Doors {
 		x.Doors[i].FD, fds = fds[0], fds[1:]

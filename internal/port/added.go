@@ -30,8 +30,12 @@ func (i *Interface) added(bound, now int) error {
 	if now <= bound {
 		return nil
 	}
-	return fmt.Errorf("port: %s: the driver %s has %d receive queues, but %d as soon as it has an XDP program, and frames"+
-		" that arrive on the added ones would be lost: `ethtool -L %s combined N` with the maximum that `ethtool -l %s` shows,"+
-		" so that there are none to add; or say how many queues to use, if frames for xdpfab arrive on those alone: %w",
+	return fmt.Errorf(
+		"port: %s: the driver %s has %d receive queues, but %d as soon as it has an XDP program, and frames"+
+			" that arrive on the added ones would be lost: `ethtool -L %s combined N` with the maximum that `ethtool "+
+			"-l "+
+			"%s` shows,"+
+			" so that there are none to add; or say how many queues to use, if frames for xdpfab arrive on those "+
+			"alone: %w",
 		i.name, i.driver, bound, now, i.name, i.name, xsk.ErrNoQueue)
 }

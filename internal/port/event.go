@@ -31,15 +31,18 @@ const (
 	HostGone                        // the process that has the interface has ended; ends the use
 	HostLost                        // likewise, and another one is looked for
 	HostFound                       // which is there
-	QueueKept                       // From, a queue that was lent, is open still in some program, as To says; it is tried again
-	QueueBack                       // and now it is not
+	// From, a queue that was lent, is open still in some program, as To says; it is
+	// tried again
+	QueueKept
+	QueueBack // and now it is not
 )
 
 var eventNames = [...]string{
 	Gone: "interface gone", Detached: "XDP program detached", MACChanged: "hardware address changed",
 	MTULowered: "MTU lowered", MTUChanged: "MTU changed", Renamed: "interface renamed",
 	Down: "interface down", Up: "interface up", AddressAdded: "address added", AddressRemoved: "address removed",
-	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone", HostLost: "daemon lost", HostFound: "daemon found",
+	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone",
+	HostLost: "daemon lost", HostFound: "daemon found",
 	QueueKept: "lent queue kept", QueueBack: "lent queue back",
 }
 

@@ -204,7 +204,8 @@ func (w *watcher) use(p *path, mac wire.MAC) {
 	w.mu.Unlock()
 	for n, f := range calls {
 		if n == 0 {
-			w.say(Event{Kind: HopChanged, Remote: p.remote.String(), From: hopText(f.link.Remote, f.link.LocalIP), To: hopText(mac, p.source)})
+			w.say(Event{Kind: HopChanged, Remote: p.remote.String(), From: hopText(f.link.Remote, f.link.LocalIP),
+				To: hopText(mac, p.source)})
 		}
 		f.link.Remote, f.link.LocalIP = mac, p.source
 		f.changed(f.link)

@@ -15,7 +15,8 @@ func (w *watcher) remind() {
 	w.fell = false
 	err := w.i.home.do(func() error { return w.i.program.Renew(w.i.index) })
 	if err != nil {
-		w.end(Event{Kind: Detached, From: w.seen.Name}, "interface %s was set down, and up again, and its driver, %s, has forgotten the XDP program; "+
-			"attaching it anew: %v; open it again", w.seen.Name, w.i.driver, err)
+		w.end(Event{Kind: Detached, From: w.seen.Name},
+			"interface %s was set down, and up again, and its driver, %s, has forgotten the XDP program; "+
+				"attaching it anew: %v; open it again", w.seen.Name, w.i.driver, err)
 	}
 }

@@ -95,7 +95,8 @@ func (h *Inheritance) fits(queues, lend int) error {
 	}
 	for _, s := range h.Spares {
 		if s.State == SpareLent && (s.Number < queues || s.Number >= queues+lend) {
-			return fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: have as many as before, or wait until it is given back: %w",
+			return fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: have as "+
+				"many as before, or wait until it is given back: %w",
 				s.Number, queues, lend, xsk.ErrNoQueue)
 		}
 	}

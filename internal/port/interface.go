@@ -88,7 +88,8 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	if o.Copy = plan.Mode; defaults {
 		o.RingSize = plan.RingSize()
 	}
-	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU, driver: n.Driver, udp: o.UDP}
+	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU,
+		driver: n.Driver, udp: o.UDP}
 	i.bound = max(plan.Queues+o.Lend, min(n.RXQueues, nic.MaxQueues))
 	i.label.Store(&i.name)
 	if i.home.fd = -1; slices.Contains(forgetful, i.driver) {
@@ -118,7 +119,8 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	if o.adopts() {
 		i.Attached = nil // what is there is adopted
 	}
-	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy, BusyPoll: o.BusyPoll.Time > 0})
+	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy,
+		BusyPoll: o.BusyPoll.Time > 0})
 	if err := plan.Err(); err != nil {
 		return i, plan, fmt.Errorf("port: %w", err)
 	}
@@ -169,7 +171,8 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := i.bindStrays(plan.Queues+o.Lend, plan, o); err != nil {
 		return err
 	}
-	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil { // binding the last queue may have taken it, too
+	// binding the last queue may have taken it, too
+	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil {
 		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
 	}
 	// Last, when nothing can fail: until then the former program runs.
@@ -268,7 +271,9 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 		return l, nil
 	}
 	if !i.udp {
-		return wire.Link{}, fmt.Errorf("port: %s: %w: reaching %v takes UDP on both sides (DomainAttr.UDP, xdpfabd --udp)", i.Name(), ErrNoUDP, a.IP)
+		return wire.Link{},
+			fmt.Errorf("port: %s: %w: reaching %v takes UDP on both sides (DomainAttr.UDP, xdpfabd --udp)", i.Name(),
+				ErrNoUDP, a.IP)
 	}
 	hop, err := i.resolver.Resolve(ctx, a.IP)
 	if errors.Is(err, route.ErrClosed) {

@@ -37,7 +37,8 @@ func (i *Interface) Lend() (*Loan, error) {
 		}
 		count[state]++
 	}
-	return nil, fmt.Errorf("port: %s: %w: of %d that can be lent, %d are, and %d were and are open still in programs that have them from a borrower",
+	return nil, fmt.Errorf("port: %s: %w: of %d that can be lent, %d are, and %d were and are open still in programs "+
+		"that have them from a borrower",
 		i.Name(), ErrNoSpare, len(i.spares), count[SpareLent], count[SpareKept])
 }
 

@@ -89,7 +89,8 @@ func (o *Options) complete() error {
 	}
 	switch {
 	case o.Chunks < minChunks || o.Chunks > 4*o.RingSize:
-		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks, 4*o.RingSize)
+		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks,
+			4*o.RingSize)
 	case o.Queues < 0 || o.Lend < 0:
 		return fmt.Errorf("port: %d queues, and %d to lend: want 0 for all and none, or more", o.Queues, o.Lend)
 	}

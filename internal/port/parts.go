@@ -37,8 +37,10 @@ func (q *Queue) partsOf(ifindex int, o Options) Parts {
 func Adopt(p Parts, socket, memory int) (*Queue, error) {
 	o := Options{RingSize: p.RingSize, Chunks: p.Chunks}
 	if err := o.complete(); err != nil || p.RingSize == 0 || p.Chunks == 0 {
-		return nil, errors.Join(err, fmt.Errorf("port: queue %d with %d chunks and rings of %d entries cannot be adopted", p.Number, p.Chunks, p.RingSize),
-			unix.Close(socket), unix.Close(memory))
+		return nil,
+			errors.Join(err, fmt.Errorf("port: queue %d with %d chunks and rings of %d entries cannot be adopted",
+				p.Number, p.Chunks, p.RingSize),
+				unix.Close(socket), unix.Close(memory))
 	}
 	q := &Queue{number: p.Number, event: -1}
 	if err := q.adopt(&p, o.fillSize(), socket, memory); err != nil {

@@ -66,8 +66,9 @@ func newWatcher(i *Interface) (*watcher, error) {
 	}
 	return &watcher{
 		i: i, monitor: m, changes: make(chan route.Change), silent: make(chan netip.Addr, hints),
-		wanted: make(chan struct{}, 1), done: make(chan struct{}), paths: map[netip.Addr]*path{}, asked: map[netip.Addr]time.Time{},
-		seen: route.LinkState{Name: i.name, MAC: i.mac, MTU: i.mtu, Up: true},
+		wanted: make(chan struct{}, 1), done: make(chan struct{}), paths: map[netip.Addr]*path{},
+		asked: map[netip.Addr]time.Time{},
+		seen:  route.LinkState{Name: i.name, MAC: i.mac, MTU: i.mtu, Up: true},
 	}, nil
 }
 
@@ -154,8 +155,9 @@ func (w *watcher) judge() {
 	now, err := w.i.resolver.LinkState()
 	switch {
 	case errors.Is(err, route.ErrGone):
-		w.end(Event{Kind: Gone, From: w.seen.Name}, "interface %s is gone, removed or moved to another network namespace; "+
-			"open it again when it is back", w.seen.Name)
+		w.end(Event{Kind: Gone, From: w.seen.Name},
+			"interface %s is gone, removed or moved to another network namespace; "+
+				"open it again when it is back", w.seen.Name)
 	case err != nil:
 		w.trouble(err)
 	default:
@@ -186,7 +188,8 @@ func (w *watcher) compare(now route.LinkState) {
 			w.say(e)
 		} else {
 			e.Kind = MTULowered
-			w.end(e, "interface %s was opened with an MTU of %d bytes and has %d now: frames as agreed with peers would be lost; "+
+			w.end(e, "interface %s was opened with an MTU of %d bytes and has %d now: frames as agreed with peers "+
+				"would be lost; "+
 				"open it again to use the new one", now.Name, opened, now.MTU)
 		}
 	}
@@ -233,7 +236,9 @@ func (w *watcher) readdress() {
 		switch {
 		case slices.Contains(w.addrs, a):
 		case n >= bpf.MaxAddrs:
-			w.say(Event{Kind: Trouble, To: fmt.Sprintf("%v is not served: at most %d addresses are; remove some from %s", a, bpf.MaxAddrs, w.seen.Name)})
+			w.say(
+				Event{Kind: Trouble, To: fmt.Sprintf("%v is not served: at most %d addresses are; remove some from %s",
+					a, bpf.MaxAddrs, w.seen.Name)})
 		default:
 			w.say(Event{Kind: AddressAdded, To: a.String()})
 		}

@@ -84,7 +84,8 @@ const lookAround = 64
 // New returns a stepper, and starts its poller unless progress is manual. Close ends it.
 func New(e Engine, c Config) *Stepper {
 	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, alone: c.Manual && c.Alone, spin: c.Spin, limit: c.Sleep,
-		baton: make(chan struct{}, 1), roused: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{})}
+		baton: make(chan struct{}, 1), roused: make(chan struct{}, 1), ending: make(chan struct{}),
+		ended: make(chan struct{})}
 	if s.limit == 0 {
 		s.limit = time.Second
 	}

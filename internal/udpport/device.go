@@ -51,7 +51,8 @@ func Open(name string, o Options) (*Device, error) {
 		return nil, fmt.Errorf("udp: %w", err)
 	}
 	if iface.MTU < wire.MinMTU {
-		return nil, fmt.Errorf("udp: %s: MTU %d is too small, want at least %d: %w", name, iface.MTU, wire.MinMTU, ErrMTU)
+		return nil, fmt.Errorf("udp: %s: MTU %d is too small, want at least %d: %w", name, iface.MTU,
+			wire.MinMTU, ErrMTU)
 	}
 	d := &Device{name: name, iface: *iface, mtu: min(iface.MTU, maxMTU), addrs: addrs}
 	if list, err := iface.Addrs(); err == nil {
@@ -120,8 +121,10 @@ func (d *Device) MAC() (m wire.MAC) {
 // Link finds the way to an IP address: the address of this node that packets leave from.
 func (d *Device) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	if !a.IsIP() {
-		return wire.Link{}, fmt.Errorf("udp: %s: %v is an Ethernet address, which UDP sockets cannot reach: use the peer's IP address, "+
-			"or AF_XDP (transport xdp)", d.name, a.MAC)
+		return wire.Link{},
+			fmt.Errorf(
+				"udp: %s: %v is an Ethernet address, which UDP sockets cannot reach: use the peer's IP address, "+
+					"or AF_XDP (transport xdp)", d.name, a.MAC)
 	}
 	l := wire.Link{Medium: wire.OnSocket, Kind: a.Kind(), RemoteIP: a.IP}
 	var err error
@@ -158,7 +161,8 @@ func (d *Device) source(to netip.Addr) (netip.Addr, error) {
 		}
 		why = err
 	}
-	return to, fmt.Errorf("udp: %s: %w from %v to %v (see `ip route get %v`): %w", d.name, ErrNoRoute, d.addrs, to, to, why)
+	return to, fmt.Errorf("udp: %s: %w from %v to %v (see `ip route get %v`): %w", d.name, ErrNoRoute, d.addrs,
+		to, to, why)
 }
 
 // ask asks for a way from an address of the kernel's choice, or from one that is served.
@@ -212,7 +216,8 @@ func find(name string) (*net.Interface, []netip.Addr, error) {
 	if iface, err := net.InterfaceByName(name); err == nil {
 		addrs, err := unicast(iface)
 		if err == nil && len(addrs) == 0 {
-			err = fmt.Errorf("%s: %w that UDP sockets could serve: ip address add dev %s, or use AF_XDP", name, ErrNoAddress, name)
+			err = fmt.Errorf("%s: %w that UDP sockets could serve: ip address add dev %s, or use AF_XDP", name,
+				ErrNoAddress, name)
 		}
 		return iface, addrs, err
 	}
@@ -230,7 +235,8 @@ func find(name string) (*net.Interface, []netip.Addr, error) {
 			return &all[i], []netip.Addr{a}, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("%v: %w of an interface of this node: want one that `ip address` lists", a, ErrNoAddress)
+	return nil, nil, fmt.Errorf("%v: %w of an interface of this node: want one that `ip address` lists", a,
+		ErrNoAddress)
 }
 
 // Addrs are the addresses that Open would serve.

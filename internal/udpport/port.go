@@ -30,8 +30,9 @@ type port interface {
 // bindError explains why no socket can be bound to an address.
 func bindError(a netip.Addr, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("udp: %v, port %d: %w: another program has it: end that one, use another address of this node, "+
-			"or go through its daemon: %w", a, wire.UDPPort, ErrInUse, err)
+		return fmt.Errorf(
+			"udp: %v, port %d: %w: another program has it: end that one, use another address of this node, "+
+				"or go through its daemon: %w", a, wire.UDPPort, ErrInUse, err)
 	}
 	return fmt.Errorf("udp: %v, port %d: %w", a, wire.UDPPort, err)
 }
