@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // An alias that is made while Shutdown begins is either refused, or keeps the endpoint as
 // it was: enabled, and not draining for good.
 func TestAliasDuringShutdown(t *testing.T) {
-	a, b, _ := pipe(t)
+	a, b, _ := servedPipe(t)
 	defer b.CloseAll()
 	defer a.CloseAll()
 	times := 1000
@@ -20,7 +22,7 @@ func TestAliasDuringShutdown(t *testing.T) {
 		times = 300
 	}
 	for range times {
-		ep, err := a.NewEndpoint(EndpointAttr{Number: AnyNumber})
+		ep, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
 		if err := errors.Join(err, ep.Enable()); err != nil {
 			t.Fatal(err)
 		}
@@ -42,8 +44,8 @@ func TestAliasDuringShutdown(t *testing.T) {
 			continue
 		case err == nil:
 			t.Fatal("the endpoint was closed, and has an alias")
-		case !errors.Is(err, ErrBusy) || !ep.ready():
-			t.Fatalf("%v, and the endpoint refuses operations: %t, want ErrBusy and false", err, !ep.ready())
+		case !errors.Is(err, xdpfab.ErrBusy) || !ep.Ready():
+			t.Fatalf("%v, and the endpoint refuses operations: %t, want ErrBusy and false", err, !ep.Ready())
 		}
 		if err := errors.Join(alias.Close(), ep.Close()); err != nil {
 			t.Fatal(err)

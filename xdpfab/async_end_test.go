@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // deafDevice is one whose search for the way to an address takes until its context ends.
@@ -24,15 +25,15 @@ func (deafDevice) Link(ctx context.Context, _ wire.Addr) (wire.Link, error) {
 // until then.
 func TestInsertAsyncEnds(t *testing.T) {
 	pa, _ := port.NewMemoryPair(node.PipeMTU, 1)
-	f, err := NewFabric(DomainAttr{})
+	f, err := xdpfab.NewFabric(xdpfab.DomainAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := f.adopt(deafDevice{&node.PipeEnd{Port: pa}}, f.attr)
+	d, err := f.Adopt(deafDevice{&node.PipeEnd{Port: pa}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, _ := f.NewEventQueue(EQAttr{})
+	q, _ := f.NewEventQueue(xdpfab.EQAttr{})
 	av, _ := d.NewAddressVector()
 	if err := d.BindEQ(q); err != nil {
 		t.Fatal(err)
@@ -47,14 +48,14 @@ func TestInsertAsyncEnds(t *testing.T) {
 			if err := d.CloseAll(); err != nil {
 				t.Error(err)
 			}
-		}, ErrClosed},
+		}, xdpfab.ErrClosed},
 	}
 	for _, c := range ends {
 		ctx, cancel := context.WithCancelCause(sleepLong(t))
 		if err := av.InsertAsync(ctx, []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := av.Close(); !errors.Is(err, ErrBusy) {
+		if err := av.Close(); !errors.Is(err, xdpfab.ErrBusy) {
 			t.Errorf("close of a vector in use: %v, want ErrBusy", err)
 		}
 		c.end(cancel)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -18,10 +18,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // hostingOf has a domain host whoever connects, and returns how to connect.
-func hostingOf(t testing.TB, d *Domain, limits ...host.GuestLimits) func(context.Context) (*share.Talk, error) {
+func hostingOf(t testing.TB, d *xdpfab.Domain, limits ...host.GuestLimits) func(context.Context) (*share.Talk, error) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "host"), Net: "unix"})
 	if err != nil {
@@ -35,7 +36,7 @@ func hostingOf(t testing.TB, d *Domain, limits ...host.GuestLimits) func(context
 				return
 			}
 			hosted.Go(func() {
-				if err := d.Hosting().Serve(conn, append(limits, host.GuestLimits{})[0]); err != nil && !errors.Is(err, ErrClosed) {
+				if err := d.Hosting().Serve(conn, append(limits, host.GuestLimits{})[0]); err != nil && !errors.Is(err, xdpfab.ErrClosed) {
 					t.Errorf("host: %v", err)
 				}
 			})
@@ -55,7 +56,7 @@ func hostingOf(t testing.TB, d *Domain, limits ...host.GuestLimits) func(context
 }
 
 // guestOf returns a domain that is a guest of d.
-func guestOf(t testing.TB, d *Domain, attr DomainAttr) *Domain {
+func guestOf(t testing.TB, d *xdpfab.Domain, attr xdpfab.DomainAttr) *xdpfab.Domain {
 	t.Helper()
 	return guestBy(t, hostingOf(t, d), attr, nil)
 }
@@ -66,14 +67,14 @@ var GuestOf = guestOf
 // NarrowGuestOf returns a guest of d with the smallest ring of arrivals. It takes
 // NarrowEvents events that have no place in their queue: half of them wait in its memory,
 // and half in the ring.
-func NarrowGuestOf(t testing.TB, d *Domain) *Domain {
-	return guestBy(t, hostingOf(t, d, host.GuestLimits{Arrivals: share.MinArrivals}), DomainAttr{}, nil)
+func NarrowGuestOf(t testing.TB, d *xdpfab.Domain) *xdpfab.Domain {
+	return guestBy(t, hostingOf(t, d, host.GuestLimits{Arrivals: share.MinArrivals}), xdpfab.DomainAttr{}, nil)
 }
 
 const NarrowEvents = 2 * share.MinArrivals / 128
 
 // TryGuestOf returns the error of a domain that cannot be a guest of d.
-func TryGuestOf(t testing.TB, d *Domain, attr DomainAttr) error {
+func TryGuestOf(t testing.TB, d *xdpfab.Domain, attr xdpfab.DomainAttr) error {
 	t.Helper()
 	talk, err := hostingOf(t, d)(t.Context())
 	if err != nil {
@@ -83,11 +84,11 @@ func TryGuestOf(t testing.TB, d *Domain, attr DomainAttr) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := NewFabric(attr)
+	f, err := xdpfab.NewFabric(attr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := f.adopt(dev, f.attr)
+	g, err := f.Adopt(dev)
 	if err == nil {
 		t.Error(g.CloseAll())
 	}
@@ -95,7 +96,7 @@ func TryGuestOf(t testing.TB, d *Domain, attr DomainAttr) error {
 }
 
 // guestBy returns a domain that is a guest of whoever dial leads to, and of redial later.
-func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr DomainAttr, redial func(context.Context) (*share.Talk, error)) *Domain {
+func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr xdpfab.DomainAttr, redial func(context.Context) (*share.Talk, error)) *xdpfab.Domain {
 	t.Helper()
 	talk, err := dial(t.Context())
 	if err != nil {
@@ -105,12 +106,12 @@ func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr
 	if err != nil {
 		t.Fatal(err)
 	}
-	attr.clock = nil // a Clock has one domain, here the host
-	f, err := NewFabric(attr)
+	attr = attr.WithoutClock() // a Clock has one domain, here the host
+	f, err := xdpfab.NewFabric(attr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := f.adopt(dev, f.attr)
+	g, err := f.Adopt(dev)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +124,10 @@ func guestBy(t testing.TB, dial func(context.Context) (*share.Talk, error), attr
 }
 
 // pipeWithRegion returns two ends of a pipe; the second has a region of so many bytes.
-func pipeWithRegion(t *testing.T, size int) (a, b *Domain, r *mr.Region) {
+func pipeWithRegion(t *testing.T, size int) (a, b *xdpfab.Domain, r *mr.Region) {
 	t.Helper()
 	testnet.SkipOnNICs(t, "a Pipe")
-	a, b, err := Pipe()
+	a, b, err := xdpfab.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func pipeWithRegion(t *testing.T, size int) (a, b *Domain, r *mr.Region) {
 	if r, err = b.NewRegion("words", size); err != nil {
 		t.Fatal(err)
 	}
-	ep, err := b.NewEndpoint(EndpointAttr{})
+	ep, err := b.NewEndpoint(xdpfab.EndpointAttr{})
 	if err == nil {
 		err = ep.Enable()
 	}
@@ -151,16 +152,16 @@ func pipeWithRegion(t *testing.T, size int) (a, b *Domain, r *mr.Region) {
 // A guest does what a domain with an interface does: words, arrays, transfers of any
 // length, in both progress modes.
 func TestGuest(t *testing.T) {
-	for _, mode := range []ProgressMode{ProgressAuto, ProgressManual} {
+	for _, mode := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		t.Run(mode.String(), func(t *testing.T) {
 			a, b, region := pipeWithRegion(t, 4<<20)
-			g := guestOf(t, a, DomainAttr{Progress: mode})
+			g := guestOf(t, a, xdpfab.DomainAttr{Progress: mode})
 			ctx := t.Context()
 			p, err := g.Dial(ctx, b.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			hits, err := Word[uint64](ctx, p, "words", 8)
+			hits, err := xdpfab.Word[uint64](ctx, p, "words", 8)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +201,7 @@ func TestGuestsCount(t *testing.T) {
 	const guests, each, adds = 3, 4, 500
 	var wg sync.WaitGroup
 	for range guests {
-		g := guestOf(t, a, DomainAttr{})
+		g := guestOf(t, a, xdpfab.DomainAttr{})
 		for range each {
 			wg.Go(func() {
 				ctx := context.Background()
@@ -209,7 +210,7 @@ func TestGuestsCount(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				w, err := Word[uint64](ctx, p, "words", 0)
+				w, err := xdpfab.Word[uint64](ctx, p, "words", 0)
 				if err != nil {
 					t.Error(err)
 					return
@@ -237,7 +238,7 @@ func TestGuestsCount(t *testing.T) {
 // does nothing; and the guest sees the changes.
 func TestGuestServes(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
-	g := guestOf(t, a, DomainAttr{Progress: ProgressManual})
+	g := guestOf(t, a, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
 	mem, err := mr.Memfd("guest", 8192)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +247,7 @@ func TestGuestServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ep, err := g.NewEndpoint(EndpointAttr{Number: 7})
+	ep, err := g.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
 	if err == nil {
 		err = ep.Enable()
 	}
@@ -258,7 +259,7 @@ func TestGuestServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](ctx, p, "mine", 16)
+	w, err := xdpfab.Word[uint64](ctx, p, "mine", 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,7 @@ func TestGuestServes(t *testing.T) {
 func TestGuestOutlivesHost(t *testing.T) {
 	a, b, region := pipeWithRegion(t, 4096)
 	redial, leave := successive(a)
-	g := guestBy(t, redial, DomainAttr{}, redial)
+	g := guestBy(t, redial, xdpfab.DomainAttr{}, redial)
 	mem, err := mr.Memfd("guest", 4096)
 	if err != nil {
 		t.Fatal(err)
@@ -309,9 +310,9 @@ func TestGuestOutlivesHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ep, err := g.NewEndpoint(EndpointAttr{Number: 9})
+	ep, err := g.NewEndpoint(xdpfab.EndpointAttr{Number: 9})
 	if err == nil {
-		err = errors.Join(g.BindRegion(r, touched, BindRemoteRead), ep.Bind(through, BindRemoteRead), ep.Enable())
+		err = errors.Join(g.BindRegion(r, touched, xdpfab.BindRemoteRead), ep.Bind(through, xdpfab.BindRemoteRead), ep.Enable())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +322,7 @@ func TestGuestOutlivesHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := Word[uint64](ctx, back, "mine", 0)
+	theirs, err := xdpfab.Word[uint64](ctx, back, "mine", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +330,7 @@ func TestGuestOutlivesHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](ctx, p, "words", 0)
+	w, err := xdpfab.Word[uint64](ctx, p, "words", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,9 +349,9 @@ func TestGuestOutlivesHost(t *testing.T) {
 			switch _, err := w.Add(ctx, 1); {
 			case err == nil:
 				ran++
-			case errors.Is(err, ErrOutcomeUnknown):
+			case errors.Is(err, xdpfab.ErrOutcomeUnknown):
 				unknown++
-			case !errors.Is(err, ErrNotExecuted):
+			case !errors.Is(err, xdpfab.ErrNotExecuted):
 				t.Fatalf("neither executed nor unknown nor not executed: %v", err)
 			}
 		}
@@ -361,7 +362,7 @@ func TestGuestOutlivesHost(t *testing.T) {
 					t.Errorf("%d and %d operations of peers are counted, but %d have succeeded", touched.Read(), through.Read(), n)
 				}
 				break
-			} else if errors.Is(err, ErrNoKey) || errors.Is(err, ErrNoRegion) || ctx.Err() != nil {
+			} else if errors.Is(err, xdpfab.ErrNoKey) || errors.Is(err, xdpfab.ErrNoRegion) || ctx.Err() != nil {
 				t.Fatalf("round %d: the guest's region: %v", round, err)
 			}
 		}
@@ -370,9 +371,9 @@ func TestGuestOutlivesHost(t *testing.T) {
 			if _, err := w.Add(ctx, 1); err == nil {
 				ran++
 				break
-			} else if !errors.Is(err, ErrHostLost) {
+			} else if !errors.Is(err, xdpfab.ErrHostLost) {
 				t.Fatal(err)
-			} else if errors.Is(err, ErrOutcomeUnknown) {
+			} else if errors.Is(err, xdpfab.ErrOutcomeUnknown) {
 				unknown++
 			}
 		}
@@ -390,11 +391,11 @@ func TestGuestOutlivesHost(t *testing.T) {
 // here, for peers that cannot be reached.
 func TestGuestEndsAmidCalls(t *testing.T) {
 	pa, _ := port.NewMemoryPair(node.PipeMTU, 1)
-	f, err := NewFabric(DomainAttr{})
+	f, err := xdpfab.NewFabric(xdpfab.DomainAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := f.adopt(deafDevice{&node.PipeEnd{Port: pa}}, f.attr)
+	d, err := f.Adopt(deafDevice{&node.PipeEnd{Port: pa}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +444,7 @@ func TestGuestCallsSideBySide(t *testing.T) {
 			share.CallDrop:     uint64(i + 1),
 		} {
 			calls.Go(func() {
-				if err := dev.Call(t.Context(), verb, args, nil); errors.Is(err, ErrHostLost) {
+				if err := dev.Call(t.Context(), verb, args, nil); errors.Is(err, xdpfab.ErrHostLost) {
 					t.Errorf("%s: %v", verb, err)
 				}
 			})

@@ -12,7 +12,7 @@ import (
 
 // Endpoints on a borrowed queue connect, and are connected to.
 func TestBorrowedConnections(t *testing.T) {
-	g, peer, _ := xdpfab.Borrowing(t, xdpfab.DomainAttr{})
+	g, peer, _ := Borrowing(t, xdpfab.DomainAttr{})
 	for name, b := range map[string]*bench{"calls": {T: t, client: g, server: peer}, "is called": {T: t, client: peer, server: g}} {
 		s := newSwitchboard(b, xdpfab.PassiveAttr{Number: 9})
 		caller, callee := s.connect()
@@ -32,7 +32,7 @@ func TestBorrowedConnections(t *testing.T) {
 // The host looks for a peer that does not answer any more, and tells the borrower where
 // it is now.
 func TestBorrowerFollowsPeer(t *testing.T) {
-	g, peer, pair := xdpfab.Borrowing(t, xdpfab.DomainAttr{GiveUp: 500 * time.Millisecond})
+	g, peer, pair := Borrowing(t, xdpfab.DomainAttr{GiveUp: 500 * time.Millisecond})
 	if err := peer.CloseAll(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -15,13 +15,14 @@ import (
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // lending is a host with a queue to lend, and a peer that uses all queues.
 type lending struct {
 	t          *testing.T
 	pair       *testnet.Pair
-	host, peer *Domain
+	host, peer *xdpfab.Domain
 	dial       func(context.Context) (*share.Talk, error)
 	steered    bool // what arrives over IP arrives at the queue to lend, if the peer likes
 }
@@ -35,12 +36,12 @@ func newLending(t *testing.T, dialer int, limits host.GuestLimits) *lending {
 	}
 	l := &lending{t: t, pair: testnet.NewPair(t, testnet.Options{Queues: 2})}
 	l.steered = testnet.Steer(t, l.pair.A, 1)
-	l.host = l.open(l.pair.A, DomainAttr{Attach: AttachNever, Lend: 1, UDP: true})
-	l.peer = l.open(l.pair.B, DomainAttr{Attach: AttachNever, UDP: true})
+	l.host = l.open(l.pair.A, xdpfab.DomainAttr{Attach: xdpfab.AttachNever, Lend: 1, UDP: true})
+	l.peer = l.open(l.pair.B, xdpfab.DomainAttr{Attach: xdpfab.AttachNever, UDP: true})
 	for range dialer {
-		l.endpoint(l.peer, AnyNumber)
+		l.endpoint(l.peer, xdpfab.AnyNumber)
 	}
-	if _, err := l.peer.dialEndpoint(); err != nil {
+	if _, err := l.peer.DialEndpoint(); err != nil {
 		t.Fatal(err)
 	}
 	l.serve(l.host, 0, "host")
@@ -49,10 +50,10 @@ func newLending(t *testing.T, dialer int, limits host.GuestLimits) *lending {
 	return l
 }
 
-func (l *lending) open(s *testnet.Side, attr DomainAttr) (d *Domain) {
+func (l *lending) open(s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Domain) {
 	l.t.Helper()
 	err := s.Do(func() (err error) {
-		d, err = Open(l.t.Context(), s.IfName, attr)
+		d, err = xdpfab.Open(l.t.Context(), s.IfName, attr)
 		return err
 	})
 	if err != nil {
@@ -68,7 +69,7 @@ func (l *lending) open(s *testnet.Side, attr DomainAttr) (d *Domain) {
 
 // Borrowing returns a domain on a borrowed queue and a peer of it, for the tests outside
 // the package.
-func Borrowing(t *testing.T, attr DomainAttr) (g, peer *Domain, pair *testnet.Pair) {
+func Borrowing(t *testing.T, attr xdpfab.DomainAttr) (g, peer *xdpfab.Domain, pair *testnet.Pair) {
 	t.Helper()
 	l := newLending(t, 1, host.GuestLimits{Queues: 1})
 	g, err := l.borrow(attr)
@@ -79,7 +80,7 @@ func Borrowing(t *testing.T, attr DomainAttr) (g, peer *Domain, pair *testnet.Pa
 }
 
 // borrow opens a domain on a borrowed queue.
-func (l *lending) borrow(attr DomainAttr) (*Domain, error) {
+func (l *lending) borrow(attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
 	talk, err := l.dial(l.t.Context())
 	if err != nil {
 		return nil, err
@@ -88,11 +89,11 @@ func (l *lending) borrow(attr DomainAttr) (*Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := NewFabric(attr)
+	f, err := xdpfab.NewFabric(attr)
 	if err != nil {
 		return nil, err
 	}
-	d, err := f.adopt(dev, f.attr)
+	d, err := f.Adopt(dev)
 	if err == nil {
 		l.t.Cleanup(func() {
 			if err := d.CloseAll(); err != nil {
@@ -103,9 +104,9 @@ func (l *lending) borrow(attr DomainAttr) (*Domain, error) {
 	return d, err
 }
 
-func (l *lending) mustBorrow() *Domain {
+func (l *lending) mustBorrow() *xdpfab.Domain {
 	l.t.Helper()
-	d, err := l.borrow(DomainAttr{})
+	d, err := l.borrow(xdpfab.DomainAttr{})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -113,9 +114,9 @@ func (l *lending) mustBorrow() *Domain {
 }
 
 // endpoint makes an endpoint that peers can dial.
-func (l *lending) endpoint(d *Domain, number int) *Endpoint {
+func (l *lending) endpoint(d *xdpfab.Domain, number int) *xdpfab.Endpoint {
 	l.t.Helper()
-	ep, err := d.NewEndpoint(EndpointAttr{Number: number})
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: number})
 	if err == nil {
 		err = ep.Enable()
 	}
@@ -126,7 +127,7 @@ func (l *lending) endpoint(d *Domain, number int) *Endpoint {
 }
 
 // serve gives a domain an endpoint and a region.
-func (l *lending) serve(d *Domain, number int, region string) {
+func (l *lending) serve(d *xdpfab.Domain, number int, region string) {
 	l.t.Helper()
 	l.endpoint(d, number)
 	if _, err := d.NewRegion(region, 4096); err != nil {
@@ -135,13 +136,13 @@ func (l *lending) serve(d *Domain, number int, region string) {
 }
 
 // count adds to a word of another domain, each time by one.
-func (l *lending) count(from *Domain, to, region string, times int) {
+func (l *lending) count(from *xdpfab.Domain, to, region string, times int) {
 	l.t.Helper()
 	p, err := from.Dial(l.t.Context(), to)
 	if err != nil {
 		l.t.Fatalf("%s: %v", to, err)
 	}
-	w, err := Word[uint64](l.t.Context(), p, region, 0)
+	w, err := xdpfab.Word[uint64](l.t.Context(), p, region, 0)
 	if err != nil {
 		l.t.Fatalf("%s: %v", to, err)
 	}
@@ -158,9 +159,9 @@ func (l *lending) count(from *Domain, to, region string, times int) {
 }
 
 // message sends one from a domain to another.
-func (l *lending) message(from, to *Domain) {
+func (l *lending) message(from, to *xdpfab.Domain) {
 	l.t.Helper()
-	box, err := to.NewMailbox(MailboxAttr{Number: AnyNumber})
+	box, err := to.NewMailbox(xdpfab.MailboxAttr{Number: xdpfab.AnyNumber})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -194,14 +195,14 @@ func TestBorrow(t *testing.T) {
 	for dialer := range 2 {
 		t.Run(fmt.Sprintf("peer's queue %d", dialer), func(t *testing.T) {
 			l := newLending(t, dialer, host.GuestLimits{Queues: 1})
-			all := func(g *Domain) {
+			all := func(g *xdpfab.Domain) {
 				t.Helper()
 				l.count(l.peer, l.host.Name(0), "host", 5)
 				l.count(l.host, l.peer.Name(0), "peer", 5)
 				if g == nil {
 					return
 				}
-				for _, d := range []*Domain{l.peer, l.host, g} {
+				for _, d := range []*xdpfab.Domain{l.peer, l.host, g} {
 					l.count(d, g.Name(7), "mine", 5)
 				}
 				for _, to := range []string{l.peer.Name(0), l.pair.B.IP4.String(), l.pair.B.IP6.String()} {
@@ -250,9 +251,9 @@ func TestBorrow(t *testing.T) {
 func TestBorrowNumbers(t *testing.T) {
 	l := newLending(t, 0, host.GuestLimits{Queues: 1, Endpoints: 5})
 	g := l.mustBorrow()
-	taken := func(d *Domain, number int) {
+	taken := func(d *xdpfab.Domain, number int) {
 		t.Helper()
-		if _, err := d.NewEndpoint(EndpointAttr{Number: number}); !errors.Is(err, ErrBusy) {
+		if _, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: number}); !errors.Is(err, xdpfab.ErrBusy) {
 			t.Errorf("endpoint %d: %v", number, err)
 		}
 	}
@@ -260,22 +261,22 @@ func TestBorrowNumbers(t *testing.T) {
 	seven := l.endpoint(g, 7)
 	taken(g, 7)
 	taken(l.host, 7)
-	any := l.endpoint(g, AnyNumber)
+	any := l.endpoint(g, xdpfab.AnyNumber)
 	if n := any.Number(); n == 0 || n == 7 {
 		t.Errorf("any: %d", n)
 	}
 	taken(l.host, int(any.Number()))
-	top, err := g.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true})
+	top, err := g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true})
 	if err != nil || top.Number() != 0xffff {
 		t.Errorf("the highest: %d, %v", top.Number(), err)
 	}
 	taken(l.host, 0xffff)
-	s, err := g.NewScalableEndpoint(ScalableAttr{Number: 20, RXContexts: 2, TXContexts: 1})
+	s, err := g.NewScalableEndpoint(xdpfab.ScalableAttr{Number: 20, RXContexts: 2, TXContexts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken(l.host, 21)
-	if _, err := g.NewEndpoint(EndpointAttr{}); !errors.Is(err, ErrDenied) {
+	if _, err := g.NewEndpoint(xdpfab.EndpointAttr{}); !errors.Is(err, xdpfab.ErrDenied) {
 		t.Errorf("a sixth endpoint: %v", err)
 	}
 	if err := errors.Join(s.Close(), seven.Close()); err != nil {
@@ -286,7 +287,7 @@ func TestBorrowNumbers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := g.NewPassiveEndpoint(PassiveAttr{Number: 7}); err != nil {
+	if _, err := g.NewPassiveEndpoint(xdpfab.PassiveAttr{Number: 7}); err != nil {
 		t.Error(err)
 	}
 	taken(l.host, 7)
@@ -296,7 +297,7 @@ func TestBorrowNumbers(t *testing.T) {
 func TestBorrowRefused(t *testing.T) {
 	refused := func(l *lending, is error, texts ...string) {
 		t.Helper()
-		_, err := l.borrow(DomainAttr{})
+		_, err := l.borrow(xdpfab.DomainAttr{})
 		if !errors.Is(err, is) {
 			t.Fatalf("%v: want %v", err, is)
 		}
@@ -306,20 +307,20 @@ func TestBorrowRefused(t *testing.T) {
 			}
 		}
 	}
-	pipe, far, err := Pipe()
+	pipe, far, err := xdpfab.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(pipe.CloseAll(), far.CloseAll()) })
-	refused(&lending{t: t, dial: hostingOf(t, pipe, host.GuestLimits{Rule: "rule x"})}, ErrDenied, "rule x lets this program borrow no queue")
-	refused(&lending{t: t, dial: hostingOf(t, pipe, host.GuestLimits{Queues: 1})}, ErrBusy, "the host has no queues to lend")
+	refused(&lending{t: t, dial: hostingOf(t, pipe, host.GuestLimits{Rule: "rule x"})}, xdpfab.ErrDenied, "rule x lets this program borrow no queue")
+	refused(&lending{t: t, dial: hostingOf(t, pipe, host.GuestLimits{Queues: 1})}, xdpfab.ErrBusy, "the host has no queues to lend")
 	l := newLending(t, 0, host.GuestLimits{Queues: 1})
 	l.mustBorrow()
-	refused(l, ErrDenied, "and they have as many")
+	refused(l, xdpfab.ErrDenied, "and they have as many")
 	l.dial = hostingOf(t, l.host, host.GuestLimits{Queues: 2})
-	refused(l, ErrBusy, "no queue is to spare", "of 1 that can be lent, 1 are")
-	for _, a := range []DomainAttr{{Borrow: true, Attach: AttachNever}, {Borrow: true, Lend: 1}, {Lend: -1}} {
-		if _, err := NewFabric(a); err == nil {
+	refused(l, xdpfab.ErrBusy, "no queue is to spare", "of 1 that can be lent, 1 are")
+	for _, a := range []xdpfab.DomainAttr{{Borrow: true, Attach: xdpfab.AttachNever}, {Borrow: true, Lend: 1}, {Lend: -1}} {
+		if _, err := xdpfab.NewFabric(a); err == nil {
 			t.Errorf("%+v is accepted", a)
 		}
 	}
@@ -333,7 +334,7 @@ func TestBorrowHostEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](t.Context(), p, "peer", 0)
+	w, err := xdpfab.Word[uint64](t.Context(), p, "peer", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,10 +342,10 @@ func TestBorrowHostEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-g.Done()
-	if err := g.Err(); !errors.Is(err, ErrHostLost) || !errors.Is(err, ErrInterfaceLost) {
+	if err := g.Err(); !errors.Is(err, xdpfab.ErrHostLost) || !errors.Is(err, xdpfab.ErrInterfaceLost) {
 		t.Errorf("%v", err)
 	}
-	if _, err := w.Add(t.Context(), 1); !errors.Is(err, ErrHostLost) {
+	if _, err := w.Add(t.Context(), 1); !errors.Is(err, xdpfab.ErrHostLost) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
@@ -9,21 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // The loss of the interface is an error event, for the domain and for each endpoint that
 // is bound, and makes armed descriptors readable. Then nothing is bound any more.
 func TestInterfaceLostEvent(t *testing.T) {
-	for _, m := range []ProgressMode{ProgressAuto, ProgressManual} {
+	for _, m := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
 		t.Run(m.String(), func(t *testing.T) {
 			ctx := sleepLong(t)
-			near, _, dev := watchedPipe(t, DomainAttr{Progress: m, Context: "domain"})
-			q, err := near.Fabric().NewEventQueue(EQAttr{Wait: WaitFD})
+			near, _, dev := watchedPipe(t, xdpfab.DomainAttr{Progress: m, Context: "domain"})
+			q, err := near.Fabric().NewEventQueue(xdpfab.EQAttr{Wait: xdpfab.WaitFD})
 			if err != nil {
 				t.Fatal(err)
 			}
-			cq, _ := near.NewCompletionQueue(CQAttr{Wait: WaitFD})
-			ep, _ := near.NewEndpoint(EndpointAttr{Number: AnyNumber, Context: "endpoint"})
+			cq, _ := near.NewCompletionQueue(xdpfab.CQAttr{Wait: xdpfab.WaitFD})
+			ep, _ := near.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Context: "endpoint"})
 			if err := errors.Join(near.BindEQ(q), ep.Bind(q, 0), ep.Bind(cq, 0), q.TryWait(), cq.TryWait(1)); err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +35,7 @@ func TestInterfaceLostEvent(t *testing.T) {
 					t.Fatal(err)
 				}
 				e, ok := q.ReadErr()
-				if code, _ := ErrnoOf(e.Err); !ok || e.Source != source || e.Context != context || e.Kind != EventNotify || !errors.Is(e.Err, ErrInterfaceLost) || code != Errno(unix.ENETDOWN) {
+				if code, _ := xdpfab.ErrnoOf(e.Err); !ok || e.Source != source || e.Context != context || e.Kind != xdpfab.EventNotify || !errors.Is(e.Err, xdpfab.ErrInterfaceLost) || code != xdpfab.Errno(unix.ENETDOWN) {
 					t.Errorf("%t, %+v: want the loss of %T", ok, e, source)
 				}
 				if source == any(near) {
@@ -56,7 +57,7 @@ func TestInterfaceLostEvent(t *testing.T) {
 					return got == 1
 				})
 			}
-			if err := cq.TryWait(1); !errors.Is(err, ErrInterfaceLost) {
+			if err := cq.TryWait(1); !errors.Is(err, xdpfab.ErrInterfaceLost) {
 				t.Errorf("armed after the end: %v, want ErrInterfaceLost", err)
 			}
 			if err := errors.Join(near.CloseAll(), q.Close()); err != nil {

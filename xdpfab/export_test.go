@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // A live peer is given up by no test of this package: one that wants that to happen
@@ -111,6 +114,64 @@ func (d *Domain) Depart() { residence.Of(d.node).Depart() }
 // with a node of its own.
 func (d *Domain) Hosting() *host.Host { return host.On(d.node) }
 
+// Node is the node under the domain.
+func (d *Domain) Node() *node.Node { return d.node }
+
+// Lock is the domain's own.
+func (d *Domain) Lock() *sync.Mutex { return &d.mu }
+
+// EndpointAt is the domain's endpoint of that number.
+func (d *Domain) EndpointAt(number uint16) *Endpoint { return d.endpoints[number] }
+
+// Dialer is the endpoint that dialled peers share, after the first Dial.
+func (d *Domain) Dialer() *Endpoint { return d.dialer }
+
+// DialEndpoint makes that endpoint.
+func (d *Domain) DialEndpoint() (*Endpoint, error) { return d.dialEndpoint() }
+
+// PeerAt is Dial without a session: there may be no node at the address.
+func (d *Domain) PeerAt(addr wire.Addr) (*calls.Peer, error) {
+	ep, err := d.dialEndpoint()
+	if err != nil {
+		return nil, err
+	}
+	link, err := d.node.Dev.Link(context.Background(), addr)
+	if err != nil {
+		return nil, err
+	}
+	use, err := ep.dial(addr, link)
+	if err != nil {
+		return nil, err
+	}
+	return ep.callPeer(use, addr.String()), nil
+}
+
+// Allotment is the part of the room of a peer that was dialled at an address.
+func (d *Domain) Allotment(addr string) *calls.Allotment {
+	d.dialer.mu.Lock()
+	defer d.dialer.mu.Unlock()
+	for a, n := range d.dialer.names {
+		if a.String() == addr {
+			return n.allotment
+		}
+	}
+	return nil
+}
+
+// Adopt makes a domain of a device.
+func (f *Fabric) Adopt(dev node.Device) (*Domain, error) { return f.adopt(dev, f.attr) }
+
+// Next makes a domain of a device, which takes the place of one with that life.
+func (f *Fabric) Next(dev node.Device, life uint64) (*Domain, error) {
+	return f.add(newDomain(f, dev, f.attr, nil, life))
+}
+
+// WithoutClock returns the attributes for a domain that is not the one of a Clock.
+func (a DomainAttr) WithoutClock() DomainAttr {
+	a.clock = nil
+	return a
+}
+
 // TakeOver is host.TakeOver for a domain.
 func TakeOver(
 	ctx context.Context, h *host.Handover, ifname string, attr DomainAttr, admit host.AdmitGuest, prepare func(*Domain) error,
@@ -129,11 +190,11 @@ func TakeOver(
 		return nil, err
 	}
 	d.enter(node.Here(dev.Info().Index))
-	return d.inherit(h, admit, prepare)
+	return d.Inherit(h, admit, prepare)
 }
 
-// inherit gives a new domain what the handover has, or closes it.
-func (d *Domain) inherit(h *host.Handover, admit host.AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
+// Inherit gives a new domain what the handover has, or closes it.
+func (d *Domain) Inherit(h *host.Handover, admit host.AdmitGuest, prepare func(*Domain) error) (*Domain, error) {
 	if err := h.Fill(d.node, admit, func() error { return prepare(d) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), d.CloseAll())
 	}

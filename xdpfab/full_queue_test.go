@@ -33,7 +33,7 @@ func TestFullQueueIsNoSilence(t *testing.T) {
 				f, room := setUp(t, attr, 64), places
 				on := f.server
 				if x.guest {
-					on, room = xdpfab.NarrowGuestOf(t, f.server), places+xdpfab.NarrowEvents
+					on, room = NarrowGuestOf(t, f.server), places+NarrowEvents
 					r, err := on.NewRegion("narrow", 4096)
 					if err != nil {
 						t.Fatal(err)

@@ -2,14 +2,21 @@
 
 package xdpfab
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // The numbers of a queue, a counter and a shared context are alone, and so need no locked
 // instruction, if the caller makes no two calls at a time, and not otherwise. Both kinds
 // count alike.
 func TestGauges(t *testing.T) {
 	for _, threading := range []Threading{ThreadSafe, ThreadDomain} {
-		a, _, _ := watchedPipe(t, DomainAttr{Progress: ProgressManual, Threading: threading}, DomainAttr{})
+		a, b, err := Pipe(DomainAttr{Progress: ProgressManual, Threading: threading}, DomainAttr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = errors.Join(a.CloseAll(), b.CloseAll()) })
 		cq, err1 := a.NewCompletionQueue(CQAttr{})
 		c, err2 := a.NewCounter()
 		x, err3 := a.NewSharedTransmit(SharedTransmitAttr{})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // What a guest may not have is refused with the reason, and it can have the rest.
@@ -29,8 +30,8 @@ func TestGuestLimits(t *testing.T) {
 				return errors.New("rule 7 allows mine alone")
 			}
 			return nil
-		}}), DomainAttr{}, nil)
-	if s := g.node.Dev.(*guestpkg.Attached).Carrier.Tags(); s != 64 {
+		}}), xdpfab.DomainAttr{}, nil)
+	if s := g.Node().Dev.(*guestpkg.Attached).Carrier.Tags(); s != 64 {
 		t.Errorf("rings of %d entries, want 64: the host allows 100", s)
 	}
 	register := func(name string, size int, length ...int) (*mr.Region, error) {
@@ -49,7 +50,7 @@ func TestGuestLimits(t *testing.T) {
 	}
 	refused := func(err error, want string) {
 		t.Helper()
-		if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
 		}
 	}
@@ -64,10 +65,10 @@ func TestGuestLimits(t *testing.T) {
 	}
 	_, err = register("mine too", 4096)
 	refused(err, "more than 1 regions of one program: rule 7 allows no more")
-	if _, err := g.NewEndpoint(EndpointAttr{}); err != nil {
+	if _, err := g.NewEndpoint(xdpfab.EndpointAttr{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
+	_, err = g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
 	refused(err, "more than 1 endpoints of one program: rule 7 allows no more")
 }
 
@@ -75,8 +76,8 @@ func TestGuestLimits(t *testing.T) {
 // passive endpoints, and scalable endpoints, whose contexts cost no more.
 func TestGuestNumbers(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	g := guestBy(t, hostingOf(t, a, host.GuestLimits{Endpoints: 4, Rule: "rule 7"}), DomainAttr{}, nil)
-	s, err := g.NewScalableEndpoint(ScalableAttr{Number: AnyNumber, RXContexts: 2})
+	g := guestBy(t, hostingOf(t, a, host.GuestLimits{Endpoints: 4, Rule: "rule 7"}), xdpfab.DomainAttr{}, nil)
+	s, err := g.NewScalableEndpoint(xdpfab.ScalableAttr{Number: xdpfab.AnyNumber, RXContexts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,23 +86,23 @@ func TestGuestNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
-	p, err2 := g.NewPassiveEndpoint(PassiveAttr{Number: AnyNumber})
+	_, err = g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	p, err2 := g.NewPassiveEndpoint(xdpfab.PassiveAttr{Number: xdpfab.AnyNumber})
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	_, err = g.NewEndpoint(EndpointAttr{Number: AnyNumber})
-	_, err2 = g.NewPassiveEndpoint(PassiveAttr{Number: AnyNumber})
-	_, err3 := g.NewScalableEndpoint(ScalableAttr{Number: AnyNumber, RXContexts: 1})
+	_, err = g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	_, err2 = g.NewPassiveEndpoint(xdpfab.PassiveAttr{Number: xdpfab.AnyNumber})
+	_, err3 := g.NewScalableEndpoint(xdpfab.ScalableAttr{Number: xdpfab.AnyNumber, RXContexts: 1})
 	for _, err := range []error{err, err2, err3} {
-		if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "more than 4 endpoints") {
+		if !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "more than 4 endpoints") {
 			t.Errorf("a fifth number: %v", err)
 		}
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := g.NewEndpoint(EndpointAttr{Number: AnyNumber}); err != nil {
+	if _, err := g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber}); err != nil {
 		t.Errorf("after one was given back: %v", err)
 	}
 }
@@ -136,12 +137,12 @@ func TestGuests(t *testing.T) {
 		t.Errorf("guests before there is one: %+v", list)
 	}
 	t.Run("attached", func(t *testing.T) {
-		g := guestOf(t, a, DomainAttr{})
+		g := guestOf(t, a, xdpfab.DomainAttr{})
 		p, err := g.Dial(t.Context(), b.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := Word[uint64](t.Context(), p, "words", 0)
+		w, err := xdpfab.Word[uint64](t.Context(), p, "words", 0)
 		if err == nil {
 			_, err = w.Add(t.Context(), 1)
 		}
@@ -162,9 +163,9 @@ func TestGuests(t *testing.T) {
 // An error that a guest gets from its host is the host's: the text, and whatever it
 // wraps.
 func TestHostErrors(t *testing.T) {
-	err := fmt.Errorf("%w: %w", ErrPeerSilent, fmt.Errorf("neighbour: %w", port.ErrUnreachable))
+	err := fmt.Errorf("%w: %w", xdpfab.ErrPeerSilent, fmt.Errorf("neighbour: %w", port.ErrUnreachable))
 	got := guestpkg.Replied(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
-	if got.Error() != err.Error() || !errors.Is(got, ErrPeerSilent) || !errors.Is(got, port.ErrUnreachable) || errors.Is(got, ErrBusy) {
+	if got.Error() != err.Error() || !errors.Is(got, xdpfab.ErrPeerSilent) || !errors.Is(got, port.ErrUnreachable) || errors.Is(got, xdpfab.ErrBusy) {
 		t.Errorf("%v", got)
 	}
 	for kind, e := range node.GuestErrors {

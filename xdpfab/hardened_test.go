@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
 	"sync"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // A request that no peer has made is refused.
 func TestEmptyRequest(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
-	r := &ConnRequest{}
-	if _, err := a.NewEndpoint(EndpointAttr{Type: EndpointMsg, Request: r}); !errors.Is(err, ErrForeign) {
+	r := &xdpfab.ConnRequest{}
+	if _, err := a.NewEndpoint(xdpfab.EndpointAttr{Type: xdpfab.EndpointMsg, Request: r}); !errors.Is(err, xdpfab.ErrForeign) {
 		t.Errorf("endpoint for an empty request: %v, want ErrForeign", err)
 	}
 	if r.Info().Handle != nil || r.Peer() == "" {
@@ -28,7 +30,7 @@ func TestCanHandOverMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cq, err := a.NewCompletionQueue(CQAttr{})
+	cq, err := a.NewCompletionQueue(xdpfab.CQAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +38,14 @@ func TestCanHandOverMeanwhile(t *testing.T) {
 	for range 4 {
 		making.Go(func() {
 			for range 20 {
-				ep, err := a.NewEndpoint(EndpointAttr{Number: AnyNumber, Size: 16})
+				ep, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: 16})
 				if err == nil {
 					err = errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable())
 				}
 				if err == nil {
 					err = a.Hosting().CanHandOver()
 				}
-				if !errors.Is(err, ErrNotImplemented) {
+				if !errors.Is(err, xdpfab.ErrNotImplemented) {
 					t.Errorf("%v; want ErrNotImplemented, since the endpoint posts", err)
 				}
 				if err := ep.Close(); err != nil {
@@ -69,16 +71,16 @@ func TestTakeBackMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		untilLeft(t, a)
-		g = guestBy(t, dial, DomainAttr{}, nil)
+		g = guestBy(t, dial, xdpfab.DomainAttr{}, nil)
 		var made sync.WaitGroup
 		made.Go(func() {
-			if _, err := g.NewPassiveEndpoint(PassiveAttr{Number: AnyNumber, AuthKey: AuthKey("red")}); err != nil {
+			if _, err := g.NewPassiveEndpoint(xdpfab.PassiveAttr{Number: xdpfab.AnyNumber, AuthKey: xdpfab.AuthKey("red")}); err != nil {
 				t.Error(err)
 			}
 		})
 		_, err := g.TakeBack("mine")
 		made.Wait()
-		if err != nil && !errors.Is(err, ErrBusy) {
+		if err != nil && !errors.Is(err, xdpfab.ErrBusy) {
 			t.Errorf("%v; want nil, or ErrBusy", err)
 		}
 	}

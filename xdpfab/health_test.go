@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // watchedDevice is a pipe's end that changes when a test says so.
@@ -45,24 +46,24 @@ func (d *watchedDevice) Close() error {
 }
 
 // watchedPipe is a domain on such a device, and another at the far end.
-func watchedPipe(t *testing.T, attr DomainAttr, ofFar ...DomainAttr) (near, far *Domain, dev *watchedDevice) {
+func watchedPipe(t *testing.T, attr xdpfab.DomainAttr, ofFar ...xdpfab.DomainAttr) (near, far *xdpfab.Domain, dev *watchedDevice) {
 	t.Helper()
 	testnet.SkipOnNICs(t, "memory in place of an interface")
 	pa, pb := port.NewMemoryPair(node.PipeMTU, 1)
 	dev = &watchedDevice{PipeEnd: node.PipeEnd{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}}
-	f, err := NewFabric(attr)
+	f, err := xdpfab.NewFabric(attr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if near, err = f.adopt(dev, f.attr); err != nil {
+	if near, err = f.Adopt(dev); err != nil {
 		t.Fatal(err)
 	}
 	if len(ofFar) > 0 {
-		if f, err = NewFabric(ofFar[0]); err != nil {
+		if f, err = xdpfab.NewFabric(ofFar[0]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if far, err = f.adopt(&node.PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}, f.attr); err != nil {
+	if far, err = f.Adopt(&node.PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -78,11 +79,11 @@ var cutOff = port.Event{Kind: port.Detached, Err: fmt.Errorf("%w: cut off", port
 // The end of the interface releases everything that waits, with the cause, and is
 // the answer to all that comes later.
 func TestInterfaceLost(t *testing.T) {
-	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]xdpfab.ProgressMode{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual} {
 		t.Run(name, func(t *testing.T) {
 			// Nothing here ends by itself.
-			near, far, dev := watchedPipe(t, DomainAttr{Progress: m, GiveUp: time.Hour})
-			if m == ProgressManual {
+			near, far, dev := watchedPipe(t, xdpfab.DomainAttr{Progress: m, GiveUp: time.Hour})
+			if m == xdpfab.ProgressManual {
 				stop, stopped := make(chan struct{}), make(chan struct{})
 				go func() {
 					defer close(stopped)
@@ -100,7 +101,7 @@ func TestInterfaceLost(t *testing.T) {
 			if _, err := far.NewRegion("r", 4096); err != nil {
 				t.Fatal(err)
 			}
-			target, err := far.NewEndpoint(EndpointAttr{})
+			target, err := far.NewEndpoint(xdpfab.EndpointAttr{})
 			if err == nil {
 				err = target.Enable()
 			}
@@ -112,13 +113,13 @@ func TestInterfaceLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			word, err := Word[uint64](ctx, peer, "r", 0)
+			word, err := xdpfab.Word[uint64](ctx, peer, "r", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ep, _ := near.NewEndpoint(EndpointAttr{Number: AnyNumber})
+			ep, _ := near.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
 			av, _ := near.NewAddressVector()
-			cq, _ := near.NewCompletionQueue(CQAttr{})
+			cq, _ := near.NewCompletionQueue(xdpfab.CQAttr{})
 			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 				t.Fatal(err)
 			}
@@ -136,14 +137,14 @@ func TestInterfaceLost(t *testing.T) {
 				"Dial":  func() error { _, err := near.Dial(ctx, "02:00:00:00:00:99"); return err },
 				"Wait":  func() error { return cq.Wait(ctx, 1000) },
 			}
-			if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
+			if err := ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				t.Fatal(err)
 			}
 			results := make(chan error, len(waits))
 			for what, f := range waits {
 				go func() {
 					err := f()
-					if !errors.Is(err, ErrInterfaceLost) || !strings.Contains(err.Error(), "cut off") {
+					if !errors.Is(err, xdpfab.ErrInterfaceLost) || !strings.Contains(err.Error(), "cut off") {
 						err = fmt.Errorf("%s: %w; want the cause", what, err)
 					} else {
 						err = nil
@@ -166,30 +167,30 @@ func TestInterfaceLost(t *testing.T) {
 					t.Fatal("somebody still waits")
 				}
 			}
-			if err := near.Err(); !errors.Is(err, ErrInterfaceLost) {
+			if err := near.Err(); !errors.Is(err, xdpfab.ErrInterfaceLost) {
 				t.Errorf("Err: %v", err)
 			}
 			dev.tell(port.Event{Kind: port.Gone, Err: fmt.Errorf("%w: later", port.ErrLost)})
 			later := map[string]error{"Err": near.Err()}
 			_, later["Add"] = word.Add(ctx, 1)
 			_, later["Dial"] = near.Dial(ctx, far.Name(0))
-			_, later["NewEndpoint"] = near.NewEndpoint(EndpointAttr{Number: AnyNumber})
+			_, later["NewEndpoint"] = near.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
 			_, later["NewRegion"] = near.NewRegion("late", 4096)
-			later["Atomic"] = ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0)
+			later["Atomic"] = ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0)
 			if c, ok := cq.ReadErr(); ok {
 				later["completion"] = c.Err
 			} else {
 				t.Error("no completion of the operation that was outstanding")
 			}
 			for what, err := range later {
-				if !errors.Is(err, ErrInterfaceLost) || !strings.Contains(fmt.Sprint(err), "cut off") {
+				if !errors.Is(err, xdpfab.ErrInterfaceLost) || !strings.Contains(fmt.Sprint(err), "cut off") {
 					t.Errorf("%s afterwards: %v", what, err)
 				}
 			}
 			if err := near.CloseAll(); err != nil {
 				t.Error(err)
 			}
-			if err := near.Err(); !errors.Is(err, ErrInterfaceLost) {
+			if err := near.Err(); !errors.Is(err, xdpfab.ErrInterfaceLost) {
 				t.Errorf("Err after Close: %v", err)
 			}
 		})
@@ -206,13 +207,13 @@ func closedWithin(t *testing.T, what string, done <-chan struct{}) {
 }
 
 func TestDoneAfterClose(t *testing.T) {
-	near, _, _ := watchedPipe(t, DomainAttr{})
+	near, _, _ := watchedPipe(t, xdpfab.DomainAttr{})
 	if err := near.CloseAll(); err != nil {
 		t.Fatal(err)
 	}
 	closedWithin(t, "Done", near.Done())
-	near.node.Happened(cutOff) // too late to be the cause
-	if err := near.Err(); !errors.Is(err, ErrClosed) || errors.Is(err, ErrInterfaceLost) {
+	near.Node().Happened(cutOff) // too late to be the cause
+	if err := near.Err(); !errors.Is(err, xdpfab.ErrClosed) || errors.Is(err, xdpfab.ErrInterfaceLost) {
 		t.Errorf("Err: %v", err)
 	}
 }
@@ -220,7 +221,7 @@ func TestDoneAfterClose(t *testing.T) {
 // Close and the interface's end at the same moment: one of them is the cause.
 func TestCloseAsInterfaceIsLost(t *testing.T) {
 	for range 50 {
-		near, _, dev := watchedPipe(t, DomainAttr{})
+		near, _, dev := watchedPipe(t, xdpfab.DomainAttr{})
 		var both sync.WaitGroup
 		both.Go(func() { dev.tell(cutOff) })
 		both.Go(func() { _ = near.CloseAll() })
@@ -233,7 +234,7 @@ func TestCloseAsInterfaceIsLost(t *testing.T) {
 
 func TestChangesAreLogged(t *testing.T) {
 	var out bytes.Buffer
-	_, _, dev := watchedPipe(t, DomainAttr{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	_, _, dev := watchedPipe(t, xdpfab.DomainAttr{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	for e, want := range map[port.Event]string{
 		{Kind: port.AddressAdded, To: "10.0.0.7"}:     `level=INFO msg="an address was added, and is served" interface=pipe to=10.0.0.7`,
 		{Kind: port.AddressRemoved, From: "10.0.0.7"}: "from=10.0.0.7",

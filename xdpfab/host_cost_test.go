@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // rawGuest is a guest that says to its host what it likes.
@@ -25,7 +26,7 @@ type rawGuest struct {
 }
 
 // rawGuestOf returns a guest that has attached.
-func rawGuestOf(t *testing.T, d *Domain, limits host.GuestLimits) *rawGuest {
+func rawGuestOf(t *testing.T, d *xdpfab.Domain, limits host.GuestLimits) *rawGuest {
 	t.Helper()
 	talk, hosted := talkTo(t, d, limits)
 	g := &rawGuest{t: t, talk: talk}
@@ -87,7 +88,7 @@ func TestGuestEndpointsAreCheap(t *testing.T) {
 	const endpoints = 64
 	before := heapInUse()
 	for i := range endpoints {
-		if err := g.call(share.CallEndpoint, share.Endpoint{Number: AnyNumber, Origin: uint64(i + 1)}, nil); err != nil {
+		if err := g.call(share.CallEndpoint, share.Endpoint{Number: xdpfab.AnyNumber, Origin: uint64(i + 1)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +115,7 @@ func TestBudgetShares(t *testing.T) {
 		if (err == nil) != want {
 			t.Errorf("user %d takes %d: %v", uid, n, err)
 		}
-		if err != nil && (!errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "the daemon allows 100")) {
+		if err != nil && (!errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "the daemon allows 100")) {
 			t.Errorf("%v; want ErrDenied that names the daemon", err)
 		}
 	}
@@ -149,7 +150,7 @@ func TestGuestBudget(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
 	budget := host.NewBudget("guest-memory", host.Cost{Memory: 32 << 20, Files: 12, Mappings: 3})
 	t.Run("guest", func(t *testing.T) {
-		g := guestBy(t, hostingOf(t, a, host.GuestLimits{Arena: 1 << 20, Budgets: []*host.Budget{budget}, Rule: "rule 7"}), DomainAttr{}, nil)
+		g := guestBy(t, hostingOf(t, a, host.GuestLimits{Arena: 1 << 20, Budgets: []*host.Budget{budget}, Rule: "rule 7"}), xdpfab.DomainAttr{}, nil)
 		// What came with a call is given back after its answer.
 		testnet.Eventually(t, "six descriptors, one mapping and the area", func() bool {
 			u := budget.Used()
@@ -168,21 +169,21 @@ func TestGuestBudget(t *testing.T) {
 			return err
 		}
 		before := budget.Used()
-		if err := register(64 << 20); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "rule 7") || !strings.Contains(err.Error(), "guest-memory allows 33554432") {
+		if err := register(64 << 20); !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "rule 7") || !strings.Contains(err.Error(), "guest-memory allows 33554432") {
 			t.Errorf("a region beyond the budget: %v", err)
 		}
 		testnet.Eventually(t, "a refusal costs nothing", func() bool { return budget.Used() == before })
 		if err := errors.Join(register(4096), register(4096)); err != nil {
 			t.Error(err)
 		}
-		if err := register(4096); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "guest-memory allows") {
+		if err := register(4096); !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "guest-memory allows") {
 			t.Errorf("a mapping beyond the budget: %v", err)
 		}
 		p, err := g.Dial(t.Context(), b.Name(0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := Word[uint64](t.Context(), p, "words", 0)
+		w, err := xdpfab.Word[uint64](t.Context(), p, "words", 0)
 		if err == nil {
 			_, err = w.Add(t.Context(), 1)
 		}
@@ -218,7 +219,7 @@ func TestGuestCallsCost(t *testing.T) {
 		all = append(all, paid)
 	}
 	before := budget.Used()
-	if _, err := pay(host.FreeCalls+2, 1, 0); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "more than 4 calls at a time") || !strings.Contains(err.Error(), "rule 7") {
+	if _, err := pay(host.FreeCalls+2, 1, 0); !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "more than 4 calls at a time") || !strings.Contains(err.Error(), "rule 7") {
 		t.Errorf("a call beyond what the guest may have: %v", err)
 	}
 	if budget.Used() != before {
@@ -236,7 +237,7 @@ func TestKeptIsCharged(t *testing.T) {
 	s, _ := newSuccession(t)
 	first := host.NewBudget("first", host.Cost{})
 	s.limits = host.GuestLimits{Kept: 8192, Rule: "rule 7", Budgets: []*host.Budget{first}}
-	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	g := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	r, err := g.NewRegion("kept", 8192)
 	if err == nil {
 		err = g.Keep(r)
@@ -244,7 +245,7 @@ func TestKeptIsCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	left := host.Cost{Memory: 8192, Files: 1, Mappings: 1}
 	testnet.Eventually(t, "the program's end", func() bool { return first.Used() == left })
 	next := host.NewBudget("next", host.Cost{Memory: 4096})
@@ -269,12 +270,12 @@ func TestGuestHostMemory(t *testing.T) {
 	sizes := share.Sizes{Entries: 4096, Arena: share.MinArena, Arrivals: share.MinArrivals}
 	g := rawGuestOf(t, a, host.GuestLimits{Host: host.OwnCost(sizes) + 2*host.EndpointCost, Rule: "rule 7"})
 	endpoint := func(origin uint64) error {
-		return g.call(share.CallEndpoint, share.Endpoint{Number: AnyNumber, Origin: origin}, nil)
+		return g.call(share.CallEndpoint, share.Endpoint{Number: xdpfab.AnyNumber, Origin: origin}, nil)
 	}
 	if err := errors.Join(endpoint(1), endpoint(2)); err != nil {
 		t.Fatal(err)
 	}
-	if err := endpoint(3); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "rule 7 allows one program") {
+	if err := endpoint(3); !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "rule 7 allows one program") {
 		t.Errorf("a third endpoint: %v", err)
 	}
 	if err := errors.Join(g.call(share.CallDrop, 1, nil), endpoint(3)); err != nil {

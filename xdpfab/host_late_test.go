@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
@@ -16,11 +16,12 @@ import (
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // talkTo returns the program's end of a conversation that a domain hosts, and what Host
 // returns.
-func talkTo(t *testing.T, d *Domain, limits host.GuestLimits) (*share.Talk, <-chan error) {
+func talkTo(t *testing.T, d *xdpfab.Domain, limits host.GuestLimits) (*share.Talk, <-chan error) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -68,10 +69,10 @@ func TestGuestTooLate(t *testing.T) {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("%s: the conversation ends with %v", name, err)
 		}
-		if err := guestpkg.Replied(last); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "within 1ms of connecting: rule 7 allows no more") {
+		if err := guestpkg.Replied(last); !errors.Is(err, xdpfab.ErrDenied) || !strings.Contains(err.Error(), "within 1ms of connecting: rule 7 allows no more") {
 			t.Errorf("%s: the program is told %v", name, err)
 		}
-		if err := <-hosted; !errors.Is(err, ErrDenied) {
+		if err := <-hosted; !errors.Is(err, xdpfab.ErrDenied) {
 			t.Errorf("%s: the host says %v", name, err)
 		}
 		if list := a.Hosting().Guests(); len(list) != 0 {

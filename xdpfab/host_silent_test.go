@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
@@ -16,6 +16,7 @@ import (
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // A call of a host that is stopped ends, with an error that says so, and so does the
@@ -37,7 +38,7 @@ func TestHostSilent(t *testing.T) {
 	}
 	a := &guestpkg.Conversation{Talk: share.NewTalk(ends[0]), Calls: map[uint64]chan guestpkg.Answer{}, Patience: time.Millisecond}
 	err = a.Call(t.Context(), share.CallCounters, struct{}{}, nil)
-	if !errors.Is(err, ErrHostLost) || !strings.Contains(err.Error(), "not answered") {
+	if !errors.Is(err, xdpfab.ErrHostLost) || !strings.Contains(err.Error(), "not answered") {
 		t.Errorf("%v, want ErrHostLost", err)
 	}
 	if b, err := io.ReadAll(ends[1]); err != nil || len(b) == 0 {

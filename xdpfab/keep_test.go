@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -16,23 +16,24 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // endings are the ways in which a program can end.
-var endings = map[string]func(*testing.T, *Domain){
-	"closed": func(t *testing.T, g *Domain) {
+var endings = map[string]func(*testing.T, *xdpfab.Domain){
+	"closed": func(t *testing.T, g *xdpfab.Domain) {
 		if err := g.CloseAll(); err != nil {
 			t.Error(err)
 		}
 	},
-	"killed": func(_ *testing.T, g *Domain) { g.node.Dev.(*guestpkg.Attached).HangUp() },
+	"killed": func(_ *testing.T, g *xdpfab.Domain) { g.Node().Dev.(*guestpkg.Attached).HangUp() },
 }
 
 // keeper is a program that has a region "mine" of 4096 bytes kept, and serves it by
 // endpoint 7.
-func keeper(t *testing.T, dial func(context.Context) (*share.Talk, error)) (*Domain, *mr.Region) {
+func keeper(t *testing.T, dial func(context.Context) (*share.Talk, error)) (*xdpfab.Domain, *mr.Region) {
 	t.Helper()
-	g := guestBy(t, dial, DomainAttr{}, nil)
+	g := guestBy(t, dial, xdpfab.DomainAttr{}, nil)
 	r, err := g.NewRegion("mine", 4096)
 	if err == nil {
 		err = g.Keep(r)
@@ -44,9 +45,9 @@ func keeper(t *testing.T, dial func(context.Context) (*share.Talk, error)) (*Dom
 	return g, r
 }
 
-func serveAt(t *testing.T, g *Domain, number int) {
+func serveAt(t *testing.T, g *xdpfab.Domain, number int) {
 	t.Helper()
-	ep, err := g.NewEndpoint(EndpointAttr{Number: number})
+	ep, err := g.NewEndpoint(xdpfab.EndpointAttr{Number: number})
 	if err == nil {
 		err = ep.Enable()
 	}
@@ -56,7 +57,7 @@ func serveAt(t *testing.T, g *Domain, number int) {
 }
 
 // untilLeft waits until no kept region of a domain is in use.
-func untilLeft(t *testing.T, d *Domain) {
+func untilLeft(t *testing.T, d *xdpfab.Domain) {
 	t.Helper()
 	testnet.Eventually(t, "the programs gone", func() bool {
 		return len(d.Hosting().Guests()) == 0 && !slices.ContainsFunc(d.Hosting().Kept(), func(k host.KeptRegion) bool { return k.InUse })
@@ -83,7 +84,7 @@ func TestKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := Word[uint64](ctx, p, "mine", 3)
+			w, err := xdpfab.Word[uint64](ctx, p, "mine", 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +102,7 @@ func TestKept(t *testing.T) {
 			end(t, g)
 			untilLeft(t, a)
 			add(2)
-			if err := p.Read(ctx, passing, 0, make([]byte, 8)); !errors.Is(err, ErrPeerRestarted) {
+			if err := p.Read(ctx, passing, 0, make([]byte, 8)); !errors.Is(err, xdpfab.ErrPeerRestarted) {
 				t.Errorf("a region that is not kept: %v", err)
 			}
 			want := host.KeptRegion{Name: "mine", UID: a.Hosting().Kept()[0].UID, Bytes: 4096, Endpoints: []uint16{7}, Rule: "rule 7"}
@@ -109,7 +110,7 @@ func TestKept(t *testing.T) {
 				t.Errorf("%+v, want %+v", list, want)
 			}
 
-			next := guestBy(t, dial, DomainAttr{}, nil)
+			next := guestBy(t, dial, xdpfab.DomainAttr{}, nil)
 			back, err := next.TakeBack("mine")
 			if err != nil {
 				t.Fatal(err)
@@ -149,22 +150,22 @@ func TestKeptTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
-	heir := guestBy(t, dial, DomainAttr{}, nil)
+	heir := guestBy(t, dial, xdpfab.DomainAttr{}, nil)
 	if _, err := heir.TakeBack("mine"); err != nil {
 		t.Fatal(err)
 	}
 	if list := a.Hosting().Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
 		t.Errorf("%+v", list)
 	}
-	heir.node.Dev.(*guestpkg.Attached).HangUp()
+	heir.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	p, err := b.Dial(t.Context(), a.Name(7))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](t.Context(), p, "second", 0)
+	w, err := xdpfab.Word[uint64](t.Context(), p, "second", 0)
 	if err == nil {
 		_, err = w.Add(t.Context(), 1)
 	}
@@ -190,9 +191,9 @@ func TestKeepRefused(t *testing.T) {
 	if err := g.Keep(r); err != nil {
 		t.Errorf("keep it twice: %v", err)
 	}
-	refused(a.Keep(direct), ErrNotImplemented, "AttachAlways")
+	refused(a.Keep(direct), xdpfab.ErrNotImplemented, "AttachAlways")
 	_, err := a.TakeBack("mine")
-	refused(err, ErrNotImplemented, "AttachAlways")
+	refused(err, xdpfab.ErrNotImplemented, "AttachAlways")
 	keep := func(name string, size int) error {
 		m, err := mr.Memfd("test", size)
 		if err != nil {
@@ -211,30 +212,30 @@ func TestKeepRefused(t *testing.T) {
 	if err := keep("", 4096); err == nil || !strings.Contains(err.Error(), "without a name") {
 		t.Errorf("without a name: %v", err)
 	}
-	refused(keep("large", 8192), ErrDenied, "rule 7 allows 8192 for all its programs")
+	refused(keep("large", 8192), xdpfab.ErrDenied, "rule 7 allows 8192 for all its programs")
 	if err := keep("second", 4096); err != nil {
 		t.Errorf("within the limit, and closed again: %v", err)
 	}
-	other := guestBy(t, dial, DomainAttr{}, nil)
+	other := guestBy(t, dial, xdpfab.DomainAttr{}, nil)
 	same, err := other.NewRegion("mine", 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused(other.Keep(same), mr.ErrNameInUse, `a region "mine" is kept for user`)
 	_, err = other.TakeBack("mine")
-	refused(err, ErrBusy, "has it")
+	refused(err, xdpfab.ErrBusy, "has it")
 	_, err = other.TakeBack("nothing")
-	refused(err, ErrNotKept, `"nothing"`)
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	refused(err, xdpfab.ErrNotKept, `"nothing"`)
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	testnet.Eventually(t, "the program gone", func() bool { return len(a.Hosting().Guests()) == 1 })
 	_, err = other.TakeBack("mine")
-	refused(err, ErrBusy, "want a domain that has not")
-	if err := g.Keep(r); !errors.Is(err, ErrHostLost) {
+	refused(err, xdpfab.ErrBusy, "want a domain that has not")
+	if err := g.Keep(r); !errors.Is(err, xdpfab.ErrHostLost) {
 		t.Errorf("after the end: %v", err)
 	}
-	little := guestBy(t, hostingOf(t, a, host.GuestLimits{Memory: 4095, Rule: "rule 8"}), DomainAttr{}, nil)
+	little := guestBy(t, hostingOf(t, a, host.GuestLimits{Memory: 4095, Rule: "rule 8"}), xdpfab.DomainAttr{}, nil)
 	_, err = little.TakeBack("mine")
-	refused(err, ErrDenied, "rule 8 allows 4095")
+	refused(err, xdpfab.ErrDenied, "rule 8 allows 4095")
 }
 
 // A kept region is withdrawn by whoever asks the host, once no program uses it.
@@ -245,18 +246,18 @@ func TestWithdrawKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](t.Context(), p, "mine", 0)
+	w, err := xdpfab.Word[uint64](t.Context(), p, "mine", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	uid := a.Hosting().Kept()[0].UID
-	if err := a.Hosting().WithdrawKept(uid, "mine"); !errors.Is(err, ErrBusy) {
+	if err := a.Hosting().WithdrawKept(uid, "mine"); !errors.Is(err, xdpfab.ErrBusy) {
 		t.Errorf("in use: %v", err)
 	}
-	if err := a.Hosting().WithdrawKept(uid+1, "mine"); !errors.Is(err, ErrNotKept) {
+	if err := a.Hosting().WithdrawKept(uid+1, "mine"); !errors.Is(err, xdpfab.ErrNotKept) {
 		t.Errorf("another user's: %v", err)
 	}
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := a.Hosting().WithdrawKept(uid, "mine"); err != nil {
 		t.Error(err)
@@ -264,7 +265,7 @@ func TestWithdrawKept(t *testing.T) {
 	if _, err := w.Add(t.Context(), 1); err == nil {
 		t.Error("an operation on a region that was withdrawn")
 	}
-	if err := a.Hosting().WithdrawKept(uid, "mine"); !errors.Is(err, ErrNotKept) {
+	if err := a.Hosting().WithdrawKept(uid, "mine"); !errors.Is(err, xdpfab.ErrNotKept) {
 		t.Errorf("withdrawn already: %v", err)
 	}
 	serveAt(t, a, 7) // nothing has the number any more
@@ -275,7 +276,7 @@ func TestWithdrawKept(t *testing.T) {
 func TestKeptTakesNoMessages(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
 	dial := hostingOf(t, a, mayKeep)
-	g := guestBy(t, dial, DomainAttr{}, nil)
+	g := guestBy(t, dial, xdpfab.DomainAttr{}, nil)
 	r, err := g.NewRegion("mine", 4096)
 	if err == nil {
 		err = g.Keep(r)
@@ -285,10 +286,10 @@ func TestKeptTakesNoMessages(t *testing.T) {
 	}
 	ctx := t.Context()
 	var buf [16]byte
-	var p *Peer
-	converse := func(g *Domain) {
+	var p *xdpfab.Peer
+	converse := func(g *xdpfab.Domain) {
 		t.Helper()
-		box, err := g.NewMailbox(MailboxAttr{Number: 7})
+		box, err := g.NewMailbox(xdpfab.MailboxAttr{Number: 7})
 		if err == nil && p == nil {
 			p, err = b.Dial(ctx, a.Name(7))
 		}
@@ -303,7 +304,7 @@ func TestKeptTakesNoMessages(t *testing.T) {
 		// The next program may take messages before the session of the time between has
 		// ended, in which the sender was told that there was no receiver.
 		begun := time.Now()
-		for err = ErrNotExecuted; errors.Is(err, ErrNotExecuted) && time.Since(begun) < testnet.Patience; {
+		for err = xdpfab.ErrNotExecuted; errors.Is(err, xdpfab.ErrNotExecuted) && time.Since(begun) < testnet.Patience; {
 			err = p.Send(ctx, []byte("hello"))
 		}
 		if err != nil {
@@ -314,19 +315,19 @@ func TestKeptTakesNoMessages(t *testing.T) {
 		}
 	}
 	converse(g)
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := p.Send(ctx, []byte("anybody?")); err == nil {
 		t.Error("a message to nobody")
 	}
-	w, err := Word[uint64](ctx, p, "mine", 0)
+	w, err := xdpfab.Word[uint64](ctx, p, "mine", 0)
 	if err == nil {
 		_, err = w.Add(ctx, 1)
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	next := guestBy(t, dial, DomainAttr{}, nil)
+	next := guestBy(t, dial, xdpfab.DomainAttr{}, nil)
 	if _, err := next.TakeBack("mine"); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +339,7 @@ func TestKeptTakesNoMessages(t *testing.T) {
 func TestWithdrawKeptAtEnd(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	g, _ := keeper(t, hostingOf(t, a, mayKeep))
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	region := a.Hosting().Kept()[0]
 	a.Hosting().Mu.Lock()
@@ -350,7 +351,7 @@ func TestWithdrawKeptAtEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	heir.Over()
-	a.node.Numbers.Each(func(number uint16, x node.Tenant) {
+	a.Node().Numbers.Each(func(number uint16, x node.Tenant) {
 		if _, is := x.(*host.GuestEndpoint); is {
 			t.Errorf("endpoint %d is left", number)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"encoding/binary"
@@ -11,6 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // An operation that was posted with FlagMore starts no later than with the next post
@@ -18,51 +19,51 @@ import (
 // poller would sleep for an hour.
 func TestMoreIsStarted(t *testing.T) {
 	ctx := sleepLong(t)
-	bad := Msg{Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum} // without an operand
-	cases := map[string]func(*testing.T, *Endpoint, *Counter){
-		"failing post": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.Atomic(&bad, 0); !errors.Is(err, ErrLength) {
+	bad := xdpfab.Msg{Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum} // without an operand
+	cases := map[string]func(*testing.T, *xdpfab.Endpoint, *xdpfab.Counter){
+		"failing post": func(t *testing.T, ep *xdpfab.Endpoint, _ *xdpfab.Counter) {
+			if err := ep.Atomic(&bad, 0); !errors.Is(err, xdpfab.ErrLength) {
 				t.Error(err)
 			}
 		},
-		"failing post with more to follow": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.Atomic(&bad, FlagMore); !errors.Is(err, ErrLength) {
+		"failing post with more to follow": func(t *testing.T, ep *xdpfab.Endpoint, _ *xdpfab.Counter) {
+			if err := ep.Atomic(&bad, xdpfab.FlagMore); !errors.Is(err, xdpfab.ErrLength) {
 				t.Error(err)
 			}
 		},
-		"full queue": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			m := Msg{Buf: make([]byte, 8), Count: 1, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+		"full queue": func(t *testing.T, ep *xdpfab.Endpoint, _ *xdpfab.Counter) {
+			m := xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
 			for {
-				if err := ep.Atomic(&m, FlagMore); errors.Is(err, ErrAgain) {
+				if err := ep.Atomic(&m, xdpfab.FlagMore); errors.Is(err, xdpfab.ErrAgain) {
 					return
 				} else if err != nil {
 					t.Fatal(err)
 				}
 			}
 		},
-		"post": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: 0, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
+		"post": func(t *testing.T, ep *xdpfab.Endpoint, _ *xdpfab.Counter) {
+			if err := ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: 0, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				t.Error(err)
 			}
 		},
-		"read":             func(t *testing.T, ep *Endpoint, _ *Counter) { _, _ = ep.cq.Read(nil) },
-		"counter":          func(t *testing.T, _ *Endpoint, c *Counter) { c.Read() },
-		"counter's errors": func(t *testing.T, _ *Endpoint, c *Counter) { c.ReadErr() },
-		"wait": func(t *testing.T, ep *Endpoint, _ *Counter) {
-			if err := ep.cq.Wait(ctx, 1); err != nil {
+		"read":             func(t *testing.T, ep *xdpfab.Endpoint, _ *xdpfab.Counter) { _, _ = ep.CQ().Read(nil) },
+		"counter":          func(t *testing.T, _ *xdpfab.Endpoint, c *xdpfab.Counter) { c.Read() },
+		"counter's errors": func(t *testing.T, _ *xdpfab.Endpoint, c *xdpfab.Counter) { c.ReadErr() },
+		"wait": func(t *testing.T, ep *xdpfab.Endpoint, _ *xdpfab.Counter) {
+			if err := ep.CQ().Wait(ctx, 1); err != nil {
 				t.Error(err)
 			}
 		},
-		"wait for a counter": func(t *testing.T, _ *Endpoint, c *Counter) {
+		"wait for a counter": func(t *testing.T, _ *xdpfab.Endpoint, c *xdpfab.Counter) {
 			if err := c.Wait(ctx, 1); err != nil {
 				t.Error(err)
 			}
 		},
-		"progress": func(t *testing.T, ep *Endpoint, _ *Counter) { ep.dom.Progress() },
+		"progress": func(t *testing.T, ep *xdpfab.Endpoint, _ *xdpfab.Counter) { ep.Domain().Progress() },
 	}
 	for name, then := range cases {
 		t.Run(name, func(t *testing.T) {
-			a, b, _ := pipe(t)
+			a, b, _ := servedPipe(t)
 			defer b.CloseAll()
 			defer a.CloseAll()
 			key := uint64(1)
@@ -75,10 +76,10 @@ func TestMoreIsStarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			av, _ := a.NewAddressVector()
-			cq, _ := a.NewCompletionQueue(CQAttr{})
+			cq, _ := a.NewCompletionQueue(xdpfab.CQAttr{})
 			counter, _ := a.NewCounter()
-			ep, _ := a.NewEndpoint(EndpointAttr{Size: 16})
-			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, BindWrite), ep.Enable()); err != nil {
+			ep, _ := a.NewEndpoint(xdpfab.EndpointAttr{Size: 16})
+			if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(counter, xdpfab.BindWrite), ep.Enable()); err != nil {
 				t.Fatal(err)
 			}
 			dest, err := av.Insert(ctx, b.Name(0))
@@ -87,13 +88,13 @@ func TestMoreIsStarted(t *testing.T) {
 			}
 			testnet.Blocked(t, 2, "engine.(*Engine).Sleep") // the pollers, after the Spin time
 			one := binary.LittleEndian.AppendUint64(nil, 1)
-			add := Msg{Buf: one, Count: 1, Dest: dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
-			if err := ep.Atomic(&add, FlagMore); err != nil {
+			add := xdpfab.Msg{Buf: one, Count: 1, Dest: dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
+			if err := ep.Atomic(&add, xdpfab.FlagMore); err != nil {
 				t.Fatal(err)
 			}
 			then(t, ep, counter)
 			// No call below starts anything: the test looks at the counter's memory.
-			for ; counter.value.Load() == 0; time.Sleep(time.Millisecond) {
+			for ; counter.Value().Load() == 0; time.Sleep(time.Millisecond) {
 				if ctx.Err() != nil {
 					t.Fatal("not started")
 				}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -17,11 +17,12 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // successive has a domain host the same guest again and again: dial is how the guest
 // finds it, and leave ends the present conversation.
-func successive(d *Domain) (dial func(context.Context) (*share.Talk, error), leave func()) {
+func successive(d *xdpfab.Domain) (dial func(context.Context) (*share.Talk, error), leave func()) {
 	var hosting atomic.Pointer[net.UnixConn]
 	dial = func(context.Context) (*share.Talk, error) {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -49,7 +50,7 @@ func successive(d *Domain) (dial func(context.Context) (*share.Talk, error), lea
 func TestMovesWhole(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
 	dial, leave := successive(a)
-	g := guestBy(t, dial, DomainAttr{}, dial)
+	g := guestBy(t, dial, xdpfab.DomainAttr{}, dial)
 	stop := make(chan struct{})
 	var working sync.WaitGroup
 	var rounds atomic.Int64
@@ -63,7 +64,7 @@ func TestMovesWhole(t *testing.T) {
 				}
 				if err := f(); err == nil {
 					rounds.Add(1)
-				} else if !errors.Is(err, ErrHostLost) && !errors.Is(err, ErrBusy) {
+				} else if !errors.Is(err, xdpfab.ErrHostLost) && !errors.Is(err, xdpfab.ErrBusy) {
 					t.Error(err)
 					return
 				}
@@ -72,7 +73,7 @@ func TestMovesWhole(t *testing.T) {
 	}
 	ctx := t.Context()
 	work(func() error {
-		ep, err := g.NewEndpoint(EndpointAttr{Number: AnyNumber})
+		ep, err := g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
 		if err != nil {
 			return err
 		}
@@ -119,14 +120,6 @@ func TestMovesWhole(t *testing.T) {
 	})
 }
 
-// reduced returns how much a test does; see that of the tests outside the package.
-func reduced(full, short int) int {
-	if testing.Short() {
-		return short
-	}
-	return full
-}
-
 // A guest goes on at the next host though another program has the number there that its
 // dialling endpoint had: nobody addresses it by that.
 func TestMovesToAnotherNumber(t *testing.T) {
@@ -135,21 +128,21 @@ func TestMovesToAnotherNumber(t *testing.T) {
 	var taken atomic.Bool
 	redial := func(ctx context.Context) (*share.Talk, error) {
 		if len(a.Hosting().Guests()) > 0 {
-			return nil, ErrNoDaemon // the former conversation has not ended
+			return nil, xdpfab.ErrNoDaemon // the former conversation has not ended
 		}
 		if taken.CompareAndSwap(false, true) {
-			if _, err := a.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true}); err != nil {
+			if _, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true}); err != nil {
 				return nil, err
 			}
 		}
 		return dial(ctx)
 	}
-	g := guestBy(t, dial, DomainAttr{}, redial)
+	g := guestBy(t, dial, xdpfab.DomainAttr{}, redial)
 	p, err := g.Dial(t.Context(), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](t.Context(), p, "words", 0)
+	w, err := xdpfab.Word[uint64](t.Context(), p, "words", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

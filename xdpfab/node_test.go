@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // pausingDevice holds up a registration before the region is in the table.
@@ -26,7 +27,7 @@ func (p pausingDevice) Offers(k mr.Kind) error {
 // Close refuses with ErrBusy also while a region is being registered: it waits for the
 // registration, and counts the region.
 func TestCloseDuringRegister(t *testing.T) {
-	a, b, err := Pipe(DomainAttr{Progress: ProgressManual})
+	a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +38,8 @@ func TestCloseDuringRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	slow := pausingDevice{a.node.Dev, make(chan struct{}), make(chan struct{})}
-	a.node.Dev = slow
+	slow := pausingDevice{a.Node().Dev, make(chan struct{}), make(chan struct{})}
+	a.Node().Dev = slow
 	registered, closed := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := a.Register(m, mr.Options{})
@@ -46,15 +47,15 @@ func TestCloseDuringRegister(t *testing.T) {
 	}()
 	<-slow.entered
 	go func() { closed <- a.Close() }()
-	for len(closed) == 0 && a.mu.TryLock() { // until Close has begun to look
-		a.mu.Unlock()
+	for len(closed) == 0 && a.Lock().TryLock() { // until Close has begun to look
+		a.Lock().Unlock()
 		runtime.Gosched()
 	}
 	close(slow.proceed)
 	if err := <-registered; err != nil {
 		t.Error(err)
 	}
-	if err := <-closed; !errors.Is(err, ErrBusy) {
+	if err := <-closed; !errors.Is(err, xdpfab.ErrBusy) {
 		t.Errorf("Close during Register: %v, want ErrBusy", err)
 	}
 }

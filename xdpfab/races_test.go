@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -15,12 +15,13 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
+func servedPipe(t *testing.T, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain, mem []byte) {
 	t.Helper()
 	testnet.SkipOnNICs(t, "a Pipe")
-	a, b, err := Pipe(attr...)
+	a, b, err := xdpfab.Pipe(attr...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ep, err := b.NewEndpoint(EndpointAttr{})
+	ep, err := b.NewEndpoint(xdpfab.EndpointAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,16 +42,16 @@ func pipe(t *testing.T, attr ...DomainAttr) (a, b *Domain, mem []byte) {
 // A goroutine that waits for completions is released when the domain closes, and no
 // thread steps the engine of a closed device.
 func TestWaitDuringClose(t *testing.T) {
-	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]xdpfab.ProgressMode{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual} {
 		for _, what := range []string{"cq", "counter"} {
 			t.Run(name+"/"+what, func(t *testing.T) {
-				a, b, _ := pipe(t, DomainAttr{Progress: m}, DomainAttr{})
+				a, b, _ := servedPipe(t, xdpfab.DomainAttr{Progress: m}, xdpfab.DomainAttr{})
 				defer b.CloseAll()
 				av, _ := a.NewAddressVector()
-				cq, _ := a.NewCompletionQueue(CQAttr{})
+				cq, _ := a.NewCompletionQueue(xdpfab.CQAttr{})
 				cn, _ := a.NewCounter()
-				ep, _ := a.NewEndpoint(EndpointAttr{})
-				if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(cn, BindWrite), ep.Enable()); err != nil {
+				ep, _ := a.NewEndpoint(xdpfab.EndpointAttr{})
+				if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(cn, xdpfab.BindWrite), ep.Enable()); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
@@ -101,18 +102,18 @@ type deadDevice struct {
 func (d *deadDevice) Ports() []engine.Port { return d.ports }
 func (d *deadDevice) Close() error         { d.closed.Store(true); return nil }
 
-func openDead(t *testing.T, queues int, attr DomainAttr) (*Domain, *deadDevice) {
+func openDead(t *testing.T, queues int, attr xdpfab.DomainAttr) (*xdpfab.Domain, *deadDevice) {
 	t.Helper()
 	d := &deadDevice{Device: &node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
 	for i := range queues {
 		pa, _ := port.NewMemoryPair(node.PipeMTU, uint64(i))
 		d.ports = append(d.ports, deadPort{pa, &d.closed, &d.bad})
 	}
-	f, err := NewFabric(attr)
+	f, err := xdpfab.NewFabric(attr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dom, err := f.adopt(d, f.attr)
+	dom, err := f.Adopt(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,8 +122,8 @@ func openDead(t *testing.T, queues int, attr DomainAttr) (*Domain, *deadDevice) 
 
 // Reading the completions left in a queue after Close must not touch the unmapped device.
 func TestReadAfterClose(t *testing.T) {
-	dom, dev := openDead(t, 1, DomainAttr{Progress: ProgressManual})
-	cq, err := dom.NewCompletionQueue(CQAttr{})
+	dom, dev := openDead(t, 1, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
+	cq, err := dom.NewCompletionQueue(xdpfab.CQAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestReadAfterClose(t *testing.T) {
 	if err := dom.CloseAll(); err != nil {
 		t.Fatal(err)
 	}
-	var c [1]Completion
+	var c [1]xdpfab.Completion
 	_, _ = cq.Read(c[:])
 	cn.Read()
 	dom.Progress()
@@ -155,13 +156,13 @@ func sleepLong(t *testing.T) context.Context {
 // Completions of one endpoint end the wait of a goroutine that reads for another.
 func TestSharedQueueWakes(t *testing.T) {
 	ctx := sleepLong(t)
-	dom, _ := openDead(t, 2, DomainAttr{})
+	dom, _ := openDead(t, 2, xdpfab.DomainAttr{})
 	defer dom.CloseAll()
 	av, _ := dom.NewAddressVector()
-	cq, _ := dom.NewCompletionQueue(CQAttr{})
-	var eps [2]*Endpoint
+	cq, _ := dom.NewCompletionQueue(xdpfab.CQAttr{})
+	var eps [2]*xdpfab.Endpoint
 	for i := range eps {
-		eps[i], _ = dom.NewEndpoint(EndpointAttr{Number: i})
+		eps[i], _ = dom.NewEndpoint(xdpfab.EndpointAttr{Number: i})
 		if err := errors.Join(eps[i].Bind(av, 0), eps[i].Bind(cq, 0), eps[i].Enable()); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +171,7 @@ func TestSharedQueueWakes(t *testing.T) {
 		go func() {
 			testnet.Blocked(t, 1, "xdpfab.(*CompletionQueue).Wait")
 			nobody, _ := av.Insert(context.Background(), "02:00:00:00:00:77")
-			_ = eps[1].Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: nobody, Key: 1, Datatype: 7, Op: 2}, 0)
+			_ = eps[1].Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: nobody, Key: 1, Datatype: 7, Op: 2}, 0)
 			_ = av.Remove(nobody) // completes it
 		}()
 		if err := cq.Wait(ctx, 1); err != nil {
@@ -183,12 +184,12 @@ func TestSharedQueueWakes(t *testing.T) {
 // Counter.Add from another goroutine ends a wait.
 func TestCounterAddWakes(t *testing.T) {
 	ctx := sleepLong(t)
-	dom, _ := openDead(t, 1, DomainAttr{})
+	dom, _ := openDead(t, 1, xdpfab.DomainAttr{})
 	defer dom.CloseAll()
 	av, _ := dom.NewAddressVector()
 	cn, _ := dom.NewCounter()
-	ep, _ := dom.NewEndpoint(EndpointAttr{})
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, BindRead|BindWrite), ep.Enable()); err != nil {
+	ep, _ := dom.NewEndpoint(xdpfab.EndpointAttr{})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cn, xdpfab.BindRead|xdpfab.BindWrite), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	go func() { testnet.Blocked(t, 1, "xdpfab.(*Counter).Wait"); cn.Add(1) }()
@@ -207,14 +208,14 @@ func TestContextUnderLoad(t *testing.T) {
 	d := &deadDevice{Device: &node.PipeEnd{Mac: wire.MAC{2, 0, 0, 0, 0, 1}}}
 	pa, _ := port.NewMemoryPair(node.PipeMTU, 1)
 	d.ports = []engine.Port{noisyPort{pa}}
-	f, _ := NewFabric(DomainAttr{})
-	dom, err := f.adopt(d, f.attr)
+	f, _ := xdpfab.NewFabric(xdpfab.DomainAttr{})
+	dom, err := f.Adopt(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cq, _ := dom.NewCompletionQueue(CQAttr{})
+	cq, _ := dom.NewCompletionQueue(xdpfab.CQAttr{})
 	av, _ := dom.NewAddressVector()
-	ep, _ := dom.NewEndpoint(EndpointAttr{Number: 5})
+	ep, _ := dom.NewEndpoint(xdpfab.EndpointAttr{Number: 5})
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
@@ -231,55 +232,55 @@ func TestContextUnderLoad(t *testing.T) {
 }
 
 func TestCounterBinding(t *testing.T) {
-	dom, _ := openDead(t, 1, DomainAttr{})
+	dom, _ := openDead(t, 1, xdpfab.DomainAttr{})
 	defer dom.CloseAll()
 	c1, _ := dom.NewCounter()
 	c2, _ := dom.NewCounter()
-	ep, _ := dom.NewEndpoint(EndpointAttr{})
-	if err := errors.Join(ep.Bind(c1, BindWrite)); err != nil {
+	ep, _ := dom.NewEndpoint(xdpfab.EndpointAttr{})
+	if err := errors.Join(ep.Bind(c1, xdpfab.BindWrite)); err != nil {
 		t.Fatal(err)
 	}
-	if err := ep.Bind(c2, BindRead|BindWrite); !errors.Is(err, ErrBusy) {
+	if err := ep.Bind(c2, xdpfab.BindRead|xdpfab.BindWrite); !errors.Is(err, xdpfab.ErrBusy) {
 		t.Fatal(err)
 	}
 	_ = ep.Close()
-	if n := c2.users; n != 0 {
+	if n := c2.Users(); n != 0 {
 		t.Errorf("refused counter has %d users", n)
 	}
-	ep, _ = dom.NewEndpoint(EndpointAttr{})
+	ep, _ = dom.NewEndpoint(xdpfab.EndpointAttr{})
 	c3, _ := dom.NewCounter()
-	if err := errors.Join(ep.Bind(c3, BindRead), ep.Bind(c3, BindWrite), ep.Close(), c3.Close()); err != nil {
+	if err := errors.Join(ep.Bind(c3, xdpfab.BindRead), ep.Bind(c3, xdpfab.BindWrite), ep.Close(), c3.Close()); err != nil {
 		t.Errorf("counter bound for each direction in turn: %v", err)
 	}
 }
 
 // A closed endpoint accepts nothing any more.
 func TestClosedEndpointStillServes(t *testing.T) {
-	a, b, _ := pipe(t, DomainAttr{})
+	a, b, _ := servedPipe(t, xdpfab.DomainAttr{})
 	defer a.CloseAll()
 	defer b.CloseAll()
 	p, err := a.Dial(context.Background(), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](context.Background(), p, "r", 0)
+	w, err := xdpfab.Word[uint64](context.Background(), p, "r", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = b.endpoints[0].Close()
+	_ = b.EndpointAt(0).Close()
 	if _, err := w.Add(context.Background(), 1); err == nil {
 		t.Error("an operation addressed to a closed endpoint succeeded")
 	}
 }
 
 func TestDialTakesNumberOne(t *testing.T) {
-	a, b, _ := pipe(t, DomainAttr{})
+	a, b, _ := servedPipe(t, xdpfab.DomainAttr{})
 	defer a.CloseAll()
 	defer b.CloseAll()
 	if _, err := a.Dial(context.Background(), b.Name(0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.NewEndpoint(EndpointAttr{Number: 1}); err != nil {
+	if _, err := a.NewEndpoint(xdpfab.EndpointAttr{Number: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -287,7 +288,7 @@ func TestDialTakesNumberOne(t *testing.T) {
 // Dial and Close again and again, and Register and Close again and again, leave
 // nothing behind.
 func TestGrowth(t *testing.T) {
-	a, b, _ := pipe(t, DomainAttr{})
+	a, b, _ := servedPipe(t, xdpfab.DomainAttr{})
 	defer a.CloseAll()
 	defer b.CloseAll()
 	for range 200 {
@@ -303,16 +304,16 @@ func TestGrowth(t *testing.T) {
 		}
 		_ = r.Close()
 	}
-	if n := len(a.dialer.names); n > 0 {
+	if n := a.Dialer().Peers(); n > 0 {
 		t.Errorf("%d peers kept", n)
 	}
-	if n := len(a.node.Table.All()); n > 0 {
+	if n := len(a.Node().Table.All()); n > 0 {
 		t.Errorf("%d closed regions kept, with the memory of each", n)
 	}
 }
 
 func TestPeerNameAfterRemove(t *testing.T) {
-	a, b, _ := pipe(t, DomainAttr{Progress: ProgressAuto})
+	a, b, _ := servedPipe(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressAuto})
 	defer a.CloseAll()
 	defer b.CloseAll()
 	p, err := a.Dial(context.Background(), b.Name(0))
@@ -328,7 +329,7 @@ func TestPeerNameAfterRemove(t *testing.T) {
 	})
 	_ = p.Close()
 	err = <-errc
-	var oe *OpError
+	var oe *xdpfab.OpError
 	if errors.As(err, &oe) && oe.Peer != b.Name(0) && oe.Peer != p.Addr() {
 		t.Errorf("error names peer %q: %v", oe.Peer, err)
 	} else {
@@ -339,26 +340,26 @@ func TestPeerNameAfterRemove(t *testing.T) {
 // A call whose context ends behind a poster that was stopped before Publish never runs,
 // and says so.
 func TestContextEndsBehindStoppedPoster(t *testing.T) {
-	a, b, _ := pipe(t, DomainAttr{})
+	a, b, _ := servedPipe(t, xdpfab.DomainAttr{})
 	defer b.CloseAll()
 	defer a.CloseAll()
 	p, err := a.Dial(context.Background(), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](context.Background(), p, "r", 0)
+	w, err := xdpfab.Word[uint64](context.Background(), p, "r", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped, err := a.dialer.claimEntry()
+	stopped, err := a.Dialer().ClaimEntry()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	_, err = w.Add(ctx, 1)
-	var oe *OpError
-	if !errors.Is(err, ErrNotExecuted) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &oe) || oe.Open() {
+	var oe *xdpfab.OpError
+	if !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &oe) || oe.Open() {
 		t.Errorf("%v, want ErrNotExecuted and the context's error", err)
 	}
 	stopped.Abandon()
@@ -371,23 +372,23 @@ func TestContextEndsBehindStoppedPoster(t *testing.T) {
 // one poster is stopped between its look at the phase of the endpoint and Publish, and
 // another goroutine has posted behind it.
 func TestPostDuringCloseExactly(t *testing.T) {
-	a, b, _ := pipe(t, DomainAttr{})
+	a, b, _ := servedPipe(t, xdpfab.DomainAttr{})
 	defer b.CloseAll()
 	defer a.CloseAll()
 	av, _ := a.NewAddressVector()
-	cq, _ := a.NewCompletionQueue(CQAttr{})
-	ep, _ := a.NewEndpoint(EndpointAttr{Number: 3})
+	cq, _ := a.NewCompletionQueue(xdpfab.CQAttr{})
+	ep, _ := a.NewEndpoint(xdpfab.EndpointAttr{Number: 3})
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	dest, _ := av.Insert(context.Background(), b.Name(0))
-	peer, _ := ep.peer(dest)
-	cq.reserve()
-	op, err := ep.claimEntry() // the first poster, preempted here
+	peer, _ := ep.Peer(dest)
+	cq.Reserve()
+	op, err := ep.ClaimEntry() // the first poster, preempted here
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ep.Atomic(&Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: 7, Op: 2}, 0); err != nil {
+	if err := ep.Atomic(&xdpfab.Msg{Buf: make([]byte, 8), Count: 1, Dest: dest, Key: 1, Datatype: 7, Op: 2}, 0); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -395,17 +396,17 @@ func TestPostDuringCloseExactly(t *testing.T) {
 		op.Peer, op.Context, op.Verb, op.Datatype, op.Count, op.Flags, op.Opcode = peer, ep, wire.VerbAtomic, 7, 1, 0, 2
 		op.SetOperands(make([]byte, 8), nil)
 		op.Publish()
-		ep.stepper.Eng.Notify()
+		ep.Stepper().Eng.Notify()
 	}()
 	_ = ep.Close()
-	testnet.Eventually(t, "both operations complete", func() bool { return cq.tail.Load() == 2 })
+	testnet.Eventually(t, "both operations complete", func() bool { return cq.Tail() == 2 })
 }
 
 // Only the cable of a Pipe, and UDP sockets, have faults to order.
 func TestFaultsWantAPipe(t *testing.T) {
-	dom, _ := openDead(t, 1, DomainAttr{})
+	dom, _ := openDead(t, 1, xdpfab.DomainAttr{})
 	defer dom.CloseAll()
-	if err := dom.SetFaults(Faults{Loss: 1}); !errors.Is(err, ErrNotImplemented) {
+	if err := dom.SetFaults(xdpfab.Faults{Loss: 1}); !errors.Is(err, xdpfab.ErrNotImplemented) {
 		t.Errorf("%v, want ErrNotImplemented", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // A program that loses its conversation with a host that goes on gets its kept regions
@@ -19,7 +20,7 @@ func TestKeptRejoins(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
 	dial := hostingOf(t, a, mayKeep)
 	gate := make(chan struct{}, 1) // has one element while the program may come back
-	g := guestBy(t, dial, DomainAttr{}, func(ctx context.Context) (*share.Talk, error) {
+	g := guestBy(t, dial, xdpfab.DomainAttr{}, func(ctx context.Context) (*share.Talk, error) {
 		select {
 		case <-gate:
 			return dial(ctx)
@@ -49,7 +50,7 @@ func TestKeptRejoins(t *testing.T) {
 	l.goOn()
 	back := func() bool { return a.Hosting().Kept()[0].InUse }
 	for range 2 {
-		g.node.Dev.(*guestpkg.Attached).HangUp()
+		g.Node().Dev.(*guestpkg.Attached).HangUp()
 		untilLeft(t, a)
 		l.goOn()
 		gate <- struct{}{}
@@ -60,7 +61,7 @@ func TestKeptRejoins(t *testing.T) {
 		remote, err := p.Lookup(t.Context(), passing.Name())
 		return err == nil && p.Read(t.Context(), remote, 0, make([]byte, 8)) == nil
 	})
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := second.Close(); err != nil {
 		t.Error(err)
@@ -85,7 +86,7 @@ func TestForsakenOfAnother(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	dial := hostingOf(t, a, mayKeep)
 	gate := make(chan struct{}) // is closed when the program may come back
-	g := guestBy(t, dial, DomainAttr{}, func(ctx context.Context) (*share.Talk, error) {
+	g := guestBy(t, dial, xdpfab.DomainAttr{}, func(ctx context.Context) (*share.Talk, error) {
 		select {
 		case <-gate:
 			return dial(ctx)
@@ -101,13 +102,13 @@ func TestForsakenOfAnother(t *testing.T) {
 	if err := errors.Join(g.Keep(mine), g.Keep(second)); err != nil {
 		t.Fatal(err)
 	}
-	g.node.Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	if err := errors.Join(mine.Close(), second.Close(), a.Hosting().WithdrawKept(a.Hosting().Kept()[0].UID, "mine")); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := keeper(t, dial)
-	other.node.Dev.(*guestpkg.Attached).HangUp()
+	other.Node().Dev.(*guestpkg.Attached).HangUp()
 	untilLeft(t, a)
 	close(gate)
 	testnet.Eventually(t, "only the other program's region is kept", func() bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -14,19 +14,20 @@ import (
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // Every call on a closed domain returns, however many came before it.
 func TestCallsOnClosedDomain(t *testing.T) {
-	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]xdpfab.ProgressMode{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual} {
 		t.Run(name, func(t *testing.T) {
-			a, b, _ := pipe(t, DomainAttr{Progress: m}, DomainAttr{})
+			a, b, _ := servedPipe(t, xdpfab.DomainAttr{Progress: m}, xdpfab.DomainAttr{})
 			ctx := context.Background()
 			peer, err := a.Dial(ctx, b.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := Word[uint64](ctx, peer, "r", 0)
+			w, err := xdpfab.Word[uint64](ctx, peer, "r", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,20 +35,20 @@ func TestCallsOnClosedDomain(t *testing.T) {
 				t.Fatal(err)
 			}
 			testnet.Within(t, "calls", func() {
-				for range 3 * a.dialer.attr.Size {
-					if _, err := w.Add(ctx, 1); !errors.Is(err, ErrClosed) {
+				for range 3 * a.Dialer().Attr().Size {
+					if _, err := w.Add(ctx, 1); !errors.Is(err, xdpfab.ErrClosed) {
 						t.Errorf("add on a closed domain: %v, want ErrClosed", err)
 						return
 					}
 				}
 			})
 			testnet.Within(t, "watch", func() {
-				if err := peer.Watch(ctx); !errors.Is(err, ErrClosed) {
+				if err := peer.Watch(ctx); !errors.Is(err, xdpfab.ErrClosed) {
 					t.Errorf("watch on a closed domain: %v, want ErrClosed", err)
 				}
 			})
 			testnet.Within(t, "dial", func() {
-				if _, err := a.Dial(ctx, b.Name(0)); !errors.Is(err, ErrClosed) {
+				if _, err := a.Dial(ctx, b.Name(0)); !errors.Is(err, xdpfab.ErrClosed) {
 					t.Errorf("dial on a closed domain: %v, want ErrClosed", err)
 				}
 			})
@@ -59,9 +60,9 @@ func TestCallsOnClosedDomain(t *testing.T) {
 // peer releases them along with those that wait for their operation.
 func TestCloseReleasesFullRing(t *testing.T) {
 	for _, what := range []string{"domain", "peer"} {
-		for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
+		for name, m := range map[string]xdpfab.ProgressMode{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual} {
 			t.Run(fmt.Sprint(what, "/", name), func(t *testing.T) {
-				a, b, _ := pipe(t, DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}, DomainAttr{})
+				a, b, _ := servedPipe(t, xdpfab.DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}, xdpfab.DomainAttr{})
 				defer b.CloseAll()
 				defer a.CloseAll()
 				ctx := context.Background()
@@ -69,18 +70,18 @@ func TestCloseReleasesFullRing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = a.SetFaults(Faults{Loss: 1})
+				_ = a.SetFaults(xdpfab.Faults{Loss: 1})
 				var calls sync.WaitGroup
-				n := int32(a.dialer.attr.Size) + 200
+				n := int32(a.Dialer().Attr().Size) + 200
 				for range n {
 					calls.Go(func() {
-						if _, err := WordAt[uint64](peer, RemoteRegion{Key: 1}, 0).Load(ctx); !errors.Is(err, ErrClosed) {
+						if _, err := xdpfab.WordAt[uint64](peer, xdpfab.RemoteRegion{Key: 1}, 0).Load(ctx); !errors.Is(err, xdpfab.ErrClosed) {
 							t.Errorf("%v, want ErrClosed", err)
 						}
 					})
 				}
 				testnet.Eventually(t, "all have posted or wait", func() bool {
-					granted, waiting := allotment(a, peer.Addr()).Calls()
+					granted, waiting := a.Allotment(peer.Addr()).Calls()
 					return waiting > 200 && granted+waiting == n
 				})
 				if what == "peer" {
@@ -97,27 +98,27 @@ func TestCloseReleasesFullRing(t *testing.T) {
 // An operation that is accepted while Shutdown begins is one that it waits for: a poster
 // that has looked at the endpoint before is refused afterwards, whichever way it posts.
 func TestShutdownRefusesLatePosters(t *testing.T) {
-	dom, _ := openDead(t, 1, DomainAttr{Progress: ProgressManual})
+	dom, _ := openDead(t, 1, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
 	t.Cleanup(func() { _ = dom.CloseAll() })
-	ep, err := dom.NewEndpoint(EndpointAttr{Number: 7})
+	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := ep.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := ep.claim(nil, 0); err != nil || s.Way != calls.Direct {
+	if s, err := ep.Claim(nil, 0); err != nil || s.Way != calls.Direct {
 		t.Fatalf("claim: way %v, %v", s.Way, err)
 	} else {
 		s.Verb = engine.VerbConnect // to no peer: it completes at once
-		ep.hand(s)
+		ep.Hand(s)
 	}
-	if err := ep.drain(); err != nil { // as Shutdown does first
+	if err := ep.Drain(); err != nil { // as Shutdown does first
 		t.Fatal(err)
 	}
-	if s, err := ep.claim(nil, 0); !errors.Is(err, ErrClosed) {
+	if s, err := ep.Claim(nil, 0); !errors.Is(err, xdpfab.ErrClosed) {
 		if s.Way == calls.Direct {
-			ep.stepper.Release()
+			ep.Stepper().Release()
 		}
 		t.Errorf("claimed while shutting down: way %v, %v, want ErrClosed", s.Way, err)
 	}
@@ -126,27 +127,27 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 // A goroutine may post from the beginning: it is refused until the endpoint is enabled,
 // and then finds everything that was bound.
 func TestPostDuringBind(t *testing.T) {
-	a, b, _ := pipe(t)
+	a, b, _ := servedPipe(t)
 	defer b.CloseAll()
 	defer a.CloseAll()
 	av, _ := a.NewAddressVector()
-	cq, _ := a.NewCompletionQueue(CQAttr{})
-	ep, _ := a.NewEndpoint(EndpointAttr{Number: AnyNumber})
+	cq, _ := a.NewCompletionQueue(xdpfab.CQAttr{})
+	ep, _ := a.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
 	dest, err := av.Insert(t.Context(), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() {
-		m := Msg{Buf: make([]byte, 8), Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+		m := xdpfab.Msg{Buf: make([]byte, 8), Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
 		for {
-			if err := ep.Atomic(&m, 0); !errors.Is(err, ErrNotEnabled) {
+			if err := ep.Atomic(&m, 0); !errors.Is(err, xdpfab.ErrNotEnabled) {
 				done <- err
 				return
 			}
 		}
 	}()
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, BindSelective), ep.Enable()); err != nil {
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, xdpfab.BindSelective), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

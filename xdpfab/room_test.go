@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -14,22 +14,23 @@ import (
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // With thousands of calls waiting for a peer that does not answer, calls to another
 // go through, and the callers beyond the share wait without using the processor.
 func TestDeadPeerLeavesRoom(t *testing.T) {
-	for name, m := range map[string]ProgressMode{"auto": ProgressAuto, "manual": ProgressManual} {
+	for name, m := range map[string]xdpfab.ProgressMode{"auto": xdpfab.ProgressAuto, "manual": xdpfab.ProgressManual} {
 		t.Run(name, func(t *testing.T) {
-			attr := DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}
-			a, b, _ := pipe(t, attr, DomainAttr{})
+			attr := xdpfab.DomainAttr{Progress: m, GiveUp: time.Hour, IdleRetire: 3 * time.Hour}
+			a, b, _ := servedPipe(t, attr, xdpfab.DomainAttr{})
 			defer b.CloseAll()
 			defer a.CloseAll()
 			live, err := a.Dial(context.Background(), b.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			word, err := Word[uint64](context.Background(), live, "r", 0)
+			word, err := xdpfab.Word[uint64](context.Background(), live, "r", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +61,7 @@ func TestDeadPeerLeavesRoom(t *testing.T) {
 			cancel()
 			testnet.Within(t, "calls to the dead peer", callers.Wait)
 			testnet.Within(t, "close", func() { _ = dead.Close() })
-			if used, line := a.dialer.room.Calls(); used != 0 || line != 0 {
+			if used, line := a.Dialer().Calling(); used != 0 || line != 0 {
 				t.Errorf("%d entries granted and %d queues at the end", used, line)
 			}
 		})
@@ -68,40 +69,20 @@ func TestDeadPeerLeavesRoom(t *testing.T) {
 }
 
 // nobody returns a peer at whose address no node answers.
-func nobody(t *testing.T, d *Domain) *calls.Peer {
+func nobody(t *testing.T, d *xdpfab.Domain) *calls.Peer {
 	t.Helper()
-	ep, err := d.dialEndpoint()
-	if err != nil {
-		t.Fatal(err)
-	}
 	addr := wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 0x77}}
-	if OverSockets {
+	if xdpfab.OverSockets {
 		addr = wire.Addr{IP: netip.MustParseAddr("127.127.0.77")}
 	}
-	link, err := d.node.Dev.Link(context.Background(), addr)
+	p, err := d.PeerAt(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	use, err := ep.dial(addr, link)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ep.callPeer(use, addr.String())
+	return p
 }
 
 // loadOf reads eight bytes at the beginning of a region.
 func loadOf(key uint64) calls.Call {
 	return calls.Call{Verb: wire.VerbFetch, Op: uint8(atomic.Read), Datatype: uint8(atomic.Uint64), Count: 1, Key: key, Result: make([]byte, 8)}
-}
-
-// allotment returns the part of the room of a peer that was dialled at an address.
-func allotment(d *Domain, addr string) *calls.Allotment {
-	d.dialer.mu.Lock()
-	defer d.dialer.mu.Unlock()
-	for a, n := range d.dialer.names {
-		if a.String() == addr {
-			return n.allotment
-		}
-	}
-	return nil
 }

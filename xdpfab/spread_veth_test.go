@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // All frames arrive on one queue, as from a NIC that cannot spread them: they come from
@@ -16,10 +17,10 @@ import (
 func TestVethSpread(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
-	open := func(s *testnet.Side, attr DomainAttr) (d *Domain) {
-		attr.Attach = AttachNever
+	open := func(s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Domain) {
+		attr.Attach = xdpfab.AttachNever
 		err := s.Do(func() (err error) {
-			d, err = Open(context.Background(), s.IfName, attr)
+			d, err = xdpfab.Open(context.Background(), s.IfName, attr)
 			return err
 		})
 		if err != nil {
@@ -32,7 +33,7 @@ func TestVethSpread(t *testing.T) {
 		})
 		return d
 	}
-	b, a := open(pair.B, DomainAttr{Spread: true}), open(pair.A, DomainAttr{})
+	b, a := open(pair.B, xdpfab.DomainAttr{Spread: true}), open(pair.A, xdpfab.DomainAttr{})
 	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
 	defer cancel()
 	if _, err := b.NewRegion("r", 4096); err != nil {
@@ -41,7 +42,7 @@ func TestVethSpread(t *testing.T) {
 	const sessions, adds = 4, 200
 	var group sync.WaitGroup
 	for number := range sessions {
-		ep, err := b.NewEndpoint(EndpointAttr{Number: number})
+		ep, err := b.NewEndpoint(xdpfab.EndpointAttr{Number: number})
 		if err == nil {
 			err = ep.Enable()
 		}
@@ -52,7 +53,7 @@ func TestVethSpread(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := Word[uint64](ctx, p, "r", 0)
+		w, err := xdpfab.Word[uint64](ctx, p, "r", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,14 +71,14 @@ func TestVethSpread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Word[uint64](ctx, p, "r", 0)
+	w, err := xdpfab.Word[uint64](ctx, p, "r", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n, err := w.Load(ctx); n != sessions*adds || err != nil {
 		t.Errorf("sum %d, %v, want %d", n, err, sessions*adds)
 	}
-	for q, st := range b.node.Steppers {
+	for q, st := range b.Node().Steppers {
 		st.Call(st.Eng.Publish)
 		c := st.Eng.Counters()
 		c.Each(func(name string, n uint64) {

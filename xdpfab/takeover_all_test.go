@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // household is a program with an object of each kind, and a peer that uses them.
@@ -19,20 +20,20 @@ type household struct {
 	*succession
 	*load
 	t       *testing.T
-	g, b    *Domain
-	theirs  *mr.Region // of the peer, with a word for each endpoint that adds
-	kept    *mr.Region // of the program, with a word for each way
-	counted *mr.Region // likewise, with a counter
-	dest    Address    // of the peer, in the program's address vectors
-	used    uint64     // words of theirs
-	ways    uint64     // words of the program's regions that the peer adds to
-	tally   [2]*Counter
-	sep     *ScalableEndpoint
+	g, b    *xdpfab.Domain
+	theirs  *mr.Region     // of the peer, with a word for each endpoint that adds
+	kept    *mr.Region     // of the program, with a word for each way
+	counted *mr.Region     // likewise, with a counter
+	dest    xdpfab.Address // of the peer, in the program's address vectors
+	used    uint64         // words of theirs
+	ways    uint64         // words of the program's regions that the peer adds to
+	tally   [2]*xdpfab.Counter
+	sep     *xdpfab.ScalableEndpoint
 	here    *caller
 	there   *caller
 
-	lending  *lending // nil where no queue can be lent
-	borrower *Domain  // another program, which drives a queue
+	lending  *lending       // nil where no queue can be lent
+	borrower *xdpfab.Domain // another program, which drives a queue
 }
 
 func must[T any](t *testing.T) func(T, error) T {
@@ -52,10 +53,10 @@ func (h *household) ok(errs ...error) {
 	}
 }
 
-func newHousehold(t *testing.T, s *succession, b *Domain) *household {
+func newHousehold(t *testing.T, s *succession, b *xdpfab.Domain) *household {
 	t.Helper()
 	s.limits = host.GuestLimits{Kept: 4096, Queues: 1, Rule: "rule 7"}
-	h := &household{succession: s, load: &load{t: t}, t: t, b: b, g: guestBy(t, s.connect, DomainAttr{}, nil)}
+	h := &household{succession: s, load: &load{t: t}, t: t, b: b, g: guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)}
 	region := must[*mr.Region](t)
 	h.kept, h.theirs = region(h.g.NewRegion("kept", 4096)), region(b.NewRegion("theirs", 4096))
 	h.counted = region(h.g.NewRegion("counted", 4096)) // one that is kept cannot be
@@ -67,8 +68,8 @@ func newHousehold(t *testing.T, s *succession, b *Domain) *household {
 // adds has the peer add to the next word of a region of the program.
 func (h *household) adds(to, region string) {
 	h.t.Helper()
-	p := must[*Peer](h.t)(h.b.Dial(h.t.Context(), to))
-	word := must[Remote[uint64]](h.t)(Word[uint64](h.t.Context(), p, region, h.ways))
+	p := must[*xdpfab.Peer](h.t)(h.b.Dial(h.t.Context(), to))
+	word := must[xdpfab.Remote[uint64]](h.t)(xdpfab.Word[uint64](h.t.Context(), p, region, h.ways))
 	h.ways++
 	h.loop("add at "+to, func(i uint64) error {
 		if sum, err := word.Add(h.t.Context(), 1); err != nil || sum != i+1 {
@@ -79,18 +80,18 @@ func (h *household) adds(to, region string) {
 }
 
 // posts has an endpoint of the program add to a word of the peer's.
-func (h *household) posts(ep *Endpoint, cq *CompletionQueue, dest Address) {
-	h.fetches(ep, cq, Msg{Dest: dest, Key: h.theirs.Key(), Offset: 8 * h.used})
+func (h *household) posts(ep *xdpfab.Endpoint, cq *xdpfab.CompletionQueue, dest xdpfab.Address) {
+	h.fetches(ep, cq, xdpfab.Msg{Dest: dest, Key: h.theirs.Key(), Offset: 8 * h.used})
 	h.used++
 }
 
 // observed is a plain endpoint, with counters of what peers do by it and to the region.
 func (h *household) observed() {
 	h.t.Helper()
-	counter := must[*Counter](h.t)
-	h.tally = [2]*Counter{counter(h.g.NewCounter()), counter(h.g.NewCounter())}
-	ep := must[*Endpoint](h.t)(h.g.NewEndpoint(EndpointAttr{Number: 7}))
-	h.ok(ep.Bind(h.tally[0], BindRemoteRead), ep.Enable(), h.g.BindRegion(h.counted, h.tally[1], BindRemoteRead))
+	counter := must[*xdpfab.Counter](h.t)
+	h.tally = [2]*xdpfab.Counter{counter(h.g.NewCounter()), counter(h.g.NewCounter())}
+	ep := must[*xdpfab.Endpoint](h.t)(h.g.NewEndpoint(xdpfab.EndpointAttr{Number: 7}))
+	h.ok(ep.Bind(h.tally[0], xdpfab.BindRemoteRead), ep.Enable(), h.g.BindRegion(h.counted, h.tally[1], xdpfab.BindRemoteRead))
 	h.adds(h.g.Name(7), "counted")
 }
 
@@ -98,24 +99,24 @@ func (h *household) observed() {
 func (h *household) scalable() {
 	h.t.Helper()
 	sep, tx := scalableGuest(h.t, h.g, 20)
-	h.sep, h.dest = sep, must[Address](h.t)(sep.av.Insert(h.t.Context(), h.b.Name(6)))
-	h.posts(tx, tx.cq, h.dest)
+	h.sep, h.dest = sep, must[xdpfab.Address](h.t)(sep.AV().Insert(h.t.Context(), h.b.Name(6)))
+	h.posts(tx, tx.CQ(), h.dest)
 	h.adds(h.g.Name(20), "kept")
 	h.adds(h.g.Name(21), "counted")
 }
 
 // transmits is two endpoints with a shared transmit context, and a counter of what they
 // have done.
-func (h *household) transmits() (done *Counter) {
+func (h *household) transmits() (done *xdpfab.Counter) {
 	h.t.Helper()
-	x := must[*SharedTransmit](h.t)(h.g.NewSharedTransmit(SharedTransmitAttr{Size: 8}))
-	done = must[*Counter](h.t)(h.g.NewCounter())
+	x := must[*xdpfab.SharedTransmit](h.t)(h.g.NewSharedTransmit(xdpfab.SharedTransmitAttr{Size: 8}))
+	done = must[*xdpfab.Counter](h.t)(h.g.NewCounter())
 	for range 2 {
-		av := must[*AddressVector](h.t)(h.g.NewAddressVector())
-		cq := must[*CompletionQueue](h.t)(h.g.NewCompletionQueue(CQAttr{}))
-		ep := must[*Endpoint](h.t)(h.g.NewEndpoint(EndpointAttr{Number: AnyNumber}))
-		h.ok(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(x, 0), ep.Bind(done, BindRead), ep.Enable())
-		h.posts(ep, cq, must[Address](h.t)(av.Insert(h.t.Context(), h.b.Name(6))))
+		av := must[*xdpfab.AddressVector](h.t)(h.g.NewAddressVector())
+		cq := must[*xdpfab.CompletionQueue](h.t)(h.g.NewCompletionQueue(xdpfab.CQAttr{}))
+		ep := must[*xdpfab.Endpoint](h.t)(h.g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber}))
+		h.ok(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Bind(x, 0), ep.Bind(done, xdpfab.BindRead), ep.Enable())
+		h.posts(ep, cq, must[xdpfab.Address](h.t)(av.Insert(h.t.Context(), h.b.Name(6))))
 	}
 	return done
 }
@@ -124,21 +125,21 @@ func (h *household) transmits() (done *Counter) {
 // turn.
 func (h *household) receives() {
 	h.t.Helper()
-	got := must[*CompletionQueue](h.t)(h.g.NewCompletionQueue(CQAttr{}))
-	x := must[*SharedReceive](h.t)(h.g.NewSharedReceive(SharedReceiveAttr{Queue: got}))
-	av := must[*AddressVector](h.t)(h.b.NewAddressVector())
-	sent := must[*CompletionQueue](h.t)(h.b.NewCompletionQueue(CQAttr{}))
-	from := must[*Endpoint](h.t)(h.b.NewEndpoint(EndpointAttr{Number: AnyNumber}))
-	h.ok(from.Bind(av, 0), from.Bind(sent, BindTransmit), from.Enable())
-	var eps [2]*Endpoint
-	var dest [2]Address
+	got := must[*xdpfab.CompletionQueue](h.t)(h.g.NewCompletionQueue(xdpfab.CQAttr{}))
+	x := must[*xdpfab.SharedReceive](h.t)(h.g.NewSharedReceive(xdpfab.SharedReceiveAttr{Queue: got}))
+	av := must[*xdpfab.AddressVector](h.t)(h.b.NewAddressVector())
+	sent := must[*xdpfab.CompletionQueue](h.t)(h.b.NewCompletionQueue(xdpfab.CQAttr{}))
+	from := must[*xdpfab.Endpoint](h.t)(h.b.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber}))
+	h.ok(from.Bind(av, 0), from.Bind(sent, xdpfab.BindTransmit), from.Enable())
+	var eps [2]*xdpfab.Endpoint
+	var dest [2]xdpfab.Address
 	for i := range eps {
-		eps[i] = must[*Endpoint](h.t)(h.g.NewEndpoint(EndpointAttr{Number: AnyNumber}))
+		eps[i] = must[*xdpfab.Endpoint](h.t)(h.g.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber}))
 		h.ok(eps[i].Bind(x, 0), eps[i].Enable())
-		dest[i] = must[Address](h.t)(av.Insert(h.t.Context(), h.g.Name(eps[i].Number())))
+		dest[i] = must[xdpfab.Address](h.t)(av.Insert(h.t.Context(), h.g.Name(eps[i].Number())))
 	}
-	next := func(cq *CompletionQueue) (Completion, error) {
-		var c [1]Completion
+	next := func(cq *xdpfab.CompletionQueue) (xdpfab.Completion, error) {
+		var c [1]xdpfab.Completion
 		err := cq.Wait(h.t.Context(), 1)
 		if err == nil {
 			_, err = cq.Read(c[:])
@@ -147,9 +148,9 @@ func (h *household) receives() {
 	}
 	h.loop("message to a shared context", func(i uint64) error {
 		buf := make([]byte, 8)
-		err := x.Receive(&Receive{Buf: buf}, 0)
+		err := x.Receive(&xdpfab.Receive{Buf: buf}, 0)
 		if err == nil {
-			err = from.Send(&Message{Buf: binary.LittleEndian.AppendUint64(nil, i), Dest: dest[i%2]}, 0)
+			err = from.Send(&xdpfab.Message{Buf: binary.LittleEndian.AppendUint64(nil, i), Dest: dest[i%2]}, 0)
 		}
 		if err != nil {
 			return err
@@ -166,8 +167,8 @@ func (h *household) receives() {
 // mails is a mailbox of the program's.
 func (h *household) mails() {
 	h.t.Helper()
-	box := must[*Mailbox](h.t)(h.g.NewMailbox(MailboxAttr{Number: 5}))
-	p := must[*Peer](h.t)(h.b.Dial(h.t.Context(), box.Name()))
+	box := must[*xdpfab.Mailbox](h.t)(h.g.NewMailbox(xdpfab.MailboxAttr{Number: 5}))
+	p := must[*xdpfab.Peer](h.t)(h.b.Dial(h.t.Context(), box.Name()))
 	h.loop("mail", func(i uint64) error {
 		sent := make(chan error, 1)
 		go func() { sent <- p.Send(h.t.Context(), binary.LittleEndian.AppendUint64(nil, i)) }()
@@ -190,7 +191,7 @@ func (h *household) borrows() {
 	h.borrower = h.lending.mustBorrow()
 	h.lending.endpoint(h.borrower, 30)
 	for _, x := range []struct {
-		from, to *Domain
+		from, to *xdpfab.Domain
 		name     string
 		region   string // made for it, if the host does not own it
 	}{
@@ -203,7 +204,7 @@ func (h *household) borrows() {
 		if x.to != h.dom {
 			must[*mr.Region](h.t)(x.to.NewRegion(x.region, 4096))
 		}
-		h.load.adds(must[*Peer](h.t)(x.from.Dial(h.t.Context(), x.name)), x.region)
+		h.load.adds(must[*xdpfab.Peer](h.t)(x.from.Dial(h.t.Context(), x.name)), x.region)
 	}
 }
 
@@ -220,9 +221,9 @@ func (h *household) connects() {
 	h.t.Helper()
 	for _, way := range [][2]*caller{{h.here, h.there}, {h.there, h.here}} {
 		ep, cq := way[0].calls(way[1])
-		other, otherQueue := way[1].accepts(way[1].next(EventConnReq).Request)
-		way[0].next(EventConnected)
-		way[1].next(EventConnected)
+		other, otherQueue := way[1].accepts(way[1].next(xdpfab.EventConnReq).Request)
+		way[0].next(xdpfab.EventConnected)
+		way[1].next(xdpfab.EventConnected)
 		if way[0] == h.there {
 			ep, cq, other, otherQueue = other, otherQueue, ep, cq
 		}
@@ -237,7 +238,7 @@ func (s *succession) resident() {
 	o := mr.Options{Name: "hot", Access: mr.RemoteRead | mr.RemoteWrite}
 	var m *mr.Memory
 	s.t.Cleanup(func() { _ = m.Close() })
-	s.more = func(d *Domain) (err error) {
+	s.more = func(d *xdpfab.Domain) (err error) {
 		if m != nil { // of the former domain, which is closed
 			err = m.Close()
 		}
@@ -266,7 +267,7 @@ func TestTakeoverOfEverything(t *testing.T) {
 	})
 	t.Run("veth", func(t *testing.T) {
 		testnet.Require(t)
-		queues, attr := 1, DomainAttr{Attach: AttachNever}
+		queues, attr := 1, xdpfab.DomainAttr{Attach: xdpfab.AttachNever}
 		_, v := testnet.Kernel(t)
 		lends := v.AtLeast(kernel.AdoptRings)
 		if lends {
@@ -274,7 +275,7 @@ func TestTakeoverOfEverything(t *testing.T) {
 		}
 		pair := testnet.NewPair(t, testnet.Options{Queues: queues})
 		l := &lending{t: t, pair: pair}
-		host, b := l.open(pair.A, attr), l.open(pair.B, DomainAttr{Attach: AttachNever})
+		host, b := l.open(pair.A, attr), l.open(pair.B, xdpfab.DomainAttr{Attach: xdpfab.AttachNever})
 		s := &succession{t: t, side: pair.A, attr: attr}
 		resides := !testnet.KernelBefore(t, 5, 18)
 		if resides {
@@ -286,7 +287,7 @@ func TestTakeoverOfEverything(t *testing.T) {
 			h.lending = l
 		}
 		if resides {
-			h.load.adds(must[*Peer](t)(b.Dial(t.Context(), host.Name(0))), "hot")
+			h.load.adds(must[*xdpfab.Peer](t)(b.Dial(t.Context(), host.Name(0))), "hot")
 		}
 		takeoverOfEverything(t, h)
 	})
@@ -326,7 +327,7 @@ func takeoverOfEverything(t *testing.T, h *household) {
 	if n := sharing[0].n.Load() + sharing[1].n.Load(); done.Read() != n || done.ReadErr() != 0 {
 		t.Errorf("counted %d and %d failures, want %d", done.Read(), done.ReadErr(), n)
 	}
-	if name, err := h.sep.av.Lookup(h.dest); err != nil || name != h.b.Name(6) {
+	if name, err := h.sep.AV().Lookup(h.dest); err != nil || name != h.b.Name(6) {
 		t.Errorf("the address vector has %s, %v", name, err)
 	}
 	if list := h.dom.Hosting().Kept(); len(list) != 1 || list[0].Name != "kept" || !list[0].InUse {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"encoding/binary"
@@ -10,26 +10,27 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // caller is a domain that has connected endpoints, with an event queue for all.
 type caller struct {
 	t *testing.T
-	d *Domain
-	q *EventQueue
-	p *PassiveEndpoint
+	d *xdpfab.Domain
+	q *xdpfab.EventQueue
+	p *xdpfab.PassiveEndpoint
 }
 
 // newCaller makes the domain listen at passive endpoint 9.
-func newCaller(t *testing.T, d *Domain) *caller {
+func newCaller(t *testing.T, d *xdpfab.Domain) *caller {
 	t.Helper()
 	c := &caller{t: t, d: d}
 	var err error
-	if c.q, err = d.Fabric().NewEventQueue(EQAttr{}); err == nil {
+	if c.q, err = d.Fabric().NewEventQueue(xdpfab.EQAttr{}); err == nil {
 		err = d.BindEQ(c.q)
 	}
 	if err == nil {
-		c.p, err = d.NewPassiveEndpoint(PassiveAttr{Number: 9})
+		c.p, err = d.NewPassiveEndpoint(xdpfab.PassiveAttr{Number: 9})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -41,13 +42,13 @@ func newCaller(t *testing.T, d *Domain) *caller {
 }
 
 // next waits for the next event, which has to be of a kind.
-func (c *caller) next(kind EventKind) Event {
+func (c *caller) next(kind xdpfab.EventKind) xdpfab.Event {
 	c.t.Helper()
 	if err := c.q.Wait(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
 	e, ok, err := c.q.Read()
-	if errors.Is(err, ErrErrorPending) {
+	if errors.Is(err, xdpfab.ErrErrorPending) {
 		e, ok = c.q.ReadErr()
 	}
 	if !ok || e.Kind != kind || e.Err != nil {
@@ -57,14 +58,14 @@ func (c *caller) next(kind EventKind) Event {
 }
 
 // endpoint makes an endpoint to be connected, with a completion queue.
-func (c *caller) endpoint(a EndpointAttr) (*Endpoint, *CompletionQueue) {
+func (c *caller) endpoint(a xdpfab.EndpointAttr) (*xdpfab.Endpoint, *xdpfab.CompletionQueue) {
 	c.t.Helper()
-	a.Number, a.Type = AnyNumber, EndpointMsg
+	a.Number, a.Type = xdpfab.AnyNumber, xdpfab.EndpointMsg
 	ep, err := c.d.NewEndpoint(a)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	q, err := c.d.NewCompletionQueue(CQAttr{})
+	q, err := c.d.NewCompletionQueue(xdpfab.CQAttr{})
 	if err == nil {
 		err = ep.Bind(q, 0)
 	}
@@ -75,9 +76,9 @@ func (c *caller) endpoint(a EndpointAttr) (*Endpoint, *CompletionQueue) {
 }
 
 // calls has an endpoint ask for a connection with another domain.
-func (c *caller) calls(other *caller) (*Endpoint, *CompletionQueue) {
+func (c *caller) calls(other *caller) (*xdpfab.Endpoint, *xdpfab.CompletionQueue) {
 	c.t.Helper()
-	ep, q := c.endpoint(EndpointAttr{})
+	ep, q := c.endpoint(xdpfab.EndpointAttr{})
 	if err := ep.Connect(c.t.Context(), other.p.Name(), nil); err != nil {
 		c.t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func (c *caller) calls(other *caller) (*Endpoint, *CompletionQueue) {
 }
 
 // accepts has an endpoint accept a request.
-func (c *caller) accepts(r *ConnRequest) (*Endpoint, *CompletionQueue) {
+func (c *caller) accepts(r *xdpfab.ConnRequest) (*xdpfab.Endpoint, *xdpfab.CompletionQueue) {
 	c.t.Helper()
 	i := r.Info()
 	ep, q := c.endpoint(i.EndpointAttr())
@@ -96,14 +97,14 @@ func (c *caller) accepts(r *ConnRequest) (*Endpoint, *CompletionQueue) {
 }
 
 // connected adds 1 to a word of the region of the endpoint's peer, again and again.
-func (l *load) connected(ep *Endpoint, q *CompletionQueue, r *mr.Region, word uint64) {
-	l.fetches(ep, q, Msg{Key: r.Key(), Offset: 8 * word})
+func (l *load) connected(ep *xdpfab.Endpoint, q *xdpfab.CompletionQueue, r *mr.Region, word uint64) {
+	l.fetches(ep, q, xdpfab.Msg{Key: r.Key(), Offset: 8 * word})
 }
 
 // fetches adds 1 to the word that a message names, again and again.
-func (l *load) fetches(ep *Endpoint, q *CompletionQueue, m Msg) {
+func (l *load) fetches(ep *xdpfab.Endpoint, q *xdpfab.CompletionQueue, m xdpfab.Msg) {
 	m.Buf, m.Datatype, m.Op = binary.LittleEndian.AppendUint64(nil, 1), atomic.Uint64, atomic.Sum
-	l.loop(fmt.Sprintf("add by endpoint %d", ep.number), func(i uint64) error {
+	l.loop(fmt.Sprintf("add by endpoint %d", ep.Number()), func(i uint64) error {
 		m.Result = make([]byte, 8)
 		if err := ep.FetchAtomic(&m, 0); err != nil {
 			return err
@@ -111,7 +112,7 @@ func (l *load) fetches(ep *Endpoint, q *CompletionQueue, m Msg) {
 		if err := q.Wait(l.t.Context(), 1); err != nil {
 			return err
 		}
-		if _, err := q.Read(make([]Completion, 1)); err != nil {
+		if _, err := q.Read(make([]xdpfab.Completion, 1)); err != nil {
 			c, _ := q.ReadErr()
 			return fmt.Errorf("%w: %w", err, c.Err)
 		}
@@ -127,7 +128,7 @@ func (l *load) fetches(ep *Endpoint, q *CompletionQueue, m Msg) {
 // has made and that is not answered. Passive endpoints listen there.
 func TestTakeoverConnected(t *testing.T) {
 	s, b := newSuccession(t)
-	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	g := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	own, err := g.NewRegion("own", 4096)
 	theirs, err2 := b.NewRegion("theirs", 4096)
 	if err := errors.Join(err, err2); err != nil {
@@ -137,22 +138,22 @@ func TestTakeoverConnected(t *testing.T) {
 	l := &load{t: t}
 
 	farCaller, farQueue := there.calls(here)
-	request := here.next(EventConnReq).Request
+	request := here.next(xdpfab.EventConnReq).Request
 	s.next()
 	callee, queue := here.accepts(request)
-	here.next(EventConnected)
-	there.next(EventConnected)
+	here.next(xdpfab.EventConnected)
+	there.next(xdpfab.EventConnected)
 	l.connected(farCaller, farQueue, own, 0)
 	l.connected(callee, queue, theirs, 0)
 	l.goOn()
 
 	caller, nearQueue := here.calls(there)
-	request = there.next(EventConnReq).Request
+	request = there.next(xdpfab.EventConnReq).Request
 	s.next()
 	l.goOn()
 	farCallee, otherQueue := there.accepts(request)
-	here.next(EventConnected)
-	there.next(EventConnected)
+	here.next(xdpfab.EventConnected)
+	there.next(xdpfab.EventConnected)
 	l.connected(caller, nearQueue, theirs, 1)
 	l.connected(farCallee, otherQueue, own, 1)
 	for range 3 {
@@ -162,9 +163,9 @@ func TestTakeoverConnected(t *testing.T) {
 	l.goOn()
 
 	third, _ := there.calls(here) // which still listens
-	fourth, _ := here.accepts(here.next(EventConnReq).Request)
-	here.next(EventConnected)
-	there.next(EventConnected)
+	fourth, _ := here.accepts(here.next(xdpfab.EventConnReq).Request)
+	here.next(xdpfab.EventConnected)
+	there.next(xdpfab.EventConnected)
 	l.stop.Store(true)
 	for _, r := range l.runs {
 		<-r.done
@@ -172,10 +173,10 @@ func TestTakeoverConnected(t *testing.T) {
 	if err := third.Disconnect(); err != nil {
 		t.Error(err)
 	}
-	if e := here.next(EventShutdown); e.Source != fourth {
-		t.Errorf("the end of %v, want that of endpoint %d", e.Source, fourth.number)
+	if e := here.next(xdpfab.EventShutdown); e.Source != fourth {
+		t.Errorf("the end of %v, want that of endpoint %d", e.Source, fourth.Number())
 	}
-	for _, q := range []*EventQueue{here.q, there.q} {
+	for _, q := range []*xdpfab.EventQueue{here.q, there.q} {
 		if e, ok, err := q.Read(); ok || err != nil {
 			t.Errorf("an event too many: %+v, %v", e, err)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // relet is a host with the last of its queues to lend, that one after another takes over.
@@ -41,15 +42,15 @@ func newRelet(t *testing.T, byLast bool) *relet {
 	}
 	l := &lending{t: t, pair: testnet.NewPair(t, testnet.Options{Queues: queues})}
 	l.steered = byLast && testnet.Steer(t, l.pair.A, queues-1)
-	attr := DomainAttr{Attach: AttachNever, Lend: 1, UDP: true}
+	attr := xdpfab.DomainAttr{Attach: xdpfab.AttachNever, Lend: 1, UDP: true}
 	first := l.open(l.pair.A, attr)
-	l.peer = l.open(l.pair.B, DomainAttr{Attach: AttachNever, UDP: true})
+	l.peer = l.open(l.pair.B, xdpfab.DomainAttr{Attach: xdpfab.AttachNever, UDP: true})
 	for range queues - 1 {
 		if byLast {
-			l.endpoint(l.peer, AnyNumber)
+			l.endpoint(l.peer, xdpfab.AnyNumber)
 		}
 	}
-	if _, err := l.peer.dialEndpoint(); err != nil {
+	if _, err := l.peer.DialEndpoint(); err != nil {
 		t.Fatal(err)
 	}
 	l.serve(l.peer, 0, "peer")
@@ -69,7 +70,7 @@ func (r *relet) is(state string, lends uint64) {
 }
 
 // adding adds all the time from one domain to a region of another.
-func (r *relet) adding(l *load, from *Domain, to, region string) {
+func (r *relet) adding(l *load, from *xdpfab.Domain, to, region string) {
 	t := r.succession.t
 	t.Helper()
 	p, err := from.Dial(t.Context(), to)
@@ -123,16 +124,16 @@ func TestTakeoverBorrowed(t *testing.T) {
 }
 
 // numbers checks that the next host knows which numbers the borrower has.
-func (r *relet) numbers(g *Domain) {
+func (r *relet) numbers(g *xdpfab.Domain) {
 	t := r.succession.t
 	t.Helper()
 	if i := r.dom.Hosting().Guests(); len(i) != 1 || i[0].Queue == nil || *i[0].Queue != r.queue || i[0].Endpoints < 2 {
 		t.Errorf("%+v", i)
 	}
-	if _, err := g.NewEndpoint(EndpointAttr{}); !errors.Is(err, ErrBusy) {
+	if _, err := g.NewEndpoint(xdpfab.EndpointAttr{}); !errors.Is(err, xdpfab.ErrBusy) {
 		t.Errorf("endpoint 0, which is the host's: %v", err)
 	}
-	if _, err := r.dom.NewEndpoint(EndpointAttr{Number: 7}); !errors.Is(err, ErrBusy) {
+	if _, err := r.dom.NewEndpoint(xdpfab.EndpointAttr{Number: 7}); !errors.Is(err, xdpfab.ErrBusy) {
 		t.Errorf("endpoint 7, which is the borrower's: %v", err)
 	}
 	if err := r.endpoint(g, 9).Close(); err != nil {
@@ -285,7 +286,7 @@ func TestTakeoverKeptQueue(t *testing.T) {
 		r.count(r.peer, r.dom.Name(0), "words", 1)
 	}
 	r.is("kept", 1)
-	if _, err := r.borrow(DomainAttr{}); !errors.Is(err, ErrBusy) {
+	if _, err := r.borrow(xdpfab.DomainAttr{}); !errors.Is(err, xdpfab.ErrBusy) {
 		t.Errorf("while it is open elsewhere: %v", err)
 	}
 	if err := unix.Close(kept); err != nil {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // A takeover in the middle of operations that are longer than a guest's window of shared
@@ -19,7 +21,7 @@ func TestTakeoverBetweenParts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	g := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	p, err := g.Dial(ctx, b.Name(0))
 	if err != nil {
 		t.Fatal(err)

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // Messages that a guest has no room for, and atomics on receives that it has not posted,
 // wait through a takeover, and come when there is a receive.
 func TestTakeoverWithWaitingMessages(t *testing.T) {
 	s, b := newSuccession(t)
-	g := guestBy(t, s.connect, DomainAttr{}, nil)
-	got, err1 := g.NewCompletionQueue(CQAttr{})
-	ep, err2 := g.NewEndpoint(EndpointAttr{Number: 5, BufferedReceive: -1})
-	if err := errors.Join(err1, err2, ep.Bind(got, BindRecv), ep.Enable()); err != nil {
+	g := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
+	got, err1 := g.NewCompletionQueue(xdpfab.CQAttr{})
+	ep, err2 := g.NewEndpoint(xdpfab.EndpointAttr{Number: 5, BufferedReceive: -1})
+	if err := errors.Join(err1, err2, ep.Bind(got, xdpfab.BindRecv), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	av, err := b.NewAddressVector()
@@ -27,41 +28,41 @@ func TestTakeoverWithWaitingMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sender := func() (*Endpoint, *CompletionQueue) {
-		sent, err1 := b.NewCompletionQueue(CQAttr{})
-		ep, err2 := b.NewEndpoint(EndpointAttr{Number: AnyNumber})
-		if err := errors.Join(err1, err2, ep.Bind(av, 0), ep.Bind(sent, BindTransmit), ep.Enable()); err != nil {
+	sender := func() (*xdpfab.Endpoint, *xdpfab.CompletionQueue) {
+		sent, err1 := b.NewCompletionQueue(xdpfab.CQAttr{})
+		ep, err2 := b.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+		if err := errors.Join(err1, err2, ep.Bind(av, 0), ep.Bind(sent, xdpfab.BindTransmit), ep.Enable()); err != nil {
 			t.Fatal(err)
 		}
 		return ep, sent
 	}
-	next := func(cq *CompletionQueue) {
+	next := func(cq *xdpfab.CompletionQueue) {
 		t.Helper()
 		if err := cq.Wait(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		var c [1]Completion
+		var c [1]xdpfab.Completion
 		if _, err := cq.Read(c[:]); err != nil {
 			failed, _ := cq.ReadErr()
 			t.Fatalf("%v: %+v", err, failed)
 		}
 	}
 	mails, mailed := sender()
-	if err := mails.Send(&Message{Buf: []byte("short"), Dest: dest}, 0); err != nil {
+	if err := mails.Send(&xdpfab.Message{Buf: []byte("short"), Dest: dest}, 0); err != nil {
 		t.Fatal(err)
 	}
 	next(mailed) // it takes no memory, so it is held
 	fetches, fetched := sender()
 	result := make([]byte, 8)
 	long := make([]byte, 3000)
-	if err := errors.Join(mails.Send(&Message{Buf: long, Dest: dest}, 0),
-		fetches.FetchAtomic(&Msg{Dest: dest, Key: 9, Buf: []byte("12345678"), Result: result, Datatype: Uint64, Op: Bxor}, FlagTagged)); err != nil {
+	if err := errors.Join(mails.Send(&xdpfab.Message{Buf: long, Dest: dest}, 0),
+		fetches.FetchAtomic(&xdpfab.Msg{Dest: dest, Key: 9, Buf: []byte("12345678"), Result: result, Datatype: xdpfab.Uint64, Op: xdpfab.Bxor}, xdpfab.FlagTagged)); err != nil {
 		t.Fatal(err)
 	}
-	testnet.Eventually(t, "the atomic is announced", func() bool { return ep.inbox.queue.Usage().Inflows == 2 })
+	testnet.Eventually(t, "the atomic is announced", func() bool { return ep.Messages() == 2 })
 	s.next()
 	buf, room := []byte("original"), make([]byte, 4000)
-	if err := ep.ReceiveTagged(&Receive{Tag: 9, Buf: buf}, 0); err != nil {
+	if err := ep.ReceiveTagged(&xdpfab.Receive{Tag: 9, Buf: buf}, 0); err != nil {
 		t.Fatal(err)
 	}
 	next(fetched)
@@ -71,7 +72,7 @@ func TestTakeoverWithWaitingMessages(t *testing.T) {
 	}
 	s.next()
 	for range 2 {
-		if err := ep.Receive(&Receive{Buf: room}, 0); err != nil {
+		if err := ep.Receive(&xdpfab.Receive{Buf: room}, 0); err != nil {
 			t.Fatal(err)
 		}
 		next(got)

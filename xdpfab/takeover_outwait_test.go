@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"encoding/binary"
@@ -14,22 +14,23 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // An operation that the network takes longer for than for others does not fail by a
 // takeover, and other programs do not wait for it.
 func TestTakeoverOutwaits(t *testing.T) {
 	s, b := newSuccession(t)
-	dial := func(g *Domain, name string) *Peer {
+	dial := func(g *xdpfab.Domain, name string) *xdpfab.Peer {
 		p, err := g.Dial(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	slow := guestBy(t, s.connect, DomainAttr{}, nil)
-	other := guestBy(t, s.connect, DomainAttr{}, nil)
-	word, err := Word[uint64](t.Context(), dial(slow, b.Name(0)), "words", 0)
+	slow := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
+	other := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
+	word, err := xdpfab.Word[uint64](t.Context(), dial(slow, b.Name(0)), "words", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestTakeoverOutwaits(t *testing.T) {
 	l := &load{t: t}
 	l.adds(dial(other, s.dom.Name(0)), "words")
 	before := ran()
-	if err := b.SetFaults(Faults{Loss: 1}); err != nil { // answers get lost
+	if err := b.SetFaults(xdpfab.Faults{Loss: 1}); err != nil { // answers get lost
 		t.Fatal(err)
 	}
 	added := make(chan error, 1)
@@ -65,7 +66,7 @@ func TestTakeoverOutwaits(t *testing.T) {
 				break
 			}
 		}
-		if err := b.SetFaults(Faults{}); err != nil {
+		if err := b.SetFaults(xdpfab.Faults{}); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -80,7 +81,7 @@ func TestTakeoverOutwaits(t *testing.T) {
 }
 
 // leaves reports whether HandOver has begun.
-func leaves(d *Domain) bool {
+func leaves(d *xdpfab.Domain) bool {
 	d.Hosting().Mu.Lock()
 	defer d.Hosting().Mu.Unlock()
 	return d.Hosting().Lodging.Leaving
@@ -108,7 +109,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	}{
 		{share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, []int{area.FD()}},
 		{share.CallEndpoint, share.Endpoint{Number: 9, Origin: 77}, nil},
-		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.node.Dev.MAC()}}, nil},
+		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.Node().Dev.MAC()}}, nil},
 	} {
 		_, fds, err := guestpkg.Ask(t.Context(), talk, c.verb, c.args, c.fds...)
 		if share.CloseAll(fds); err != nil {

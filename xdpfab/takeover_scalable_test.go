@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -10,20 +10,21 @@ import (
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // scalableGuest is a guest's scalable endpoint with two receive contexts and an open
 // transmit context.
-func scalableGuest(t *testing.T, g *Domain, number int) (s *ScalableEndpoint, tx *Endpoint) {
+func scalableGuest(t *testing.T, g *xdpfab.Domain, number int) (s *xdpfab.ScalableEndpoint, tx *xdpfab.Endpoint) {
 	t.Helper()
 	av, err := g.NewAddressVector()
 	if err == nil {
-		s, err = g.NewScalableEndpoint(ScalableAttr{Number: number, TXContexts: 2, RXContexts: 2})
+		s, err = g.NewScalableEndpoint(xdpfab.ScalableAttr{Number: number, TXContexts: 2, RXContexts: 2})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	cq, err := g.NewCompletionQueue(CQAttr{})
+	cq, err := g.NewCompletionQueue(xdpfab.CQAttr{})
 	if err = errors.Join(err, s.Bind(av)); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func scalableGuest(t *testing.T, g *Domain, number int) (s *ScalableEndpoint, tx
 			t.Fatal(err)
 		}
 	}
-	tx, err = s.TransmitContext(1, EndpointAttr{Size: 64})
+	tx, err = s.TransmitContext(1, xdpfab.EndpointAttr{Size: 64})
 	if err == nil {
 		err = errors.Join(tx.Bind(cq, 0), tx.Enable())
 	}
@@ -50,13 +51,13 @@ func scalableGuest(t *testing.T, g *Domain, number int) (s *ScalableEndpoint, tx
 // endpoint, moves as any other does. Its contexts go on, and can be made again.
 func TestTakeoverScalable(t *testing.T) {
 	s, b := newSuccession(t)
-	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	g := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	if _, err := g.NewRegion("own", 4096); err != nil {
 		t.Fatal(err)
 	}
 	sep, tx := scalableGuest(t, g, 20)
-	other, otherTx := scalableGuest(t, g, AnyNumber)
-	dest, err := sep.av.Insert(t.Context(), b.Name(0))
+	other, otherTx := scalableGuest(t, g, xdpfab.AnyNumber)
+	dest, err := sep.AV().Insert(t.Context(), b.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestTakeoverScalable(t *testing.T) {
 			t.Fatal(err)
 		}
 		own[i] = &load{t: t}
-		word, err := Word[uint64](t.Context(), p, "own", uint64(8*i))
+		word, err := xdpfab.Word[uint64](t.Context(), p, "own", uint64(8*i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,10 +98,10 @@ func TestTakeoverScalable(t *testing.T) {
 	if err := errors.Join(tx.Close(), otherTx.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if tx, err = sep.TransmitContext(1, EndpointAttr{Size: 64}); err != nil {
+	if tx, err = sep.TransmitContext(1, xdpfab.EndpointAttr{Size: 64}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(tx.Close(), other.rx[0].Close(), other.rx[1].Close(), other.Close()); err != nil {
+	if err := errors.Join(tx.Close(), other.RX()[0].Close(), other.RX()[1].Close(), other.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -109,14 +110,14 @@ func TestTakeoverScalable(t *testing.T) {
 // are not given back while it has contexts, and a receive context has one of its numbers.
 func TestOrphanContexts(t *testing.T) {
 	s, _ := newSuccession(t)
-	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	g := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	scalableGuest(t, g, 20)
 	first := uint16(20)
-	if err := g.node.Dev.(*guestpkg.Attached).Call(t.Context(), share.CallUnblock, first, nil); !errors.Is(err, ErrBusy) {
+	if err := g.Node().Dev.(*guestpkg.Attached).Call(t.Context(), share.CallUnblock, first, nil); !errors.Is(err, xdpfab.ErrBusy) {
 		t.Errorf("numbers of open contexts given back: %v, want ErrBusy", err)
 	}
-	stray := share.Endpoint{Number: AnyNumber, Highest: true, Block: &first, Origin: node.NewLife()}
-	if err := g.node.Dev.(*guestpkg.Attached).Call(context.Background(), share.CallEndpoint, stray, nil); !errors.Is(err, ErrNotImplemented) {
+	stray := share.Endpoint{Number: xdpfab.AnyNumber, Highest: true, Block: &first, Origin: node.NewLife()}
+	if err := g.Node().Dev.(*guestpkg.Attached).Call(context.Background(), share.CallEndpoint, stray, nil); !errors.Is(err, xdpfab.ErrNotImplemented) {
 		t.Errorf("a receive context beyond the numbers: %v, want ErrNotImplemented", err)
 	}
 	s.next()

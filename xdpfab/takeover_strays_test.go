@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -23,15 +23,16 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // neighbours are an honest program under load, and another one that a takeover may have
 // trouble with, with a region "trap" that peers add to.
 type neighbours struct {
 	*succession
-	peer *Domain // that adds
+	peer *xdpfab.Domain // that adds
 	l    *load
-	bad  *Domain
+	bad  *xdpfab.Domain
 	trap *mr.Region
 	told atomic.Int32 // how often the owner, or its log, was told of a guest that is turned out
 }
@@ -53,12 +54,12 @@ func newNeighbours(t *testing.T) *neighbours {
 	s.limits = host.GuestLimits{Kept: 1 << 20, Rule: "rule 7"}
 	n := &neighbours{succession: s, peer: b, l: &load{t: t}}
 	s.gone, s.attr.Log = func(error) { n.told.Add(1) }, slog.New(n)
-	good := guestBy(t, s.connect, DomainAttr{}, nil)
+	good := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	if _, err := good.NewRegion("own", 4096); err != nil {
 		t.Fatal(err)
 	}
 	serveAt(t, good, 7)
-	dial := func(d *Domain, name string) *Peer {
+	dial := func(d *xdpfab.Domain, name string) *xdpfab.Peer {
 		p, err := d.Dial(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +68,7 @@ func newNeighbours(t *testing.T) *neighbours {
 	}
 	n.l.adds(dial(good, b.Name(0)), "words")
 	n.l.adds(dial(b, good.Name(7)), "own")
-	n.bad = guestBy(t, s.connect, DomainAttr{}, nil)
+	n.bad = guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	var err error
 	if n.trap, err = n.bad.NewRegion("trap", 4096); err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func (n *neighbours) ends() {
 // hears waits until the bad program's host has gone, and checks what it says of that.
 func (n *neighbours) hears(want string) {
 	n.t.Helper()
-	a := n.bad.node.Dev.(*guestpkg.Attached)
+	a := n.bad.Node().Dev.(*guestpkg.Attached)
 	var ended error
 	testnet.Eventually(n.t, "the end of the program's host", func() bool {
 		a.Mu.Lock()
@@ -95,7 +96,7 @@ func (n *neighbours) hears(want string) {
 		ended = a.Ended
 		return ended != nil
 	})
-	if !errors.Is(ended, ErrHostLost) || !strings.Contains(ended.Error(), want) {
+	if !errors.Is(ended, xdpfab.ErrHostLost) || !strings.Contains(ended.Error(), want) {
 		n.t.Errorf("it was told %v, want %s", ended, want)
 	}
 }
@@ -246,7 +247,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	if len(n.dom.Hosting().Guests()) != 2 {
 		t.Errorf("guests: %+v", n.dom.Hosting().Guests())
 	}
-	n.bad.node.Dev.(*guestpkg.Attached).HangUp() // the region stays, without a program
+	n.bad.Node().Dev.(*guestpkg.Attached).HangUp() // the region stays, without a program
 	testnet.Eventually(t, "left", func() bool { list := n.dom.Hosting().Kept(); return len(list) == 1 && !list[0].InUse })
 	n.next()
 	if list := n.dom.Hosting().Kept(); len(list) != 1 {
@@ -255,19 +256,20 @@ func TestTakeoverOfTraps(t *testing.T) {
 }
 
 // observeTrap binds a counter to an endpoint, so that the host maps tallies.
-func observeTrap(d *Domain, c *Counter) error {
-	ep, err := d.NewEndpoint(EndpointAttr{Number: 10})
+func observeTrap(d *xdpfab.Domain, c *xdpfab.Counter) error {
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: 10})
 	if err != nil {
 		return err
 	}
-	return errors.Join(ep.Bind(c, BindRemoteWrite), ep.Enable())
+	return errors.Join(ep.Bind(c, xdpfab.BindRemoteWrite), ep.Enable())
 }
 
 // host returns the present host's view of the guest that has an endpoint.
 func (n *neighbours) host(endpoint uint16) *host.Guest {
-	n.dom.mu.Lock()
-	defer n.dom.mu.Unlock()
-	return n.dom.node.Numbers.At(endpoint).(*host.GuestEndpoint).Guest
+	lock := n.dom.Lock()
+	lock.Lock()
+	defer lock.Unlock()
+	return n.dom.Node().Numbers.At(endpoint).(*host.GuestEndpoint).Guest
 }
 
 // A program that breaks a rule while another one, which does not read its answers, has
@@ -354,7 +356,7 @@ func TestTakeoverWithoutFiles(t *testing.T) {
 func TestTakeoverOfATurncoat(t *testing.T) {
 	n := newNeighbours(t)
 	defer n.ends()
-	box, err := n.bad.NewMailbox(MailboxAttr{Number: 11})
+	box, err := n.bad.NewMailbox(xdpfab.MailboxAttr{Number: 11})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +372,7 @@ func TestTakeoverOfATurncoat(t *testing.T) {
 	if err := errors.Join(p.Send(t.Context(), []byte("hello")), <-received); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.bad.node.Dev.(*guestpkg.Attached).Call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
+	if err := n.bad.Node().Dev.(*guestpkg.Attached).Call(t.Context(), share.CallServe, share.Serve{Endpoint: 11, On: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.twice(n.handOver())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // succession is a domain of a pipe that one after another takes over.
@@ -29,14 +30,14 @@ type succession struct {
 	t      *testing.T
 	dev    *node.PipeEnd
 	side   *testnet.Side // of the interface, in place of dev
-	attr   DomainAttr
-	dom    *Domain
+	attr   xdpfab.DomainAttr
+	dom    *xdpfab.Domain
 	memory *mr.Memory
 	region *mr.Region
 	hosted sync.WaitGroup                            // that Host serves
 	taken  sync.WaitGroup                            // guests of the present domain that were handed over
 	limits host.GuestLimits                          // of each guest
-	more   func(*Domain) error                       // the owner makes, too; nil for nothing
+	more   func(*xdpfab.Domain) error                // the owner makes, too; nil for nothing
 	rule   func(guest int) (host.GuestLimits, error) // of one that is handed over, by its place, if not nil
 	gone   func(error)                               // is told why a guest has gone that was taken over; nil if that must not be
 }
@@ -72,7 +73,7 @@ func pairOf(t testing.TB) (a, b *net.UnixConn) {
 }
 
 // prepare is what the owner of the domain has itself.
-func (s *succession) prepare(d *Domain) error {
+func (s *succession) prepare(d *xdpfab.Domain) error {
 	o := mr.Options{Name: "words", Access: mr.RemoteRead | mr.RemoteWrite}
 	if r := s.region; r != nil {
 		key := r.Key()
@@ -88,7 +89,7 @@ func (s *succession) prepare(d *Domain) error {
 			return err
 		}
 	}
-	ep, err := d.NewEndpoint(EndpointAttr{})
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{})
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (s *succession) next() {
 }
 
 // open opens a handover, on the device of the former domain.
-func (s *succession) open(h *host.Handover) *Domain {
+func (s *succession) open(h *host.Handover) *xdpfab.Domain {
 	s.t.Helper()
 	d, err := s.tryOpen(h)
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *succession) open(h *host.Handover) *Domain {
 	return d
 }
 
-func (s *succession) tryOpen(h *host.Handover) (d *Domain, err error) {
+func (s *succession) tryOpen(h *host.Handover) (d *xdpfab.Domain, err error) {
 	h.Charge(func(string) []*host.Budget { return s.limits.Budgets })
 	place := -1
 	admit := func(*net.UnixConn) (host.GuestLimits, func(error), error) {
@@ -148,37 +149,37 @@ func (s *succession) tryOpen(h *host.Handover) (d *Domain, err error) {
 	}
 	if s.side != nil {
 		return d, s.side.Do(func() error {
-			d, err = TakeOver(s.t.Context(), h, s.side.IfName, s.attr, admit, s.prepare)
+			d, err = xdpfab.TakeOver(s.t.Context(), h, s.side.IfName, s.attr, admit, s.prepare)
 			return err
 		})
 	}
-	f, err := NewFabric(s.attr)
+	f, err := xdpfab.NewFabric(s.attr)
 	if err != nil {
 		return nil, err
 	}
-	if d, err = f.add(newDomain(f, s.dev, f.attr, nil, h.State.Life)); err != nil {
+	if d, err = f.Next(s.dev, h.State.Life); err != nil {
 		return nil, err
 	}
-	return d.inherit(h, admit, s.prepare)
+	return d.Inherit(h, admit, s.prepare)
 }
 
 // newSuccession returns the first domain, and one at the other end with a region.
-func newSuccession(t *testing.T) (*succession, *Domain) {
-	NotOverSockets(t, "such a domain is not handed over")
+func newSuccession(t *testing.T) (*succession, *xdpfab.Domain) {
+	xdpfab.NotOverSockets(t, "such a domain is not handed over")
 	a, b, _ := pipeWithRegion(t, 4096)
 	s := succeed(t, a)
-	s.dev = a.node.Dev.(*node.PipeEnd)
+	s.dev = a.Node().Dev.(*node.PipeEnd)
 	return s, b
 }
 
 // succeed begins with a domain.
-func succeed(t *testing.T, a *Domain) *succession {
+func succeed(t *testing.T, a *xdpfab.Domain) *succession {
 	s := &succession{t: t}
 	s.begin(a)
 	return s
 }
 
-func (s *succession) begin(a *Domain) {
+func (s *succession) begin(a *xdpfab.Domain) {
 	t := s.t
 	m, err := mr.Memfd("words", 4096)
 	if err != nil {
@@ -228,9 +229,9 @@ func (l *load) loop(what string, once func(i uint64) error) *run {
 }
 
 // adds adds 1 to the first word of a region, again and again. Nobody else changes it.
-func (l *load) adds(p *Peer, region string) {
+func (l *load) adds(p *xdpfab.Peer, region string) {
 	l.t.Helper()
-	word, err := Word[uint64](l.t.Context(), p, region, 0)
+	word, err := xdpfab.Word[uint64](l.t.Context(), p, region, 0)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -256,22 +257,22 @@ func (l *load) goOn() {
 func TestTakeover(t *testing.T) {
 	s, b := newSuccession(t)
 	ctx := t.Context()
-	g := guestBy(t, s.connect, DomainAttr{}, nil)
+	g := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	if _, err := g.NewRegion("own", 4096); err != nil {
 		t.Fatal(err)
 	}
-	ep, err := g.NewEndpoint(EndpointAttr{Number: 7})
+	ep, err := g.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
 	if err == nil {
 		err = ep.Enable()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := g.NewMailbox(MailboxAttr{Number: 5})
+	box, err := g.NewMailbox(xdpfab.MailboxAttr{Number: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial := func(d *Domain, name string) *Peer {
+	dial := func(d *xdpfab.Domain, name string) *xdpfab.Peer {
 		p, err := d.Dial(ctx, name)
 		if err != nil {
 			t.Fatal(err)
@@ -323,7 +324,7 @@ func TestTakeover(t *testing.T) {
 	if err := b.CloseAll(); err != nil {
 		t.Error(err)
 	}
-	if err := <-watched; !errors.Is(err, ErrPeerClosed) {
+	if err := <-watched; !errors.Is(err, xdpfab.ErrPeerClosed) {
 		t.Errorf("watch: %v", err)
 	}
 }
@@ -334,7 +335,7 @@ func TestTakeoverKept(t *testing.T) {
 	s, b := newSuccession(t)
 	s.limits = host.GuestLimits{Kept: 8192, Rule: "rule 7"}
 	ctx := t.Context()
-	former := guestBy(t, s.connect, DomainAttr{}, nil)
+	former := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	for _, name := range []string{"mine", "second"} {
 		r, err := former.NewRegion(name, 4096)
 		if err == nil {
@@ -366,7 +367,7 @@ func TestTakeoverKept(t *testing.T) {
 	if list := s.dom.Hosting().Kept(); len(list) != 2 || list[0].InUse || list[0].Rule != "rule 7" || !slices.Equal(list[0].Endpoints, []uint16{7}) {
 		t.Errorf("%+v", list)
 	}
-	heir := guestBy(t, s.connect, DomainAttr{}, nil)
+	heir := guestBy(t, s.connect, xdpfab.DomainAttr{}, nil)
 	back, err := heir.TakeBack("mine")
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab
+package xdpfab_test
 
 import (
 	"context"
@@ -11,16 +11,17 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// serveWord makes an endpoint that can be addressed, and a region with key 1.
-func serveWord(t *testing.T, d *Domain) []byte {
+// serveRegion makes an endpoint that can be addressed, and a region with key 1.
+func serveRegion(t *testing.T, d *xdpfab.Domain) []byte {
 	t.Helper()
 	r, err := d.NewRegion("r", 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ep, err := d.NewEndpoint(EndpointAttr{})
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,14 +34,14 @@ func serveWord(t *testing.T, d *Domain) []byte {
 // A domain whose caller makes no two calls at a time does all that others do: by typed
 // handles, by posts, with contexts that end, until it is closed.
 func TestThreadDomain(t *testing.T) {
-	near, far, _ := watchedPipe(t, DomainAttr{Progress: ProgressManual, Threading: ThreadDomain}, DomainAttr{})
-	mem := serveWord(t, far)
+	near, far, _ := watchedPipe(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: xdpfab.ThreadDomain}, xdpfab.DomainAttr{})
+	mem := serveRegion(t, far)
 	ctx := t.Context()
 	peer, err := near.Dial(ctx, far.Name(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	word, err := Word[uint64](ctx, peer, "r", 0)
+	word, err := xdpfab.Word[uint64](ctx, peer, "r", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +55,9 @@ func TestThreadDomain(t *testing.T) {
 	if err := peer.Watch(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a watch whose context ends: %v", err)
 	}
-	ep, _ := near.NewEndpoint(EndpointAttr{Number: AnyNumber, Size: 64})
+	ep, _ := near.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: 64})
 	av, _ := near.NewAddressVector()
-	cq, _ := near.NewCompletionQueue(CQAttr{Size: 64})
+	cq, _ := near.NewCompletionQueue(xdpfab.CQAttr{Size: 64})
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,15 +69,15 @@ func TestThreadDomain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Result: make([]byte, 8), Dest: dest, Key: r.Key, Offset: r.Base, Datatype: atomic.Uint64, Op: atomic.Sum}
-	var c [16]Completion
+	m := xdpfab.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Result: make([]byte, 8), Dest: dest, Key: r.Key, Offset: r.Base, Datatype: atomic.Uint64, Op: atomic.Sum}
+	var c [16]xdpfab.Completion
 	for posted, done := 0, 0; done < 5000; {
 		if posted < 5000 {
-			switch err := ep.FetchAtomic(&m, FlagMore); {
+			switch err := ep.FetchAtomic(&m, xdpfab.FlagMore); {
 			case err == nil:
 				posted++
 				continue
-			case !errors.Is(err, ErrAgain):
+			case !errors.Is(err, xdpfab.ErrAgain):
 				t.Fatal(err)
 			}
 		}
@@ -92,7 +93,7 @@ func TestThreadDomain(t *testing.T) {
 	if err := errors.Join(ep.Shutdown(ctx), peer.Close(), near.CloseAll()); err != nil {
 		t.Error(err)
 	}
-	if _, err := word.Add(ctx, 1); !errors.Is(err, ErrClosed) {
+	if _, err := word.Add(ctx, 1); !errors.Is(err, xdpfab.ErrClosed) {
 		t.Errorf("after the end: %v, want ErrClosed", err)
 	}
 }
@@ -100,25 +101,28 @@ func TestThreadDomain(t *testing.T) {
 // When the interface of such a domain is lost, the call that waits ends with the cause,
 // and so does the next one; nothing runs beside the caller.
 func TestThreadDomainLost(t *testing.T) {
-	for name, wait := range map[string]func(word Remote[uint64], peer *Peer) error{
-		"add":   func(word Remote[uint64], _ *Peer) error { _, err := word.Add(context.Background(), 1); return err },
-		"watch": func(_ Remote[uint64], peer *Peer) error { return peer.Watch(context.Background()) },
+	for name, wait := range map[string]func(word xdpfab.Remote[uint64], peer *xdpfab.Peer) error{
+		"add": func(word xdpfab.Remote[uint64], _ *xdpfab.Peer) error {
+			_, err := word.Add(context.Background(), 1)
+			return err
+		},
+		"watch": func(_ xdpfab.Remote[uint64], peer *xdpfab.Peer) error { return peer.Watch(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			near, far, dev := watchedPipe(t, DomainAttr{Progress: ProgressManual, Threading: ThreadDomain, GiveUp: time.Hour}, DomainAttr{})
-			serveWord(t, far)
+			near, far, dev := watchedPipe(t, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: xdpfab.ThreadDomain, GiveUp: time.Hour}, xdpfab.DomainAttr{})
+			serveRegion(t, far)
 			peer, err := near.Dial(t.Context(), far.Name(0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			word, err := Word[uint64](t.Context(), peer, "r", 0)
+			word, err := xdpfab.Word[uint64](t.Context(), peer, "r", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			dev.Port.SetFaults(port.Faults{Loss: 1})
 			time.AfterFunc(20*time.Millisecond, func() { dev.tell(cutOff) })
 			for range 2 {
-				if err := wait(word, peer); !errors.Is(err, ErrInterfaceLost) {
+				if err := wait(word, peer); !errors.Is(err, xdpfab.ErrInterfaceLost) {
 					t.Errorf("%v, want ErrInterfaceLost", err)
 				}
 			}
@@ -132,19 +136,19 @@ func TestThreadDomainLost(t *testing.T) {
 // The model in force is told: with a poller there is another goroutine anyway.
 func TestThreadingInForce(t *testing.T) {
 	for _, x := range []struct {
-		progress ProgressMode
-		asked    Threading
-		want     Threading
+		progress xdpfab.ProgressMode
+		asked    xdpfab.Threading
+		want     xdpfab.Threading
 	}{
-		{ProgressManual, ThreadDomain, ThreadDomain}, {ProgressAuto, ThreadDomain, ThreadSafe},
-		{ProgressManual, ThreadCompletion, ThreadSafe}, {ProgressManual, ThreadUnspec, ThreadSafe},
+		{xdpfab.ProgressManual, xdpfab.ThreadDomain, xdpfab.ThreadDomain}, {xdpfab.ProgressAuto, xdpfab.ThreadDomain, xdpfab.ThreadSafe},
+		{xdpfab.ProgressManual, xdpfab.ThreadCompletion, xdpfab.ThreadSafe}, {xdpfab.ProgressManual, xdpfab.ThreadUnspec, xdpfab.ThreadSafe},
 	} {
-		a, _, _ := watchedPipe(t, DomainAttr{Progress: x.progress, Threading: x.asked}, DomainAttr{})
+		a, _, _ := watchedPipe(t, xdpfab.DomainAttr{Progress: x.progress, Threading: x.asked}, xdpfab.DomainAttr{})
 		if got := a.Attr().Threading; got != x.want {
 			t.Errorf("%v progress, %v: %v in force, want %v", x.progress, x.asked, got, x.want)
 		}
 	}
-	if _, _, err := Pipe(DomainAttr{Threading: 99}); err == nil {
+	if _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{Threading: 99}); err == nil {
 		t.Error("threading 99 is accepted")
 	}
 }

@@ -53,11 +53,11 @@ func TestGuestTunes(t *testing.T) {
 	for what, a := range map[string]xdpfab.DomainAttr{
 		"window": {Window: 16}, "floor": {RTOMin: time.Second}, "round trip": {BaseRTT: time.Second}, "retirement": {IdleRetire: time.Hour},
 	} {
-		if err := xdpfab.TryGuestOf(t, cable, a); !errors.Is(err, xdpfab.ErrNotImplemented) {
+		if err := TryGuestOf(t, cable, a); !errors.Is(err, xdpfab.ErrNotImplemented) {
 			t.Errorf("%s: %v, want ErrNotImplemented", what, err)
 		}
 	}
-	got := xdpfab.GuestOf(t, cable, xdpfab.DomainAttr{Window: 32}).Attr()
+	got := GuestOf(t, cable, xdpfab.DomainAttr{Window: 32}).Attr()
 	if got.Window != 32 || got.BaseRTT != time.Millisecond || got.GiveUp != cable.Attr().GiveUp || got.IdleRetire != cable.Attr().IdleRetire {
 		t.Errorf("in force: %+v", got)
 	}

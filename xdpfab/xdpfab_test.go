@@ -146,7 +146,7 @@ func guestOn(t testing.TB, cable *xdpfab.Domain, attr xdpfab.DomainAttr) *xdpfab
 			t.Error(err)
 		}
 	})
-	guest := xdpfab.GuestOf(t, cable, attr)
+	guest := GuestOf(t, cable, attr)
 	hosts.Store(guest, cable)
 	t.Cleanup(func() { hosts.Delete(guest) })
 	return guest
