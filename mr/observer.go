@@ -35,8 +35,8 @@ func (r *Region) Observer() Observer {
 	return nil
 }
 
-// forsake tells the observer that the region is closed.
-func (r *Region) forsake() {
+// notifyClosed tells the observer that the region is closed.
+func (r *Region) notifyClosed() {
 	if o := r.observer.Swap(nil); o != nil {
 		(*o).Closed()
 	}

@@ -131,7 +131,7 @@ func (r *Region) CloseContext(ctx context.Context) error {
 	if r.withdrawn != nil {
 		r.told.Do(r.withdrawn)
 	}
-	r.forsake()
+	r.notifyClosed()
 	r.mem.release(r)
 	return nil
 }

@@ -71,7 +71,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.turnBack(), free(s.served.all()), leaveAlone(doors))
+			err = errors.Join(err, s.undoOpen(), free(s.served.all()), leaveAlone(doors))
 		}
 	}()
 	step := func() { _ = conn.SetDeadline(time.Now().Add(drainLimit + stepLimit)) }
@@ -138,8 +138,8 @@ func (s *server) isHeir(hung error) bool {
 	return true
 }
 
-// turnBack gives the interface back before anything has happened.
-func (s *server) turnBack() error {
+// undoOpen gives the interface back before anything has happened.
+func (s *server) undoOpen() error {
 	if s.host == nil {
 		return nil
 	}

@@ -77,7 +77,7 @@ func (p *Peer) Await(ctx context.Context, c Call, w *Waiter) error {
 	err := p.Stepper.Wait(ctx, &w.Signal)
 	if err != nil {
 		p.letGo(w)
-		if o := w.abandon(); o != nil { // no thread steps the engine from now on
+		if o := w.detach(); o != nil { // no thread steps the engine from now on
 			return p.interrupted(ctx, c, o)
 		}
 		err = p.cancelled(ctx, c, w.err)
@@ -198,10 +198,10 @@ func (w *Waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	}
 }
 
-// abandon leaves the waiter to the completion, and returns the outcome that the
+// detach leaves the waiter to the completion, and returns the outcome that the
 // completion will settle. It returns nil when the completion came first, and the waiter
 // is still the caller's.
-func (w *Waiter) abandon() *Outcome {
+func (w *Waiter) detach() *Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.finished {

@@ -43,7 +43,7 @@ func TestWaiterRecycledBeforeRaise(t *testing.T) {
 		if all.Wait(); t.Failed() {
 			return
 		}
-		if w.abandon() != nil { // as Do() when the context has ended
+		if w.detach() != nil { // as Do() when the context has ended
 			t.Fatal("impossible")
 		}
 		w.Reset() // Do() of the next caller

@@ -24,7 +24,7 @@ func (p *Peer) Cancel(context any) bool {
 		return true
 	}
 	f := r.withdraw(match)
-	for _, c := range []*conn{r.limbo, r.conn} {
+	for _, c := range []*conn{r.suspended, r.conn} {
 		if c != nil {
 			if flying := c.letGo(match); flying != nil {
 				f = flying

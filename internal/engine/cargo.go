@@ -127,7 +127,7 @@ func (e *Engine) load() *cargo {
 	return &cargo{segs: make([]segment, 0, 64)}
 }
 
-func (e *Engine) discard(g *cargo) {
+func (e *Engine) drop(g *cargo) {
 	clear(g.segs)
 	clear(g.followers)
 	g.segs, g.followers = g.segs[:0], g.followers[:0]

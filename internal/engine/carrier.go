@@ -36,7 +36,7 @@ type Carrier interface {
 	Feed(tag, of uint32, s *Submission, first uint32) (count uint32)
 	// Sever says that no other part of such an operation comes. It completes with what is
 	// known of it.
-	Sever(tag uint32)
+	EndParts(tag uint32)
 	// Leave asks for the end of a watch that was posted with the tag.
 	Leave(tag uint32)
 	// Alive reports whether there is another process: it may end, and another one may
@@ -253,7 +253,7 @@ func (g *carriage) letGo(match func(f *flight) bool, why session.Reason) (any bo
 		any = true
 		if of != nil && !of.over {
 			g.end(of)
-			g.Sever(of.tag)
+			g.EndParts(of.tag)
 			g.posted = true
 		}
 		g.release(uint32(tag), f, why)

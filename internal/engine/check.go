@@ -264,7 +264,7 @@ func (c *conn) checkStage() error {
 			uint32(c.slot.id))
 	case s.buf == nil:
 		return nil
-	case c.over() || c.r.conn != c || !c.r.listed:
+	case c.spent() || c.r.conn != c || !c.r.listed:
 		return fmt.Errorf("engine: session %#x has a frame, but nothing is going to send it", uint32(c.slot.id))
 	case !s.simple || s.w.Ops() == 0 || s.w.Ops() != s.cargo.ops():
 		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, all of them simple: "+

@@ -37,7 +37,7 @@ func (c *conn) succeeded(psn uint32) {
 		at.segs[i].f.ran = true
 		at.segs[i].settle()
 	}
-	c.r.e.discard(at)
+	c.r.e.drop(at)
 }
 
 // lied ends the session with a target that gives impossible answers.
@@ -71,7 +71,7 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 		at.segs[i].results(&r)
 		at.segs[i].settle()
 	}
-	c.r.e.discard(at)
+	c.r.e.drop(at)
 }
 
 // complete completes simple operations, all of which succeeded, from their values. This
@@ -92,7 +92,7 @@ func (c *conn) complete(at *cargo, values []byte) {
 		}
 		rest, values = rest[n:], values[(n+k)*each:]
 	}
-	c.r.e.discard(at)
+	c.r.e.drop(at)
 }
 
 // fill completes a simple operation, which has succeeded, with its value, if it has one.

@@ -56,7 +56,7 @@ func (c *conn) emit(b []byte) int {
 func (c *conn) clean() {
 	c.dirty = false
 	if state, _ := c.ini.State(); state == session.Closed {
-		c.vanish() // its farewell is sent
+		c.remove() // its farewell is sent
 	}
 }
 
@@ -69,8 +69,8 @@ func (c *conn) atTarget() atTarget {
 	return atTarget{known.Session, known.Epoch}
 }
 
-// vanish takes the session out of the tables.
-func (c *conn) vanish() {
+// remove takes the session out of the tables.
+func (c *conn) remove() {
 	e := c.r.e
 	if c.slot.id != 0 {
 		c.r.origin.count(-1)
@@ -83,7 +83,7 @@ func (c *conn) vanish() {
 }
 
 // over reports whether the session can carry no more operations.
-func (c *conn) over() bool {
+func (c *conn) spent() bool {
 	state, _ := c.ini.State()
 	return state != session.Connecting && state != session.Open
 }
@@ -132,7 +132,7 @@ func (c *conn) happened(ev session.Event) {
 // opened is called when the target has accepted the session.
 func (c *conn) opened() {
 	c.met()
-	if c.over() {
+	if c.spent() {
 		return
 	}
 	c.settled()
@@ -145,15 +145,15 @@ func (c *conn) opened() {
 	r.resumed()
 }
 
-// progress makes sure that due frames are sent, and that a session in limbo leaves it
-// when it is over.
+// progress makes sure that due frames are sent, and that a suspended session settles when
+// it is over.
 func (c *conn) progress() {
 	e := c.r.e
 	if c.ini.Due() {
 		e.touch(c, &c.dirty)
 	}
-	if state, _ := c.ini.State(); state == session.Closed && c.r.limbo == c {
-		c.r.limbo = nil
+	if state, _ := c.ini.State(); state == session.Closed && c.r.suspended == c {
+		c.r.suspended = nil
 		e.touch(c, &c.dirty)
 	}
 }
@@ -209,7 +209,7 @@ func (c *conn) ended() {
 	}
 	switch {
 	case state != session.Suspended:
-		c.abandon(why)
+		c.failAll(why)
 	case why == session.Forgotten:
 		c.doubt()
 	default:
@@ -244,7 +244,7 @@ func (r *remote) goesOn(why session.Reason) bool {
 		r.outdated++
 		return r.outdated < mostOutdated
 	}
-	if r.limbo != nil && r.limbo.doubted {
+	if r.suspended != nil && r.suspended.doubted {
 		switch why {
 		case session.RefusedEndpoint, session.RefusedFull, session.RefusedClosing:
 			return true // the endpoint may be about to serve
@@ -256,8 +256,8 @@ func (r *remote) goesOn(why session.Reason) bool {
 	return why == session.Idle || why == session.Forgotten || why == session.Renamed
 }
 
-// abandon completes everything in flight, without stand-ins.
-func (c *conn) abandon(why session.Reason) {
+// failAll completes everything in flight, without stand-ins.
+func (c *conn) failAll(why session.Reason) {
 	c.ini.Unanswered(func(psn uint32, fate session.Fate) {
 		r := Result{Reason: why}
 		switch fate {
@@ -280,5 +280,5 @@ func (c *conn) fail(psn uint32, r Result) {
 		at.segs[i].f.fail(r)
 		at.segs[i].settle()
 	}
-	c.r.e.discard(at)
+	c.r.e.drop(at)
 }

@@ -37,7 +37,7 @@ func (e *Engine) deadline(x entry) int64 {
 	switch x := x.(type) {
 	case *conn:
 		if state, _ := x.ini.State(); state == session.Suspended {
-			if x.r.conn == nil || x.r.conn.over() {
+			if x.r.conn == nil || x.r.conn.spent() {
 				return min(x.until, x.r.retryAt)
 			}
 			return x.until

@@ -117,7 +117,7 @@ type Engine struct {
 	// Sessions.
 	table     table
 	begun     map[atTarget]*conn // sessions that a target has accepted
-	limbos    []*conn            // sessions in limbo, the oldest first; some may be over
+	suspended []*conn            // the oldest first; some may be over
 	dirty     []outgoing         // sessions with frames to send
 	unsettled []*target          // sessions in which something ran in this burst
 	waiters   waiters            // sessions whose next message waits for room

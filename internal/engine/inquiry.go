@@ -30,7 +30,7 @@ func (o *Origin) Ask(link wire.Link, lane uint8, endpoint uint16, data []byte,
 		return nil, err
 	}
 	q := &Inquiry{e: e, path: e.pathOf(t), done: done}
-	if e.closing || !e.table.add(q) && !(e.sacrifice() && e.table.add(q)) {
+	if e.closing || !e.table.add(q) && !(e.evictSuspended() && e.table.add(q)) {
 		done(wire.Connection{}, session.RefusedFull)
 		return q, nil
 	}

@@ -81,8 +81,8 @@ func (c *conn) settled() {
 // An address that has been told of that life already is not told again.
 func (r *remote) restarted(c *conn, told bool) {
 	r.forget()
-	if r.limbo != nil {
-		r.limbo.close(session.PeerRestarted)
+	if r.suspended != nil {
+		r.suspended.close(session.PeerRestarted)
 	}
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
 		return f.failed || !told && f.Peer == c.by.id && (f.Verb.Array() || f.message() || f.Verb == VerbWatch)
@@ -102,7 +102,7 @@ func (r *remote) restarted(c *conn, told bool) {
 // succeeded is called when another process accepts a session than the one before, which
 // had something that outlives processes: the identity stays. Operations that name a
 // registration are left to the target, which refuses them if that has ended with the
-// former process. All others were meant for what that process had. The session in limbo
+// former process. All others were meant for what that process had. The suspended session
 // is left to resumed.
 func (r *remote) succeeded(life uint64) {
 	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {

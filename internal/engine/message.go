@@ -82,7 +82,7 @@ func (r *remote) abandoned(f *flight) {
 
 // sever tells the target to drop a message of which a part is under way, and which has
 // left the queue. It returns false if the frame has no room for that.
-func (c *conn) sever() bool {
+func (c *conn) endMessage() bool {
 	s := &c.stage
 	m := wire.Message{Offset: uint64(c.severed), Drop: true}
 	if s.w.Ops() > 0 && s.flags != wire.FlagMessages {

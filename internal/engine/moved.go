@@ -53,7 +53,7 @@ func (e *Engine) takeMoves() int {
 // addresses, the target at the new path is asked whether it is still the same endpoint;
 // until the answer p keeps naming the old one, so that operations stay in order.
 func (r *remote) moved(p *Peer) {
-	for _, c := range []*conn{r.conn, r.limbo} {
+	for _, c := range []*conn{r.conn, r.suspended} {
 		if c != nil && c.by == p {
 			c.aim(p)
 			c.ini.Hurry(r.e.now)

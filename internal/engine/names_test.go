@@ -389,7 +389,7 @@ func TestClosedWhileConnecting(t *testing.T) {
 	}
 	c.pass = func(to int, _ []byte) bool { return to == 1 }
 	r := c.post(stays, 0, 3)
-	for stays.r.conn.over() {
+	for stays.r.conn.spent() {
 		c.step()
 	}
 	gone.Close()

@@ -37,7 +37,7 @@ func (r *remote) pack() {
 
 // works reports whether there is something to pack.
 func (r *remote) works() bool {
-	return r.head != nil || r.conn != nil && r.conn.severed > 0 && !r.conn.over()
+	return r.head != nil || r.conn != nil && r.conn.severed > 0 && !r.conn.spent()
 }
 
 // starved reports whether there is nothing to pack as long as an operation waits for its
@@ -58,15 +58,15 @@ func (r *remote) starve() {
 func (r *remote) packFrame() bool {
 	c := r.conn
 	s := &c.stage
-	if s.buf == nil && !c.begin() && !(r.e.reqs.Empty() && r.e.sacrifice() && c.begin()) {
+	if s.buf == nil && !c.begin() && !(r.e.reqs.Empty() && r.e.evictSuspended() && c.begin()) {
 		return false
 	}
-	if c.severed > 0 && !c.sever() {
+	if c.severed > 0 && !c.endMessage() {
 		c.commit()
 		return true
 	}
 	for r.head != nil {
-		if c.severed > 0 && !c.sever() { // a message has just left the queue in its middle
+		if c.severed > 0 && !c.endMessage() { // a message has just left the queue in its middle
 			break
 		}
 		f := r.head
@@ -115,7 +115,7 @@ func (r *remote) packFrame() bool {
 // owes reports whether an operation in flight has still to be completed: one of the
 // present session, or of a session in doubt, whose answers the present one has asked for.
 func (r *remote) owes() bool {
-	return r.conn.ini.InFlight() > 0 || r.limbo != nil && r.limbo.doubted
+	return r.conn.ini.InFlight() > 0 || r.suspended != nil && r.suspended.doubted
 }
 
 // packOp appends as much of f to the frame as fits. When it appends no record, either the

@@ -145,8 +145,8 @@ func (ps *pairs) settle(p *pair, now int64) {
 	}
 }
 
-// forsake forgets a pair that has not got a session after all.
-func (ps *pairs) forsake(p *pair) {
+// drop forgets a pair that has not got a session after all.
+func (ps *pairs) drop(p *pair) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if p.current == nil && p.former == nil {

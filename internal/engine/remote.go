@@ -28,7 +28,7 @@ type remote struct {
 	head, tail *flight   // operations to pack, in posting order
 	listed     bool      // on the engine's ready list
 	conn       *conn     // the present session; nil before the first
-	limbo      *conn     // the session before it, while its operations may still become known; or nil
+	suspended  *conn     // the session before it, while its operations may still become known; or nil
 	watches    []*flight // VerbWatch operations, which end with the session
 	past       Traffic   // of the sessions that have ended
 
@@ -100,7 +100,7 @@ func (r *remote) connect() bool {
 	if r.conn != nil && r.conn.ini.Expired(e.now) {
 		r.conn.close(session.Idle)
 	}
-	if r.conn != nil && !r.conn.over() {
+	if r.conn != nil && !r.conn.spent() {
 		return true
 	}
 	c := &conn{r: r, traffic: Traffic{Sessions: 1}}
@@ -124,8 +124,8 @@ func (r *remote) connect() bool {
 		Origin: r.origin.id, Serial: r.origin.serial, Unordered: r.origin.unordered,
 		Options: wire.Options{Class: by.link.Class}, Key: r.origin.key,
 	}
-	if r.limbo != nil {
-		params.Resume = r.limbo.ini.Identity()
+	if r.suspended != nil {
+		params.Resume = r.suspended.ini.Identity()
 	}
 	c.ini = session.NewInitiator(r.origin.cfg, r.origin.buffers, params, e.now)
 	c.aim(by)
@@ -135,15 +135,16 @@ func (r *remote) connect() bool {
 	return true
 }
 
-// placed gives a new session a place in the table. For operations that wait, a session in
-// limbo is given up where there is no room; for the sake of one in limbo, none is.
+// placed gives a new session a place in the table. For operations that wait, it gives up
+// a suspended session if there is no room; for the sake of a suspended one, it gives up
+// none.
 func (r *remote) placed(c *conn) bool {
 	e, o := r.e, r.origin
-	wanted := r.head != nil || r.limbo == nil
-	if !o.mayConnect() && !(wanted && e.sacrificeOf(o.payer)) {
+	wanted := r.head != nil || r.suspended == nil
+	if !o.mayConnect() && !(wanted && e.evictSuspendedOf(o.payer)) {
 		return false
 	}
-	return e.table.add(c) || wanted && e.sacrifice() && e.table.add(c)
+	return e.table.add(c) || wanted && e.evictSuspended() && e.table.add(c)
 }
 
 // refused reports whether the next session has been refused and the target is asked again
@@ -151,7 +152,7 @@ func (r *remote) placed(c *conn) bool {
 // doubt about a session that the target has just forgotten, as a target that restarts
 // does, or while the target has no room.
 func (r *remote) refused() bool {
-	return (r.fullSince != 0 || r.limbo != nil && r.limbo.doubted) && r.conn.over()
+	return (r.fullSince != 0 || r.suspended != nil && r.suspended.doubted) && r.conn.spent()
 }
 
 // crowded is called when the target has no room for another session. It reports whether
@@ -163,7 +164,7 @@ func (r *remote) crowded() bool {
 	return r.e.now-r.fullSince < int64(r.origin.cfg.GiveUp)
 }
 
-// retry makes a new session after a refusal, or for the sake of the one in limbo: only a
+// retry makes a new session after a refusal, or for the sake of the suspended one: only a
 // new session can learn what became of it. A target that refuses is asked less and less
 // often.
 func (r *remote) retry() {
@@ -259,12 +260,12 @@ func (r *remote) leave(p *Peer) {
 // would not fit: it is replaced if nothing is in flight, and otherwise keeps its path.
 func (r *remote) avoid(p *Peer) {
 	i := slices.IndexFunc(r.peers, func(x *Peer) bool { return x.path.Kind() == p.path.Kind() })
-	for _, c := range []*conn{r.conn, r.limbo} {
+	for _, c := range []*conn{r.conn, r.suspended} {
 		switch {
 		case c == nil || c.by != p:
 		case i >= 0:
 			c.aim(r.peers[i])
-		case !c.over() && c.ini.InFlight() == 0:
+		case !c.spent() && c.ini.InFlight() == 0:
 			c.close(session.Renamed)
 			if len(r.watches) > 0 {
 				r.connect()
@@ -283,8 +284,8 @@ func (r *remote) forget() {
 
 // end closes the sessions, and completes all operations that wait.
 func (r *remote) end(why session.Reason) {
-	if r.limbo != nil {
-		r.limbo.close(why)
+	if r.suspended != nil {
+		r.suspended.close(why)
 	}
 	if r.conn != nil {
 		r.conn.close(why)

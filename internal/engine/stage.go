@@ -190,7 +190,7 @@ func (c *conn) begin() bool {
 // usable reports whether the session can carry operations now.
 func (c *conn) usable() bool {
 	now := c.r.e.now
-	return !c.over() && !c.ini.Expired(now) && !c.ini.Doubtful(now)
+	return !c.spent() && !c.ini.Expired(now) && !c.ini.Doubtful(now)
 }
 
 // commit gives the frame to the session, to be sent in this round or the next.
@@ -241,7 +241,7 @@ func (c *conn) spill() (first *flight) {
 		f.sent, f.pending = 0, 0
 		first, f.next = f, first
 	}
-	c.r.e.discard(s.cargo)
+	c.r.e.drop(s.cargo)
 	s.buf, s.cargo, s.leader = nil, nil, nil
 	return first
 }

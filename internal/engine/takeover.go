@@ -122,7 +122,7 @@ func (e *Engine) Export() ([]PairState, error) {
 		}
 		all = append(all, s)
 	}
-	e.Dismiss()
+	e.DetachTargets()
 	return all, nil
 }
 
@@ -140,18 +140,18 @@ func (e *Engine) ExportIdle() (all []PairState) {
 	return all
 }
 
-// Dismiss forgets the sessions that peers have with the engine, without telling them,
-// because another engine continues the sessions. Engine's thread only.
-func (e *Engine) Dismiss() {
+// DetachTargets forgets the sessions that peers have with the engine, without telling
+// them, because another engine continues the sessions. Engine's thread only.
+func (e *Engine) DetachTargets() {
 	e.orphans, e.spared = nil, nil
 	for _, x := range e.table.snapshot() {
 		if t, ok := x.(*target); ok {
-			t.dismiss()
+			t.detach()
 		}
 	}
 }
 
-func (t *target) dismiss() {
+func (t *target) detach() {
 	e := t.e
 	if s, can := t.s.(Mobile); can {
 		s.Detach()
@@ -204,7 +204,7 @@ func (t *target) state() (*TargetState, error) {
 // of its queue, and pairs without sessions. A session that cannot go on is an error,
 // unless spare, which may be nil, says that the process can do without the endpoint:
 // then it is forgotten, as by a process that has ended, and its initiator learns no more
-// than that. If there is an error, Dismiss has to follow. Engine's thread only.
+// than that. If there is an error, DetachTargets has to follow. Engine's thread only.
 func (e *Engine) Import(all []PairState, spare func(endpoint uint16) bool) error {
 	e.look()
 	defer e.table.settle()
@@ -249,7 +249,7 @@ func (e *Engine) importPair(s *PairState, may bool) (err error) {
 			continue
 		}
 		if *x.to, err = e.importTarget(x.s, p); err != nil && !may {
-			e.pairs.forsake(p)
+			e.pairs.drop(p)
 			return err
 		}
 	}

@@ -201,7 +201,7 @@ func TestSparedSessionEnds(t *testing.T) {
 			t.Errorf("spare: %t: closed %d times, restored as number %d; want 0 and 7", spare, in.closed, in.restored)
 		}
 		if !spare {
-			next.Dismiss()
+			next.DetachTargets()
 		}
 		next.Resume()
 		if n := next.Usage().Sessions; (in.closed == 1) != spare || n != 0 {

@@ -153,7 +153,7 @@ func (a *Attached) Withdraw(key uint64) {
 	if err := a.Call(context.Background(), share.CallDeregister, key, nil); kept != nil &&
 		errors.Is(err, errno.HostLost) {
 		a.Mu.Lock()
-		a.forsaken = append(a.forsaken, *kept)
+		a.closedKept = append(a.closedKept, *kept)
 		a.Mu.Unlock()
 	}
 	a.free(tally)

@@ -24,7 +24,7 @@ import (
 // Attached is an interface that another process has, its host, as the device of a domain.
 type Attached struct {
 	redial  func(context.Context) (*share.Talk, error) // nil: there will be no other host
-	Carrier *share.Carrier
+	Carrier *share.GuestRing
 	host    share.Attached // the first one
 	terms   share.Offer    // likewise
 
@@ -55,14 +55,14 @@ type Attached struct {
 	rejoin       func(context.Context, joins) bool // tells the domain of another host; nil until Watch
 	changed      func(port.Event)                  // likewise
 	regions      []offered
-	forsaken     []share.Region // kept, and closed while there was no host
+	closedKept   []share.Region // kept, and closed while there was no host
 }
 
 // joins is what another host takes the place of the former one with.
 type joins struct {
 	talk *share.Talk
 	area *share.Area
-	bell *share.Bell
+	bell *share.Doorbell
 }
 
 // Attach makes a device of a conversation with a host, which it has from then on. redial
@@ -74,7 +74,7 @@ func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 	if err != nil {
 		return nil, err
 	}
-	if a.Carrier, err = share.NewCarrier(in.area, in.bell, a.newPeer); err != nil {
+	if a.Carrier, err = share.NewGuestRing(in.area, in.bell, a.newPeer); err != nil {
 		return nil, errors.Join(err, in.close(), talk.Close())
 	}
 	a.info.Daemon = socket
@@ -133,8 +133,8 @@ func SizesOf(most share.Sizes) share.Sizes {
 		Arrivals: arrivals}
 }
 
-// greet brings a host the area, and returns the bell.
-func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Bell, error) {
+// greet brings a host the area, and returns the doorbell.
+func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Doorbell, error) {
 	result, fds, err := Ask(ctx, talk, share.CallAttach,
 		share.Attach{Version: share.Version, Sizes: a.sizes}, area.FD())
 	if err == nil && len(fds) != 1 {
@@ -147,7 +147,7 @@ func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area
 		share.CloseAll(fds)
 		return nil, err
 	}
-	return share.BellOf(fds[0]), nil
+	return share.DoorbellOf(fds[0]), nil
 }
 
 // Ask makes a call before there is a goroutine that takes answers. The file descriptors

@@ -25,7 +25,7 @@ type borrowed struct {
 	Conversation // its mu guards what is behind tasks, too
 
 	queue *port.Queue
-	ferry *share.Ferry
+	ferry *share.CrossRing
 	host  share.Borrowed
 	info  node.InterfaceInfo
 
@@ -93,7 +93,7 @@ func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
 		share.CloseAll(fds[2:])
 		return err
 	}
-	if b.ferry, err = share.FerryOf(fds[2], fds[3]); err != nil {
+	if b.ferry, err = share.CrossRingOf(fds[2], fds[3]); err != nil {
 		return errors.Join(err, b.queue.Close())
 	}
 	return nil

@@ -30,20 +30,20 @@ func (a *Attached) regain(ctx context.Context, regions []offered) (missing []off
 			return nil, err
 		}
 	}
-	return missing, a.withdrawForsaken(ctx)
+	return missing, a.withdrawClosed(ctx)
 }
 
-// withdrawForsaken withdraws the kept regions that the program closed while there was no
+// withdrawClosed withdraws the kept regions that the program closed while there was no
 // host. A region that the host refuses is dropped as well. One whose call lost the host
 // stays for the next conversation.
-func (a *Attached) withdrawForsaken(ctx context.Context) error {
+func (a *Attached) withdrawClosed(ctx context.Context) error {
 	for {
 		a.Mu.Lock()
-		if len(a.forsaken) == 0 {
+		if len(a.closedKept) == 0 {
 			a.Mu.Unlock()
 			return nil
 		}
-		r := a.forsaken[0]
+		r := a.closedKept[0]
 		a.Mu.Unlock()
 		err := a.takeBackOwn(ctx, &r)
 		if err == nil {
@@ -53,7 +53,7 @@ func (a *Attached) withdrawForsaken(ctx context.Context) error {
 			return err
 		}
 		a.Mu.Lock()
-		a.forsaken = a.forsaken[1:]
+		a.closedKept = a.closedKept[1:]
 		a.Mu.Unlock()
 		if errors.Is(err, errAnothers) { // which has ended the conversation
 			return err

@@ -36,7 +36,7 @@ var guestCalls = map[string]guestCall{
 	share.CallAsk:        call1((*Guest).ask),
 	share.CallPart:       call1((*Guest).part),
 	share.CallBlock:      call1((*Guest).block),
-	share.CallUnblock:    call1((*Guest).unblock),
+	share.CallUnblock:    call1((*Guest).releaseNumbers),
 	share.CallPassive:    call1((*Guest).passive),
 	share.CallListen:     call1((*Guest).listen),
 	share.CallHear:       call1((*Guest).hear),
@@ -85,10 +85,10 @@ func call1[A, R any](f func(*Guest, context.Context, A) (R, error)) guestCall {
 // answer does what a call asks for. The error returned is one of the conversation.
 func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	if !takesFiles[c.Verb] { // it may wait for long
-		share.Discard(fds)
+		share.CloseAside(fds)
 		fds = nil
 	}
-	defer share.Discard(fds)
+	defer share.CloseAside(fds)
 	paid, err := g.PayCall(c, len(fds))
 	if err == nil {
 		defer paid()
@@ -123,7 +123,7 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	if err != nil {
 		r.Result, r.Error, r.Kinds = nil, err.Error(), node.KindsOf(err)
 	}
-	if g.other != nil { // the guest's end of the bell goes with the answer to attach
+	if g.other != nil { // the guest's end of the doorbell goes with the answer to attach
 		err := g.talk.Send(r, g.other.FD())
 		_ = g.other.Close()
 		g.other = nil
@@ -166,13 +166,13 @@ func (g *Guest) newEndpoint(a share.Endpoint) (uint16, error) {
 	ring := engine.NewDirect(g.flights, g.Feed)
 	g.making.Lock()
 	defer g.making.Unlock()
-	key, err := node.SessionKey(g.table, a.Key) // of the table that a heir has by now
+	key, err := node.SessionKey(g.table, a.Key) // of the table that a successor has by now
 	if err != nil {
 		return 0, err
 	}
 	ep := &GuestEndpoint{Guest: g, identity: a.Origin, as: a, key: key, ring: ring, connected: a.Connected}
 	ep.parted, ep.leave = context.WithCancel(context.Background())
-	anew, err := g.lodge(ep, a)
+	anew, err := g.assign(ep, a)
 	if err != nil {
 		return 0, err
 	}
@@ -196,9 +196,9 @@ func (g *Guest) newEndpoint(a share.Endpoint) (uint16, error) {
 	return ep.number, nil
 }
 
-// lodge gives an endpoint its number. An endpoint that was left with kept regions keeps
+// assign gives an endpoint its number. An endpoint that was left with kept regions keeps
 // its sessions, unless anew is true: then the key has changed and they must begin anew.
-func (g *Guest) lodge(ep *GuestEndpoint, a share.Endpoint) (anew bool, err error) {
+func (g *Guest) assign(ep *GuestEndpoint, a share.Endpoint) (anew bool, err error) {
 	if a.Origin == 0 {
 		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", errno.NotImplemented)
 	}
@@ -219,7 +219,7 @@ func (g *Guest) lodge(ep *GuestEndpoint, a share.Endpoint) (anew bool, err error
 	ep.bound = a.Connected || a.Block != nil
 	if old := g.endpoints[uint16(a.Number)]; old != nil && old.left && a.Number == int(old.number) && !ep.bound {
 		ep.number, anew = old.number, old.key.ID() != ep.key.ID()
-		ep.heir = true
+		ep.successor = true
 		ep.on.Store(!anew)
 	} else if err = g.mayNumber(1); err != nil && !g.reserves(a.Number) {
 		return false, err
@@ -257,7 +257,7 @@ func (g *Guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 		return nil, err
 	}
 	speaks := s.Events || s.Messages || s.Tally != 0
-	anew := ep.heir && speaks && !ep.spoken // sessions from before have none of these
+	anew := ep.successor && speaks && !ep.spoken // sessions from before have none of these
 	ep.spoken = ep.spoken || speaks
 	g.Mu.Unlock()
 	ep.events.Store(s.Events)

@@ -9,12 +9,12 @@ import (
 	"github.com/xdpfab/xdpfab/internal/death"
 )
 
-// mourn ends the conversation when the program has died: a child of it may have the
+// watchDeath ends the conversation when the program has died: a child of it may have the
 // socket, too. Without an answer of the kernel, the end of the conversation has to do.
-func (g *Guest) mourn() (stop func()) {
+func (g *Guest) watchDeath() (stop func()) {
 	end, err := g.talk.Death()
 	if errors.Is(err, death.ErrDied) {
-		g.hang()
+		g.endTalk()
 	}
 	if err != nil {
 		return func() {}
@@ -22,7 +22,7 @@ func (g *Guest) mourn() (stop func()) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if end.Wait(0) == nil {
-			g.hang()
+			g.endTalk()
 		}
 	})
 	return func() {

@@ -34,19 +34,19 @@ type Guest struct {
 	limits GuestLimits
 	info   GuestInfo // what does not change
 
-	Area    *share.Area
-	bell    *share.Bell // this side's end
-	ring    *os.File    // the bell as a file, to be waited for
-	other   *share.Bell // the guest's end, until it is sent
-	Feed    *share.Feed
-	flights *engine.Flights // of all its endpoints together
-	pays    payer
-	in      *share.Arrivals     // what peers send
-	loan    *loan               // in place of feed and in, if it borrows a queue
-	queue   atomic.Pointer[int] // that it borrows
-	sizes   share.Sizes
-	broken  atomic.Pointer[error] // the rule that it has broken
-	table   *mr.Table
+	Area     *share.Area
+	doorbell *share.Doorbell // this side's end
+	ring     *os.File        // the doorbell as a file, to be waited for
+	other    *share.Doorbell // the guest's end, until it is sent
+	Feed     *share.HostRing
+	flights  *engine.Flights // of all its endpoints together
+	pays     payer
+	in       *share.Arrivals     // what peers send
+	loan     *loan               // in place of feed and in, if it borrows a queue
+	queue    atomic.Pointer[int] // that it borrows
+	sizes    share.Sizes
+	broken   atomic.Pointer[error] // the rule that it has broken
+	table    *mr.Table
 
 	calls   sync.WaitGroup // that are being answered
 	Calling atomic.Int64   // how many
@@ -113,7 +113,7 @@ type GuestEndpoint struct {
 	parted      context.Context
 	leave       context.CancelFunc
 	spoken      bool // it took messages or events, or was counted, at some time; under guest.mu
-	heir        bool // it has taken the place of one that was left
+	successor   bool // it has taken the place of one that was left
 	bound       bool // to a connection or a scalable endpoint, and so to this guest
 	left        bool // by the former holder of kept regions: it has no ring and no origin
 }
@@ -127,12 +127,12 @@ func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
 }
 
 // start puts the area to use, from the beginning or where another host has stopped.
-func (g *Guest) start(area *share.Area, own, other *share.Bell, s share.Sizes, before *share.FeedState) {
-	g.Area, g.bell, g.other, g.sizes = area, own, other, s
+func (g *Guest) start(area *share.Area, own, other *share.Doorbell, s share.Sizes, before *share.HostRingState) {
+	g.Area, g.doorbell, g.other, g.sizes = area, own, other, s
 	g.furnish()
 	g.ring = own.File()
 	g.Mu.Lock()
-	g.Feed, g.in = share.NewFeed(area, own, g.St.Eng, g.turnOut), share.NewArrivals(area, own, g.turnOut)
+	g.Feed, g.in = share.NewHostRing(area, own, g.St.Eng, g.evict), share.NewArrivals(area, own, g.evict)
 	g.Mu.Unlock()
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
 	g.Feed.OnAdmit(g.admit)
@@ -149,14 +149,14 @@ func (g *Guest) attend(watches []share.WatchState) {
 	g.ringing.Go(g.await)
 }
 
-// turnOut is called on the engine's thread when the guest has broken a rule of the rings.
-func (g *Guest) turnOut(err error) {
+// evict is called on the engine's thread when the guest has broken a rule of the rings.
+func (g *Guest) evict(err error) {
 	g.broken.Store(&err)
-	go g.hang() // the engine's thread must not block
+	go g.endTalk() // the engine's thread must not block
 }
 
-// hang ends the conversation, and so the guest.
-func (g *Guest) hang() { g.talk.Hang() }
+// endTalk ends the conversation, and so the guest.
+func (g *Guest) endTalk() { g.talk.Hang() }
 
 // await wakes the engine when the guest rings.
 func (g *Guest) await() {
@@ -177,7 +177,7 @@ const mostCalls = 1024
 // serve answers the guest's calls, first those that are given, until it has gone, and
 // then gives back what it had.
 func (g *Guest) serve(first []share.Call) (err error) {
-	defer g.mourn()()
+	defer g.watchDeath()()
 	if g.arrived() {
 		g.limits.Attached()
 	} else {
@@ -188,7 +188,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 		g.Calling.Add(1)
 		g.calls.Go(func() {
 			if g.answer(ctx, &c, fds) != nil {
-				g.hang()
+				g.endTalk()
 			}
 			g.Calling.Add(-1)
 		})
@@ -213,7 +213,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 			continue
 		}
 		if g.Calling.Load() >= mostCalls {
-			share.Discard(fds)
+			share.CloseAside(fds)
 			err = fmt.Errorf("xdpfab: a program makes more than %d calls at a time: %w", mostCalls, errno.Denied)
 			break
 		}
@@ -231,7 +231,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 	if !g.arrived() && errors.Is(err, os.ErrDeadlineExceeded) {
 		err = g.late()
 	}
-	g.hang()
+	g.endTalk()
 	g.calls.Wait()
 	g.end()
 	g.finished = true
@@ -265,7 +265,7 @@ const farewell = 100 * time.Millisecond
 
 // end gives back everything that the guest has, once it makes no more calls.
 func (g *Guest) end() {
-	defer g.h.leaveHost(g)
+	defer g.h.removeGuest(g)
 	defer g.talk.Close()
 	if g.loan != nil {
 		g.endLoan()
@@ -280,20 +280,20 @@ func (g *Guest) end() {
 	for n := range maps.Clone(g.listeners) {
 		_, _ = g.unlisten(context.Background(), n)
 	}
-	g.unblockAll()
+	g.releaseAllNumbers()
 	g.St.Call(func() {
 		g.Feed.Close()
 		g.St.Eng.RemoveFeed(g.Feed)
 	})
 	g.stops.Wait()
-	_ = g.ring.Close() // the bell, which ends await
+	_ = g.ring.Close() // the doorbell, which ends await
 	g.ringing.Wait()
 	if g.Tallies != nil {
 		_ = g.Tallies.Close()
 		g.pays.give(talliesCost)
 	}
 	_ = g.Area.Close()
-	g.leaveArea(g.sizes)
+	g.releaseArea(g.sizes)
 	if g.other != nil {
 		_ = g.other.Close()
 	}

@@ -65,7 +65,7 @@ type AttachedState struct {
 	Blocks     []share.Block
 	PeersGiven uint32
 	GiveUp     time.Duration
-	Feed       share.FeedState
+	Feed       share.HostRingState
 	In         share.ArrivalsState
 	Endpoints  []endpointState
 	Left       []leftState `json:",omitempty"`

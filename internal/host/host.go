@@ -114,7 +114,7 @@ func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
 		return g.talk.Close()
 	}
 	if err != nil {
-		g.hang()
+		g.endTalk()
 		_ = g.talk.Close()
 		return err
 	}
@@ -124,18 +124,18 @@ func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
 // Host is what a domain has of its guests.
 type Host struct {
 	n  *node.Node
-	Mu sync.Mutex // guards lodging, and what is said to be under it
+	Mu sync.Mutex // guards tenancy, and what is said to be under it
 	// Guests, or the host: see host.go and attached.go.
-	Lodging lodging        // under mu
+	Lodging tenancy        // under mu
 	hosting sync.WaitGroup // guests; begun under mu
 	// withdrawing is held while a region that was kept is withdrawn; before mu.
 	withdrawing sync.Mutex
-	closed      atomic.Bool                          // see Close
-	ferries     atomic.Pointer[map[int]*share.Ferry] // to borrowers, by queue; stored under mu
+	closed      atomic.Bool                              // see Close
+	ferries     atomic.Pointer[map[int]*share.CrossRing] // to borrowers, by queue; stored under mu
 }
 
-// lodging is what a domain has of its guests. It is made with the first one.
-type lodging struct {
+// tenancy is what a domain has of its guests. It is made with the first one.
+type tenancy struct {
 	guests map[*Guest]struct{}
 
 	Leaving  bool     // HandOver has begun
@@ -168,8 +168,8 @@ func (h *Host) admit(g *Guest) error {
 	return nil
 }
 
-// leaveHost forgets a guest.
-func (h *Host) leaveHost(g *Guest) {
+// removeGuest forgets a guest.
+func (h *Host) removeGuest(g *Guest) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	delete(h.Lodging.guests, g)
@@ -178,20 +178,20 @@ func (h *Host) leaveHost(g *Guest) {
 
 // EndGuests implements node.GuestHost.
 func (h *Host) EndGuests() {
-	h.turnBack()
+	h.undoOpen()
 	h.Mu.Lock()
 	guests := maps.Clone(h.Lodging.guests)
 	h.Mu.Unlock()
 	for g := range guests {
-		g.hang()
+		g.endTalk()
 	}
 	h.hosting.Wait()
-	h.forsakeKept()
+	h.withdrawAllKept()
 }
 
-// lodger returns the guest's endpoint of a number, if it accepts sessions, or nil. Any
-// thread.
-func (h *Host) lodger(number uint16) *GuestEndpoint {
+// endpointOf returns the guest's endpoint of a number, if it accepts sessions, or nil.
+// Any thread.
+func (h *Host) endpointOf(number uint16) *GuestEndpoint {
 	ep, _ := h.n.Numbers.Serving(number).(*GuestEndpoint)
 	return ep
 }
@@ -231,7 +231,7 @@ func (g *Guest) allows(s share.Sizes) error {
 }
 
 // areaCost is what a guest costs that has attached: connection, pidfd, area, both ends of
-// the bell, and a copy of one of them on its way to another process.
+// the doorbell, and a copy of one of them on its way to another process.
 func areaCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 6, Mappings: 1} }
 
 // OwnCost is the host's own memory for such a guest, before it has anything else.
@@ -239,8 +239,8 @@ func OwnCost(s share.Sizes) int {
 	return guestCost + s.Entries*entryCost + min(s.Entries, engine.FlightsAtOnce)*engine.FlightLen
 }
 
-// lodgeArea takes what the guest costs that has attached.
-func (g *Guest) lodgeArea(s share.Sizes) error {
+// chargeArea takes what the guest costs that has attached.
+func (g *Guest) chargeArea(s share.Sizes) error {
 	if err := g.pays.take(areaCost(s)); err != nil {
 		return err
 	}
@@ -251,8 +251,8 @@ func (g *Guest) lodgeArea(s share.Sizes) error {
 	return nil
 }
 
-// leaveArea gives that back, and flights and lists that were made since.
-func (g *Guest) leaveArea(s share.Sizes) {
+// releaseArea gives that back, and flights and lists that were made since.
+func (g *Guest) releaseArea(s share.Sizes) {
 	g.pays.give(areaCost(s))
 	own := OwnCost(s)
 	if g.flights != nil {
@@ -280,17 +280,17 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	if err := g.allows(a.Sizes); err != nil {
 		return nil, err
 	}
-	if err := g.lodgeArea(a.Sizes); err != nil {
+	if err := g.chargeArea(a.Sizes); err != nil {
 		return nil, err
 	}
 	area, err := a.Sizes.Map(fds[0])
 	if err != nil {
-		g.leaveArea(a.Sizes)
+		g.releaseArea(a.Sizes)
 		return nil, err
 	}
-	own, other, err := share.NewBells()
+	own, other, err := share.NewDoorbells()
 	if err != nil {
-		g.leaveArea(a.Sizes)
+		g.releaseArea(a.Sizes)
 		return nil, fmt.Errorf("%w (%w)", err, area.Close())
 	}
 	g.start(area, own, other, a.Sizes, nil)

@@ -31,7 +31,7 @@ func (h *Host) Guests() []GuestInfo {
 	h.Mu.Lock()
 	guests := slices.Collect(maps.Keys(h.Lodging.guests))
 	h.Mu.Unlock()
-	all, feeds := make([]GuestInfo, len(guests)), make([]*share.Feed, len(guests))
+	all, feeds := make([]GuestInfo, len(guests)), make([]*share.HostRing, len(guests))
 	for i, g := range guests {
 		all[i], feeds[i] = g.describe()
 	}
@@ -62,7 +62,7 @@ func (g *Guest) meet() error {
 
 // describe returns what the guest has, and where its operations are counted, if it has
 // attached.
-func (g *Guest) describe() (GuestInfo, *share.Feed) {
+func (g *Guest) describe() (GuestInfo, *share.HostRing) {
 	i := g.info
 	i.Queue = g.queue.Load()
 	g.Mu.Lock()

@@ -19,7 +19,7 @@ import (
 // endpoints that served them, under the same keys and in the sessions that they have.
 // What is left of the guest is its table, its executors, its regions that are kept and
 // its endpoints, without messages and events. The next program of the same user that
-// takes a region back is heir to all of it.
+// takes a region back is successor to all of it.
 
 // KeptRegion is a region that outlives its program.
 type KeptRegion struct {
@@ -123,7 +123,7 @@ func (g *Guest) Endure() {
 	keeps := g.keeps()
 	g.h.Mu.Unlock()
 	for _, ep := range maps.Clone(g.endpoints) {
-		g.linger(ep, keeps)
+		g.endOrKeep(ep, keeps)
 	}
 	g.h.Mu.Lock()
 	over := g.parted()
@@ -160,15 +160,15 @@ func (g *Guest) leave(_ context.Context, origin uint64) (any, error) {
 	ep := g.endpointOf(origin)
 	g.Mu.Unlock()
 	if ep != nil {
-		g.linger(ep, keeps)
+		g.endOrKeep(ep, keeps)
 	}
 	return nil, nil
 }
 
-// linger ends an endpoint, or, if there are regions that are kept and it serves, makes it
-// one that serves memory alone. Sessions in which the guest had messages or events end:
-// nobody would take them.
-func (g *Guest) linger(ep *GuestEndpoint, keeps bool) {
+// endOrKeep ends an endpoint, or, if there are regions that are kept and it serves, makes
+// it one that serves memory alone. Sessions in which the guest had messages or events
+// end: nobody would take them.
+func (g *Guest) endOrKeep(ep *GuestEndpoint, keeps bool) {
 	if !keeps || !ep.on.Load() || ep.bound {
 		g.remove(ep)
 		return
@@ -187,9 +187,9 @@ func (g *Guest) linger(ep *GuestEndpoint, keeps bool) {
 	g.silence(ep)
 }
 
-// dissolve gives back what was left of a guest that has ended. Nothing of it is kept any
-// more.
-func (g *Guest) dissolve() {
+// releaseRest gives back what was left of a guest that has ended. Nothing of it is kept
+// any more.
+func (g *Guest) releaseRest() {
 	for _, ep := range maps.Clone(g.endpoints) {
 		g.remove(ep)
 	}
@@ -204,13 +204,13 @@ func (g *Guest) dissolve() {
 // that is nothing, nothing is left of it: what was kept when endure came may have been
 // withdrawn since.
 func (g *Guest) Over() {
-	if g.depart() {
-		g.dissolve()
+	if g.markEnded() {
+		g.releaseRest()
 	}
 }
 
-// depart notes that the guest has ended, and reports whether nothing of it is kept.
-func (g *Guest) depart() (last bool) {
+// markEnded notes that the guest has ended, and reports whether nothing of it is kept.
+func (g *Guest) markEnded() (last bool) {
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
 	for _, k := range g.h.Lodging.Kept {
@@ -286,13 +286,13 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 	h.Mu.Unlock()
 	err := k.region.close()
 	if last {
-		g.dissolve()
+		g.releaseRest()
 	}
 	return err
 }
 
-// forsakeKept withdraws everything that is kept, after the last guest has ended.
-func (h *Host) forsakeKept() {
+// withdrawAllKept withdraws everything that is kept, after the last guest has ended.
+func (h *Host) withdrawAllKept() {
 	h.withdrawing.Lock() // waits for other withdrawals
 	defer h.withdrawing.Unlock()
 	for _, k := range h.Kept() {

@@ -51,7 +51,7 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 		x.conclude()
 	}
 	h.addKept(host)
-	host.farewells(deadline)
+	host.drainSessions(deadline)
 	for _, x := range leavers {
 		x.g.haltLoan()
 	}
@@ -59,8 +59,8 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 	err = errors.Join(h.addSessions(host), h.addDevice(host))
 	for _, x := range leavers { // only now: messages and frames came as long as there were sessions
 		if bad := h.leaveLoan(x.g, x.s.Loan); bad != nil {
-			x.g.dismiss(fmt.Errorf("xdpfab: handover: %w", bad))
-			h.hangUp(x)
+			x.g.evictStopped(fmt.Errorf("xdpfab: handover: %w", bad))
+			h.endTalk(x)
 			continue
 		}
 		if x.s.Attached != nil {
@@ -154,7 +154,7 @@ func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 }
 
 // farewells waits until the ends of sessions that were begun here have been sent.
-func (h *Host) farewells(deadline time.Time) {
+func (h *Host) drainSessions(deadline time.Time) {
 	for _, st := range h.n.Steppers {
 		for idle := false; !idle && time.Now().Before(deadline); {
 			if st.Call(func() { idle = st.Eng.Idle() }); !idle {
@@ -196,7 +196,7 @@ func (ep *GuestEndpoint) state() endpointState {
 	as.Number, as.Serial = int(ep.number), ep.origin.Serial()
 	serve := share.Serve{Endpoint: ep.number, On: ep.on.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(),
 		Tally: ep.tally}
-	return endpointState{As: as, Serve: serve, Heir: ep.heir, Spoken: ep.spoken, Connection: ep.connection()}
+	return endpointState{As: as, Serve: serve, Heir: ep.successor, Spoken: ep.spoken, Connection: ep.connection()}
 }
 
 // addSessions adds the sessions of peers, which have come to a halt.

@@ -38,7 +38,7 @@ func pauseGuests(guests []*Guest, limit time.Duration) (stay []*Guest) {
 				select {
 				case <-x.Paused:
 				default:
-					x.hang()
+					x.endTalk()
 				}
 			}
 			<-g.Paused
@@ -56,8 +56,8 @@ func (h *Handover) copyGuests(guests []*Guest) (leavers []*leaver) {
 	for _, g := range guests {
 		x := &leaver{g, guestState{Info: g.info, Talk: -1, Unanswered: g.unanswered}}
 		if err := h.copyGuest(x); err != nil {
-			h.hangUp(x)
-			g.dismiss(fmt.Errorf("xdpfab: handover: %w", err))
+			h.endTalk(x)
+			g.evictStopped(fmt.Errorf("xdpfab: handover: %w", err))
 			continue
 		}
 		leavers = append(leavers, x)
@@ -86,7 +86,7 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 		a.Tallies, errs[0] = h.dup(g.Tallies.FD())
 	}
 	a.Area, errs[1] = h.dup(g.Area.FD())
-	a.Bell, errs[2] = h.dup(g.bell.FD())
+	a.Bell, errs[2] = h.dup(g.doorbell.FD())
 	g.h.Mu.Lock()
 	a.Regions, errs[3] = h.regionsOf(g)
 	g.h.Mu.Unlock()
@@ -98,8 +98,8 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 func (h *Handover) stillThere(leavers []*leaver) (stay []*leaver) {
 	for _, x := range leavers {
 		if why := x.g.broken.Load(); why != nil {
-			h.hangUp(x)
-			x.g.dismiss(*why)
+			h.endTalk(x)
+			x.g.evictStopped(*why)
 			continue
 		}
 		stay = append(stay, x)
@@ -125,18 +125,18 @@ func (x *leaver) conclude() {
 	})
 }
 
-// hangUp ends the conversation of a guest that does not move: the handover may have a
+// endTalk ends the conversation of a guest that does not move: the handover may have a
 // copy of it.
-func (h *Handover) hangUp(x *leaver) {
+func (h *Handover) endTalk(x *leaver) {
 	if x.s.Talk >= 0 {
 		_ = unix.Shutdown(h.fds[x.s.Talk], unix.SHUT_RDWR)
 	}
 }
 
-// dismiss ends a guest that cannot move to another process, whose conversation has
+// evictStopped ends a guest that cannot move to another process, whose conversation has
 // stopped.
-func (g *Guest) dismiss(why error) {
-	g.hang()
+func (g *Guest) evictStopped(why error) {
+	g.endTalk()
 	if broken := g.broken.Load(); broken != nil {
 		why = *broken
 	}

@@ -23,7 +23,7 @@ import (
 // A host may have queues to lend (DomainAttr.Lend). A guest that borrows one drives it
 // with an engine of its own. The host still has the XDP program, the addresses and the
 // ways to peers, and gives out the numbers of endpoints, which decide who gets a hello.
-// What arrives on a wrong queue crosses over in a ferry.
+// What arrives on a wrong queue crosses over in a cross ring.
 
 // guestCall answers a call.
 type guestCall = func(g *Guest, ctx context.Context, args json.RawMessage, fds []int) (any, error)
@@ -31,11 +31,11 @@ type guestCall = func(g *Guest, ctx context.Context, args json.RawMessage, fds [
 // loan is a queue that a guest has.
 type loan struct {
 	*port.Loan
-	queue  int
-	ferry  *share.Ferry
-	gifts  []int // descriptors that leave with the answer
-	leaves bool  // another process continues the loan, or may have to: the queue is not taken back
-	tasks  sync.WaitGroup
+	queue     int
+	crossRing *share.CrossRing
+	gifts     []int // descriptors that leave with the answer
+	leaves    bool  // another process continues the loan, or may have to: the queue is not taken back
+	tasks     sync.WaitGroup
 
 	mu    sync.Mutex
 	ways  map[wire.Addr]*knownWay // followed
@@ -47,8 +47,8 @@ type loan struct {
 	silenced chan struct{} // closed when tell has ended
 }
 
-func newLoan(l *port.Loan, queue int, f *share.Ferry) *loan {
-	return &loan{Loan: l, queue: queue, ferry: f, ways: map[wire.Addr]*knownWay{}, moved: map[wire.Addr]wire.Link{},
+func newLoan(l *port.Loan, queue int, f *share.CrossRing) *loan {
+	return &loan{Loan: l, queue: queue, crossRing: f, ways: map[wire.Addr]*knownWay{}, moved: map[wire.Addr]wire.Link{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		silenced: make(chan struct{})}
 }
@@ -75,7 +75,7 @@ func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, other, err := share.NewFerry()
+	own, other, err := share.NewCrossRing()
 	if err != nil {
 		g.queue.Store(nil)
 		l.Return()
@@ -141,7 +141,7 @@ func (g *Guest) takeLoan(x *loan) {
 	g.endpoints, g.loan = map[uint16]*GuestEndpoint{}, x
 	g.Mu.Unlock()
 	g.h.Mu.Lock()
-	g.h.ferry(x.queue, x.ferry)
+	g.h.crossRing(x.queue, x.crossRing)
 	g.h.Mu.Unlock()
 }
 
@@ -149,7 +149,7 @@ func (g *Guest) takeLoan(x *loan) {
 func (g *Guest) startLoan() {
 	x := g.loan
 	own := g.h.n.Steppers[x.queue%len(g.h.n.Steppers)].Eng
-	x.tasks.Go(func() { x.ferry.Run(func(packet []byte) { own.Deliver(packet, false) }) })
+	x.tasks.Go(func() { x.crossRing.Run(func(packet []byte) { own.Deliver(packet, false) }) })
 	x.tasks.Go(func() {
 		defer close(x.silenced)
 		x.tell(g.talk)
@@ -161,7 +161,7 @@ func (g *Guest) startLoan() {
 func (g *Guest) endLoan() {
 	x := g.loan
 	g.h.Mu.Lock()
-	g.h.ferry(x.queue, nil)
+	g.h.crossRing(x.queue, nil)
 	for n := range g.endpoints {
 		g.h.n.Numbers.Drop(n, g.endpoints[n])
 	}
@@ -170,7 +170,7 @@ func (g *Guest) endLoan() {
 		w.stop()
 	}
 	x.hush.Do(func() { close(x.done) })
-	_ = x.ferry.Close()
+	_ = x.crossRing.Close()
 	x.tasks.Wait()
 	x.give()
 	if x.leaves {
@@ -190,9 +190,10 @@ func (x *loan) give() {
 	}
 }
 
-// ferry notes by which ferry the packets for a queue leave; nil for none. h.mu is held.
-func (h *Host) ferry(queue int, f *share.Ferry) {
-	all := map[int]*share.Ferry{}
+// cross ring notes by which cross ring the packets for a queue leave; nil for none. h.mu
+// is held.
+func (h *Host) crossRing(queue int, f *share.CrossRing) {
+	all := map[int]*share.CrossRing{}
 	if old := h.ferries.Load(); old != nil {
 		maps.Copy(all, *old)
 	}

@@ -12,7 +12,7 @@ func (g *Guest) admit(session uint64, x *share.Admission) {
 	if session != 0 {
 		g.in.Admit(session, x)
 	}
-	if ep := g.h.lodger(x.Endpoint); ep != nil && ep.Guest == g && ep.identity == x.Identity {
+	if ep := g.h.endpointOf(x.Endpoint); ep != nil && ep.Guest == g && ep.identity == x.Identity {
 		g.in.Grant(&ep.credit, x.Room)
 	}
 	g.room()

@@ -26,13 +26,13 @@ const (
 // outwaited is a guest whose operations HandOver waits for.
 type outwaited struct {
 	st        *node.Stepper
-	feed      *share.Feed
+	feed      *share.HostRing
 	slow      bool
 	completed uint64    // operations and parts
 	since     time.Time // when the last one of them did
 }
 
-func (g *Guest) outwaited(f *share.Feed) *outwaited {
+func (g *Guest) outwaited(f *share.HostRing) *outwaited {
 	return &outwaited{st: g.St, feed: f, since: time.Now()}
 }
 
@@ -69,8 +69,8 @@ func (h *Host) outwait(guests []*Guest, limit time.Duration) {
 // still have some at the end.
 func (h *Host) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 	for _, x := range all {
-		over := x.over()
-		for ; !over && h.n.End.Err() == nil && time.Now().Before(end); over = x.over() {
+		over := x.idle()
+		for ; !over && h.n.End.Err() == nil && time.Now().Before(end); over = x.idle() {
 			time.Sleep(outwaitPoll)
 		}
 		if !over {
@@ -81,7 +81,7 @@ func (h *Host) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 }
 
 // over reports whether the guest has nothing in flight, or does not post the next part.
-func (x *outwaited) over() (is bool) {
+func (x *outwaited) idle() (is bool) {
 	now := time.Now()
 	x.st.Call(func() {
 		if n := x.feed.Counts.Completed; n != x.completed {

@@ -33,7 +33,7 @@ func (g *Guest) passive(_ context.Context, a share.Passive) (uint16, error) {
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	key, err := node.SessionKey(g.table, a.Key) // of the table that an heir has by now
+	key, err := node.SessionKey(g.table, a.Key) // of the table that an successor has by now
 	if err != nil {
 		return 0, err
 	}

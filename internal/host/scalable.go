@@ -62,9 +62,9 @@ func (g *Guest) reserves(number int) bool {
 	return s != nil && g.blocks[uint16(s.First)] == s
 }
 
-// unblock gives the numbers back. No context may be open: it would have no scalable
-// endpoint at the next host.
-func (g *Guest) unblock(_ context.Context, number uint16) (any, error) {
+// releaseNumbers gives the numbers back. No context may be open: it would have no
+// scalable endpoint at the next host.
+func (g *Guest) releaseNumbers(_ context.Context, number uint16) (any, error) {
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
 	g.Mu.Lock()
@@ -82,13 +82,13 @@ func (g *Guest) unblock(_ context.Context, number uint16) (any, error) {
 	return nil, nil
 }
 
-// unblockAll gives all numbers back.
-func (g *Guest) unblockAll() {
+// releaseAllNumbers gives all numbers back.
+func (g *Guest) releaseAllNumbers() {
 	g.Mu.Lock()
 	blocks := maps.Clone(g.blocks)
 	g.Mu.Unlock()
 	for number := range blocks {
-		_, _ = g.unblock(context.Background(), number)
+		_, _ = g.releaseNumbers(context.Background(), number)
 	}
 }
 

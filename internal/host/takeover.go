@@ -106,7 +106,7 @@ func (h *Handover) Fill(n *node.Node, admit AdmitGuest, prepare func() error) er
 	for i := range s.Guests {
 		g, told, err := h.takeIn(host, &s.Guests[i], admit)
 		if err != nil { // one guest does not decide for all
-			h.forgo(host, &s.Guests[i], told, err)
+			h.noteStray(host, &s.Guests[i], told, err)
 			continue
 		}
 		host.Mu.Lock()
@@ -171,7 +171,7 @@ func (h *Handover) settle(g *Guest, s *guestState) error {
 		err = h.restoreLoan(g, s.Loan)
 	}
 	if err != nil {
-		g.forsake() // forgo has all that it kept
+		g.withdrawKept() // noteStray has all that it kept
 		g.end()
 	}
 	return err
@@ -221,20 +221,20 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 	if err := g.allows(s.Sizes); err != nil {
 		return err
 	}
-	if err := g.lodgeArea(s.Sizes); err != nil {
+	if err := g.chargeArea(s.Sizes); err != nil {
 		return err
 	}
 	area, err := s.Sizes.Map(h.fds[s.Area])
 	if err != nil {
-		g.leaveArea(s.Sizes)
+		g.releaseArea(s.Sizes)
 		return err
 	}
 	bell, err := h.copyOf(s.Bell)
 	if err != nil {
-		g.leaveArea(s.Sizes)
+		g.releaseArea(s.Sizes)
 		return errors.Join(err, area.Close())
 	}
-	g.start(area, share.BellOf(bell), nil, s.Sizes, &s.Feed)
+	g.start(area, share.DoorbellOf(bell), nil, s.Sizes, &s.Feed)
 	g.in.Restore(&s.In)
 	g.watches, g.peers = s.Feed.Watches, s.PeersGiven
 	g.giveUp.Store(int64(s.GiveUp))
@@ -286,7 +286,7 @@ func (g *Guest) goOn(s *endpointState) {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	ep := g.endpoints[s.Serve.Endpoint]
-	ep.heir, ep.spoken = s.Heir, s.Spoken
+	ep.successor, ep.spoken = s.Heir, s.Spoken
 	ep.reconnect(s.Connection)
 }
 
@@ -309,7 +309,7 @@ func (h *Host) takeArrivals() ([]*Guest, []*stray) {
 // go on.
 func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 	for _, x := range strays {
-		go x.turnOut(host)
+		go x.evict(host)
 	}
 	for _, g := range arriving {
 		if g.Feed != nil {
@@ -328,8 +328,8 @@ func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 	}
 }
 
-// turnBack undoes Open before Resume.
-func (h *Host) turnBack() {
+// undoOpen undoes Open before Resume.
+func (h *Host) undoOpen() {
 	arriving, strays := h.takeArrivals()
 	for _, x := range strays {
 		x.spare()

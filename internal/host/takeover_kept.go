@@ -119,7 +119,7 @@ func (h *Handover) restoreKept(host *Host, s *keptState) {
 	keeps := g.keeps()
 	host.Mu.Unlock()
 	if !keeps {
-		g.abandon()
+		g.releaseRestored()
 	}
 }
 
@@ -138,8 +138,9 @@ func (h *Handover) budgetsOf(s *keptState) []*Budget {
 	return nil
 }
 
-// abandon gives back what a guest has that was restored in part, and has no rings.
-func (g *Guest) abandon() {
+// releaseRestored gives back what a guest has that was restored in part, and has no
+// rings.
+func (g *Guest) releaseRestored() {
 	g.h.Mu.Lock()
 	maps.DeleteFunc(g.h.Lodging.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
 	regions := g.parted()
@@ -147,7 +148,7 @@ func (g *Guest) abandon() {
 	for _, r := range regions {
 		_ = r.close()
 	}
-	g.dissolve()
+	g.releaseRest()
 }
 
 // restoreLeft has the guest serve kept regions by the endpoints that did so before.
@@ -209,7 +210,7 @@ func (g *Guest) restoreMark(key uint64, mark *keptMark) error {
 }
 
 // keep notes a region that is kept. Host.mu is held.
-func (l *lodging) keep(id KeptID, k *kept) {
+func (l *tenancy) keep(id KeptID, k *kept) {
 	if l.Kept == nil {
 		l.Kept = map[KeptID]*kept{}
 	}

@@ -17,13 +17,13 @@ import (
 
 // A program that borrowed a queue keeps driving it while another process takes its host's
 // place. The new host gets a descriptor of the queue's socket, which it needs for the XDP
-// program and for taking the queue back, and the host's end of the ferry.
+// program and for taking the queue back, and the host's end of the cross ring.
 
 // loanState is what a guest has borrowed.
 type loanState struct {
 	Queue          int
-	Ferry          share.FerryState
-	Socket, Memory int // of the ferry
+	Ferry          share.CrossRingState
+	Socket, Memory int // of the cross ring
 	Endpoints      []uint16
 	Ways           []share.Follow // as the borrower knows them
 }
@@ -35,7 +35,7 @@ func quiet(guests []*Guest, deadline time.Time) []*Guest {
 		if g.loan == nil || g.loan.quiet(deadline) {
 			return false
 		}
-		g.dismiss(errors.New("xdpfab: the program does not take what it is told"))
+		g.evictStopped(errors.New("xdpfab: the program does not take what it is told"))
 		return true
 	})
 }
@@ -68,17 +68,17 @@ func (g *Guest) loanState() *loanState {
 // haltLoan leaves what the borrower passes on to the next process.
 func (g *Guest) haltLoan() {
 	if x := g.loan; x != nil {
-		x.ferry.Halt()
+		x.crossRing.Halt()
 		x.tasks.Wait()
 	}
 }
 
-// leaveLoan adds the ferry, after its last packet has left, and leaves the queue.
+// leaveLoan adds the cross ring, after its last packet has left, and leaves the queue.
 func (h *Handover) leaveLoan(g *Guest, s *loanState) error {
 	if s == nil {
 		return nil
 	}
-	at, fds, err := g.loan.ferry.Leave()
+	at, fds, err := g.loan.crossRing.Leave()
 	if err != nil {
 		return fmt.Errorf("ferry of queue %d: %w", s.Queue, err)
 	}
@@ -191,8 +191,8 @@ func (h *Handover) restoreLoan(g *Guest, s *loanState) error {
 	return nil
 }
 
-// ferry returns the end of the ferry that a former host had.
-func (h *Handover) ferry(s *loanState) (*share.Ferry, error) {
+// cross ring returns the end of the cross ring that a former host had.
+func (h *Handover) ferry(s *loanState) (*share.CrossRing, error) {
 	socket, err := h.copyOf(s.Socket)
 	if err != nil {
 		return nil, err

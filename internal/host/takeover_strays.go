@@ -24,8 +24,8 @@ type stray struct {
 	why  error
 }
 
-// forgo notes a guest that cannot continue. Its kept regions continue without it.
-func (h *Handover) forgo(host *Host, s *guestState, told func(error), why error) {
+// noteStray notes a guest that cannot continue. Its kept regions continue without it.
+func (h *Handover) noteStray(host *Host, s *guestState, told func(error), why error) {
 	x := &stray{info: s.Info, told: told, why: why}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
 	if from, is := host.n.Dev.(node.Lender); is && s.Loan != nil {
@@ -40,7 +40,7 @@ func (h *Handover) forgo(host *Host, s *guestState, told func(error), why error)
 }
 
 // leaves returns what the guest would leave if it ended: what is kept, and the endpoints
-// that serve; nil for nothing. See guest.linger.
+// that serve; nil for nothing. See guest.endOrKeep.
 func (s *guestState) leaves() *keptState {
 	if s.Attached == nil {
 		return nil
@@ -63,15 +63,15 @@ func (s *guestState) leaves() *keptState {
 	return k
 }
 
-// forsake gives up what is kept of a guest.
-func (g *Guest) forsake() {
+// withdrawKept gives up what is kept of a guest.
+func (g *Guest) withdrawKept() {
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
 	maps.DeleteFunc(g.h.Lodging.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
 }
 
-// turnOut tells the guest why it ends, if it reads that, and takes its queue back.
-func (x *stray) turnOut(host *Host) {
+// evict tells the guest why it ends, if it reads that, and takes its queue back.
+func (x *stray) evict(host *Host) {
 	if x.told != nil {
 		x.told(x.why)
 		x.told = nil

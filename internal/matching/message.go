@@ -90,7 +90,7 @@ func (q *Queue) holding() int { return q.held[0].n + q.held[1].n + q.claimed.n }
 
 // discard drops a message that is held. If the rest of it is still coming, that is
 // dropped too.
-func (q *Queue) discard(m *message) {
+func (q *Queue) drop(m *message) {
 	m.at.leave()
 	q.memory.empty(m)
 	if m.got == m.length {

@@ -43,7 +43,7 @@ func (q *Queue) Peek(t *Match, found Found, context any) (Done, bool) {
 			m.context = context
 			q.claimed.pushBack(&m.at)
 		case Discard:
-			q.discard(m)
+			q.drop(m)
 		}
 		return d, true
 	}
@@ -60,7 +60,7 @@ func (q *Queue) Discard(context any) (Done, bool) {
 		return Done{Context: context}, false
 	}
 	d := m.about(context)
-	q.discard(m)
+	q.drop(m)
 	return d, true
 }
 

@@ -111,7 +111,7 @@ func (q *Queue) Close() {
 	q.closed, q.waiting = true, false
 	for e := q.inflows.first; e != nil; e = e.next {
 		if m := e.of.current; m != nil && m.into != nil {
-			q.forsake(m)
+			q.detach(m)
 		}
 	}
 	for i := range q.posted {
@@ -119,18 +119,18 @@ func (q *Queue) Close() {
 			q.cancel(e.of)
 		}
 		for e := q.held[i].first; e != nil; e = q.held[i].first {
-			q.discard(e.of)
+			q.drop(e.of)
 		}
 	}
 	for e := q.claimed.first; e != nil; e = q.claimed.first {
-		q.discard(e.of)
+		q.drop(e.of)
 	}
 }
 
-// forsake takes a message that is still coming away from its receive, because the queue
+// detach takes a message that is still coming away from its receive, because the queue
 // is being closed. A receive that does not wait for messages is cancelled when the last
 // message has left it.
-func (q *Queue) forsake(m *message) {
+func (q *Queue) detach(m *message) {
 	n := m.into
 	m.into, m.discarded = nil, true
 	n.filling--

@@ -146,7 +146,7 @@ type Disturbable interface {
 // Lender is a device that may have queues to lend.
 type Lender interface {
 	Lend() (*port.Loan, error)
-	Spares() []port.Spare
+	Spares() []port.LendableQueue
 	Mind(deliver func([]byte), happened func(port.Event))
 
 	// For a takeover; see port.Interface.

@@ -100,7 +100,7 @@ func (n *Node) Quiesce() {
 	n.shutOnce.Do(func() {
 		if n.Paused.Load() { // nobody is told of an end before Resume
 			for _, st := range n.Steppers {
-				st.Call(st.Eng.Dismiss)
+				st.Call(st.Eng.DetachTargets)
 			}
 		}
 		if h := n.Host(); h != nil {

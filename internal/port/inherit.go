@@ -26,7 +26,7 @@ type Inheritance struct {
 
 // LeftSpare is a queue that could be lent.
 type LeftSpare struct {
-	Spare
+	LendableQueue
 	Socket int // descriptor, if it is lent; otherwise -1
 }
 
@@ -64,7 +64,7 @@ func (i *Interface) Reopens() error {
 func (s *spare) leave() (LeftSpare, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := LeftSpare{Spare{s.number, s.state, s.lends}, -1}
+	left := LeftSpare{LendableQueue{s.number, s.state, s.lends}, -1}
 	if s.state != SpareLent {
 		return left, nil
 	}

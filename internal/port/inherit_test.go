@@ -82,8 +82,8 @@ func TestInherit(t *testing.T) {
 		if l, err = b.Inherited(2); err != nil {
 			t.Fatal(err)
 		}
-		testnet.Eventually(t, "queue 1 is free", func() bool { return b.Spares()[0] == Spare{1, SpareFree, 1} })
-		if b.Spares()[1] != (Spare{2, SpareLent, 1}) {
+		testnet.Eventually(t, "queue 1 is free", func() bool { return b.Spares()[0] == LendableQueue{1, SpareFree, 1} })
+		if b.Spares()[1] != (LendableQueue{2, SpareLent, 1}) {
 			t.Errorf("%+v", b.Spares())
 		}
 	}
@@ -92,7 +92,7 @@ func TestInherit(t *testing.T) {
 		t.Error(err)
 	}
 	l.Return()
-	testnet.Eventually(t, "queue 2 is free", func() bool { return b.Spares()[1] == Spare{2, SpareFree, 1} })
+	testnet.Eventually(t, "queue 2 is free", func() bool { return b.Spares()[1] == LendableQueue{2, SpareFree, 1} })
 	for _, n := range []int{1, 2} {
 		if again, err := b.Lend(); err != nil || again.Parts.Number != n {
 			t.Errorf("%+v, %v", again, err)

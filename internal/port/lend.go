@@ -29,7 +29,7 @@ type Loan struct {
 
 // Lend takes a queue out of this process, to be driven by another one: see Adopt.
 func (i *Interface) Lend() (*Loan, error) {
-	count := map[SpareState]int{}
+	count := map[LendableState]int{}
 	for _, s := range i.spares {
 		state := s.claim()
 		if state == SpareFree {
@@ -43,7 +43,7 @@ func (i *Interface) Lend() (*Loan, error) {
 }
 
 // claim makes the queue one that is lent, if it is free, and returns its state before.
-func (s *spare) claim() (before SpareState) {
+func (s *spare) claim() (before LendableState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before = s.state; before == SpareFree && s.q == nil {
@@ -124,19 +124,19 @@ func (l *Loan) Return() {
 	})
 }
 
-// Spare describes a queue that can be lent.
-type Spare struct {
+// LendableQueue describes a queue that can be lent.
+type LendableQueue struct {
 	Number int
-	State  SpareState
+	State  LendableState
 	Lends  uint64 // how often it was lent
 }
 
 // Spares describes the queues that can be lent.
-func (i *Interface) Spares() []Spare {
-	all := []Spare{}
+func (i *Interface) Spares() []LendableQueue {
+	all := []LendableQueue{}
 	for _, s := range i.spares {
 		s.mu.Lock()
-		all = append(all, Spare{s.number, s.state, s.lends})
+		all = append(all, LendableQueue{s.number, s.state, s.lends})
 		s.mu.Unlock()
 	}
 	return all

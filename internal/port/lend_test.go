@@ -55,9 +55,9 @@ func TestLend(t *testing.T) {
 		}
 		strays.Add(1)
 	}, onlyKept(t))
-	spare := func(state SpareState, lends uint64) {
+	spare := func(state LendableState, lends uint64) {
 		t.Helper()
-		testnet.Eventually(t, "queue 1 is "+string(state), func() bool { return b.Spares()[0] == Spare{1, state, lends} })
+		testnet.Eventually(t, "queue 1 is "+string(state), func() bool { return b.Spares()[0] == LendableQueue{1, state, lends} })
 	}
 	stray := func(n uint32) {
 		t.Helper()

@@ -254,7 +254,7 @@ func (h *Residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 	for key, r := range regions {
 		_, taken := (*h.Keys.Load())[key]
 		as.Key, as.Base, as.Incarnation = key, r.Base, r.Incarnation
-		if taken || r != as || !h.Executor.Over(key, of) || o.Key != nil && *o.Key != key ||
+		if taken || r != as || !h.Executor.OnMemory(key, of) || o.Key != nil && *o.Key != key ||
 			o.Incarnation != 0 && o.Incarnation != r.Incarnation {
 			continue
 		}

@@ -147,7 +147,7 @@ func (m *Movable) Restore(state []byte, now int64) (err error) {
 		s, err = m.server.TakeOver(now, m.params, handed[0])
 	default:
 		err = m.Ordinary.Restore(state, now)
-		m.Stays = m.Ordinary.Over()
+		m.Stays = m.Ordinary.Ended()
 		return err
 	}
 	if err == nil {

@@ -200,7 +200,7 @@ func (x *Executor) Replace(m *Memory, r Region, used map[uint64]struct{}) error 
 
 // Over reports whether the region of a key is over a memory. What is written down does
 // not tell memories of one name apart, which have other sizes.
-func (x *Executor) Over(key uint64, m *Memory) bool {
+func (x *Executor) OnMemory(key uint64, m *Memory) bool {
 	var r executorRegion
 	var at uint32
 	info, err := m.m.Info()

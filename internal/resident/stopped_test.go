@@ -92,7 +92,7 @@ func TestReplaceIsStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 			found, is := regions[key]
-			if name := found.Name.Memory; is && (next.Over(key, old) != (name == "old") || next.Over(key, fresh) != (name == "new")) {
+			if name := found.Name.Memory; is && (next.OnMemory(key, old) != (name == "old") || next.OnMemory(key, fresh) != (name == "new")) {
 				t.Errorf("the region is said to be over %q, and is not", name)
 			}
 			seen[found.Name.Memory] = true
@@ -127,13 +127,13 @@ func TestRegisterIsRefused(t *testing.T) {
 	if err := x.Register(other, Region{Key: 1, Length: 8, Name: Name{Name: "second"}}); err == nil {
 		t.Error("registered twice")
 	}
-	if regions, err := x.Regions(); err != nil || regions[1].Name != (Name{Memory: "one", Name: "first"}) || !x.Over(1, one) || x.Over(1, other) {
+	if regions, err := x.Regions(); err != nil || regions[1].Name != (Name{Memory: "one", Name: "first"}) || !x.OnMemory(1, one) || x.OnMemory(1, other) {
 		t.Errorf("%+v, %v", regions, err)
 	}
 	if err := x.Deregister(1); err != nil {
 		t.Fatal(err)
 	}
-	if x.Over(1, one) {
+	if x.OnMemory(1, one) {
 		t.Error("a region that is gone is over its memory")
 	}
 }

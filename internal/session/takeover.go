@@ -34,7 +34,7 @@ type TargetState struct {
 
 // Over reports whether the session executes nothing from now on: the target was frozen or
 // shut down.
-func (t *Target) Over() bool { return t.frozen || t.ended != 0 }
+func (t *Target) Ended() bool { return t.frozen || t.ended != 0 }
 
 // KeptFrame is an answer or an early request. A clean answer has no bytes, and is not
 // Buffered.

@@ -15,11 +15,11 @@ import (
 
 // Room says that messages which wait may find room now. Any goroutine may call it; the
 // engine has to be woken afterwards.
-func (c *Carrier) Room() { c.in.room.Store(true) }
+func (c *GuestRing) Room() { c.in.room.Store(true) }
 
 // CatchUp takes everything that had arrived before the call, but for events for which
 // there is no room, and what is behind them. Engine's thread.
-func (c *Carrier) CatchUp() {
+func (c *GuestRing) CatchUp() {
 	if !c.alive || c.in.to == nil {
 		return
 	}
@@ -32,7 +32,7 @@ func (c *Carrier) CatchUp() {
 }
 
 // showAdmissions lets the host see what it was told of the room for messages.
-func (c *Carrier) showAdmissions() {
+func (c *GuestRing) showAdmissions() {
 	if c.noted {
 		c.noted = false
 		c.Flush()
@@ -41,7 +41,7 @@ func (c *Carrier) showAdmissions() {
 
 // announced takes the announcement of a message, and credit that comes back with it. If
 // that is all that is new, the host may not have heard yet that the message is admitted.
-func (c *Carrier) announced(s *incomingSession, r *record) {
+func (c *GuestRing) announced(s *incomingSession, r *record) {
 	s.Begin()
 	s.Reclaim(r.Unused)
 	s.End()
@@ -58,7 +58,7 @@ func (c *Carrier) announced(s *incomingSession, r *record) {
 	}
 }
 
-func (c *Carrier) unwait(s *incomingSession) {
+func (c *GuestRing) unwait(s *incomingSession) {
 	if s.waits {
 		s.waits = false
 		c.in.waiting = slices.DeleteFunc(c.in.waiting, func(x *incomingSession) bool { return x == s })
@@ -66,7 +66,7 @@ func (c *Carrier) unwait(s *incomingSession) {
 }
 
 // retry admits the messages for which there is room by now.
-func (c *Carrier) retry() {
+func (c *GuestRing) retry() {
 	if !c.in.room.Load() && !c.in.cramped {
 		return
 	}
@@ -80,7 +80,7 @@ func (c *Carrier) retry() {
 
 // admit tells the host that the message may come that a session has announced, if there
 // is room for it.
-func (c *Carrier) admit(s *incomingSession) bool {
+func (c *GuestRing) admit(s *incomingSession) bool {
 	m := &s.message
 	var values []byte
 	if f := m.Atomic.Form; f != 0 && f != wire.VerbAtomic {
@@ -111,7 +111,7 @@ func (c *Carrier) admit(s *incomingSession) bool {
 
 // grant gives the host more credit, if that is worth it. It is called between Begin and
 // End.
-func (c *Carrier) grant(s *incomingSession, all bool) {
+func (c *GuestRing) grant(s *incomingSession, all bool) {
 	var x Admission
 	if x.lease(s, all); x.Room != (matching.Room{}) {
 		c.tellAdmission(0, &x)
@@ -126,14 +126,14 @@ func (x *Admission) lease(s *incomingSession, all bool) {
 }
 
 // freeValues gives back the part of the arena that has the values of an atomic.
-func (c *Carrier) freeValues(s *incomingSession) {
+func (c *GuestRing) freeValues(s *incomingSession) {
 	if s.values.len > 0 {
 		c.space.put(uint64(s.values.at), s.values.len)
 		s.values = block{}
 	}
 }
 
-func (c *Carrier) tellAdmission(session uint64, x *Admission) {
+func (c *GuestRing) tellAdmission(session uint64, x *Admission) {
 	e := engine.Entry{Verb: VerbAdmit, Key: session}
 	*admissionOf(&e) = *x
 	c.note(e)

@@ -87,9 +87,9 @@ func (r *record) addr() wire.Addr {
 
 // Arrivals is the host's end of the ring. The threads of all engines of the host write.
 type Arrivals struct {
-	area *Area
-	bell *Bell
-	turn func(error) // tells that the guest has broken the rules
+	area     *Area
+	doorbell *Doorbell
+	turn     func(error) // tells that the guest has broken the rules
 
 	mu       sync.Mutex
 	written  uint64   // bytes since the beginning
@@ -104,8 +104,8 @@ type Arrivals struct {
 
 // NewArrivals returns the host's end. turnedOut is called when the guest has broken a
 // rule, on the thread of any engine.
-func NewArrivals(a *Area, bell *Bell, turnedOut func(error)) *Arrivals {
-	return &Arrivals{area: a, bell: bell, turn: turnedOut, open: map[uint64]*inflow{}}
+func NewArrivals(a *Area, bell *Doorbell, turnedOut func(error)) *Arrivals {
+	return &Arrivals{area: a, doorbell: bell, turn: turnedOut, open: map[uint64]*inflow{}}
 }
 
 // Refused reports, once, whether something has waited for room since the last call.
@@ -177,7 +177,7 @@ func (a *Arrivals) show() {
 	}
 	h.arrived.Swap(a.written)
 	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
-		a.bell.Ring()
+		a.doorbell.Ring()
 	}
 }
 

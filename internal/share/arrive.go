@@ -69,11 +69,11 @@ type incomingSession struct {
 
 // Deliver has what comes for the guest's endpoints go to a receiver. Before the engine is
 // stepped.
-func (c *Carrier) Deliver(to Receiver) { c.in.to = to }
+func (c *GuestRing) Deliver(to Receiver) { c.in.to = to }
 
 // arrive takes records as long as there is room for what they bring, at most a burst, and
 // what has waited for room.
-func (c *Carrier) arrive() (n int) {
+func (c *GuestRing) arrive() (n int) {
 	h := c.area.h
 	in := &c.in
 	waited := 0
@@ -97,21 +97,21 @@ func (c *Carrier) arrive() (n int) {
 	if n > 0 {
 		h.read.Swap(in.read)
 		if h.hostWaits.Load() != 0 && h.hostWaits.Swap(0) != 0 {
-			c.bell.Ring()
+			c.doorbell.Ring()
 		}
 	}
 	return n + waited
 }
 
 // copyOut copies from a position of the ring.
-func (c *Carrier) copyOut(to []byte, at uint64) {
+func (c *GuestRing) copyOut(to []byte, at uint64) {
 	ring := c.area.arrivals
 	n := copy(to, ring[at&uint64(len(ring)-1):])
 	copy(to[n:], ring)
 }
 
 // takeRecord takes one record, and returns false if there is no room for what it brings.
-func (c *Carrier) takeRecord(r *record, part []byte) bool {
+func (c *GuestRing) takeRecord(r *record, part []byte) bool {
 	if r.Kind == kindEvent {
 		return c.takeEvent(r)
 	}
@@ -141,7 +141,7 @@ func (c *Carrier) takeRecord(r *record, part []byte) bool {
 }
 
 // session returns the session of a record, or nil if there is no endpoint for it.
-func (c *Carrier) session(r *record) *incomingSession {
+func (c *GuestRing) session(r *record) *incomingSession {
 	s := c.in.sessions[r.Session]
 	if s != nil || r.Kind == kindEnd {
 		return s
@@ -156,7 +156,7 @@ func (c *Carrier) session(r *record) *incomingSession {
 }
 
 // endSession ends a session: its message that is not whole never will be.
-func (c *Carrier) endSession(s *incomingSession) {
+func (c *GuestRing) endSession(s *incomingSession) {
 	c.unwait(s)
 	c.freeValues(s)
 	s.Close()
@@ -164,7 +164,7 @@ func (c *Carrier) endSession(s *incomingSession) {
 }
 
 // begin takes the first part of a message, which was admitted or comes by credit.
-func (c *Carrier) begin(s *incomingSession, r *record, part []byte) {
+func (c *GuestRing) begin(s *incomingSession, r *record, part []byte) {
 	m := &c.in.message
 	r.message(m)
 	leased := r.Flags&flagMatched == 0
@@ -189,7 +189,7 @@ func (c *Carrier) begin(s *incomingSession, r *record, part []byte) {
 
 // found returns scratch memory for the values that an atomic finds, nil if it returns
 // none: the host has them already.
-func (c *Carrier) found(m *wire.Message) []byte {
+func (c *GuestRing) found(m *wire.Message) []byte {
 	if m.Atomic.Form == wire.VerbAtomic {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (r *record) message(m *wire.Message) {
 		Offset: r.Offset}
 }
 
-func (c *Carrier) takeEvent(r *record) bool {
+func (c *GuestRing) takeEvent(r *record) bool {
 	to := c.in.to.Events(r.Endpoint)
 	if to == nil {
 		return true // the endpoint has been closed
@@ -224,7 +224,7 @@ func (c *Carrier) takeEvent(r *record) bool {
 
 // closeSessions ends the sessions of peers. What has arrived by now is taken, as their
 // senders count on it; it is at most what the ring holds.
-func (c *Carrier) closeSessions() {
+func (c *GuestRing) closeSessions() {
 	if c.in.to == nil {
 		return
 	}

@@ -9,20 +9,20 @@ import (
 )
 
 // While an operation of the guest waits for its next part, the entry that brings it must
-// not be stuck behind others for which the engine has no room, or which a feed that is
-// held must not take. So those are put aside, in their order, and each keeps a place for
-// its completion. They are posted before any that come later, by the next host if that is
-// to be.
+// not be stuck behind others for which the engine has no room, or which a host ring that
+// is held must not take. So those are put aside, in their order, and each keeps a place
+// for its completion. They are posted before any that come later, by the next host if
+// that is to be.
 
 // partly reports whether an entry belongs to an operation that comes part by part and is
 // under way.
-func (f *Feed) partly(x *engine.Entry) bool {
+func (f *HostRing) partly(x *engine.Entry) bool {
 	return (x.Verb == VerbFeed || x.Verb == VerbSever) && f.streams[x.Key] != nil
 }
 
 // take posts an entry of the ring, or puts it aside. It returns the cost, 0 if the entry
 // has to stay in the ring.
-func (f *Feed) take(x *engine.Entry) (cost int) {
+func (f *HostRing) take(x *engine.Entry) (cost int) {
 	if !f.held && len(f.aside) == 0 {
 		cost = f.post(x)
 	}
@@ -41,7 +41,7 @@ func (f *Feed) take(x *engine.Entry) (cost int) {
 // retry posts the operations that were put aside until there is no room, and returns the
 // cost. If it is less than the credit, nothing is left aside of operations that come part
 // by part and are under way.
-func (f *Feed) retry(credit int) (spent int) {
+func (f *HostRing) retry(credit int) (spent int) {
 	if f.held && len(f.streams) == 0 {
 		return 0
 	}

@@ -42,8 +42,8 @@ func TestPartsPassWhatHasNoRoom(t *testing.T) {
 	g.idle(t)
 }
 
-// A feed that is held goes on with what has begun: then it is drained, and another one
-// goes on with what came behind that.
+// A host ring that is held goes on with what has begun: then it is drained, and another
+// one goes on with what came behind that.
 func TestHoldBetweenParts(t *testing.T) {
 	w := newWorld(t)
 	mem := w.region(1, 3*MinArena)
@@ -69,7 +69,7 @@ func TestHoldBetweenParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s FeedState
+	var s HostRingState
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +78,8 @@ func TestHoldBetweenParts(t *testing.T) {
 	}
 	w.host.RemoveFeed(g.feed)
 	w.host.RemoveRing(g.hosts)
-	bell := g.feed.bell
-	g.feed = NewFeed(g.theirs, bell, w.host, func(err error) { g.broken = err })
+	bell := g.feed.doorbell
+	g.feed = NewHostRing(g.theirs, bell, w.host, func(err error) { g.broken = err })
 	g.feed.Restore(&s)
 	g.hosts = engine.NewDirect(engine.NewFlights(64, nil), g.feed)
 	origin := w.host.NewOrigin(1)

@@ -10,7 +10,7 @@ import (
 // The completions of a guest's operations, on their way back to it.
 
 // write writes a completion, and frees the operation.
-func (f *Feed) write(o *op, c *engine.Completion) {
+func (f *HostRing) write(o *op, c *engine.Completion) {
 	if !o.moves {
 		f.put(o, c)
 	}
@@ -18,7 +18,7 @@ func (f *Feed) write(o *op, c *engine.Completion) {
 }
 
 // put writes a completion.
-func (f *Feed) put(o *op, c *engine.Completion) {
+func (f *HostRing) put(o *op, c *engine.Completion) {
 	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
 	*x = *c
 	x.Cookie, x.Data, x.Source = o.tag, 0, 0
@@ -33,13 +33,13 @@ func (f *Feed) put(o *op, c *engine.Completion) {
 }
 
 // Complete implements engine.Sink.
-func (f *Feed) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
+func (f *HostRing) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	o := s.Context.(*op)
 	if len(s.Result) == len(o.value) && &s.Result[0] == &o.value[0] {
 		o.show(c)
 	}
 	kept := later != nil && f.keeps(o)
-	f.over(o, kept)
+	f.opEnded(o, kept)
 	if kept {
 		f.keep(o, c, later)
 		return
@@ -57,7 +57,7 @@ func (o *op) show(c *engine.Completion) {
 
 // succeed writes the completion of an operation on one word that has succeeded, field by
 // field into the ring: of its place for results only the beginning, which has the value.
-func (f *Feed) succeed(o *op, c *engine.Completion) {
+func (f *HostRing) succeed(o *op, c *engine.Completion) {
 	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
 	x.Cookie, x.Data, x.Length, x.Source = o.tag, o.peer.Peer.Life(), c.Length, 0
 	x.Fate, x.Status, x.Reason, x.Flags = c.Fate, c.Status, c.Reason, c.Flags
@@ -70,14 +70,14 @@ func (f *Feed) succeed(o *op, c *engine.Completion) {
 }
 
 // Succeed implements engine.Sink.
-func (f *Feed) Succeed(done []*engine.Submission, c *engine.Completion) {
+func (f *HostRing) Succeed(done []*engine.Submission, c *engine.Completion) {
 	for _, s := range done {
 		f.succeed(s.Context.(*op), c)
 	}
 }
 
 // Follow implements engine.Sink.
-func (f *Feed) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
+func (f *HostRing) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
 	for i := range done {
 		f.succeed(done[i].Context.(*op), c)
 	}
@@ -85,7 +85,7 @@ func (f *Feed) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Co
 
 // Flush implements engine.Sink: it lets the guest see the completions. Take shows them
 // once: a guest that always says that it sleeps costs one system call a round.
-func (f *Feed) Flush() {
+func (f *HostRing) Flush() {
 	if f.taking {
 		f.unshown = true
 		return
@@ -93,6 +93,6 @@ func (f *Feed) Flush() {
 	h := f.area.h
 	h.completed.Swap(f.completed)
 	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
-		f.bell.Ring()
+		f.doorbell.Ring()
 	}
 }

@@ -133,7 +133,7 @@ func (a *Arrivals) Room(c *Credit) matching.Room {
 }
 
 // note does what an entry says that has no completion.
-func (f *Feed) note(x *engine.Entry, p *Target) {
+func (f *HostRing) note(x *engine.Entry, p *Target) {
 	switch {
 	case x.Verb == VerbForget:
 		f.forget(p)

@@ -30,7 +30,7 @@ func (p *post) move(sessions ...session.Inflow) (moved []session.Inflow) {
 	if err := json.Unmarshal(text, &states); err != nil {
 		p.Fatal(err)
 	}
-	p.host = NewArrivals(p.theirs, p.host.bell, p.host.turn)
+	p.host = NewArrivals(p.theirs, p.host.doorbell, p.host.turn)
 	p.host.Restore(&before)
 	p.credit = Credit{}
 	p.host.Grant(&p.credit, before.Credits[1])

@@ -21,7 +21,7 @@ type post struct {
 	testing.TB
 	host   *Arrivals
 	credit Credit
-	guest  *Carrier
+	guest  *GuestRing
 	queue  *matching.Queue
 	done   []matching.Done
 	lost   int
@@ -41,12 +41,12 @@ func newPost(t testing.TB, messages, memory int) *post {
 	if p.theirs, err = (Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals}).Map(area.FD()); err != nil {
 		t.Fatal(err)
 	}
-	own, other, err := NewBells()
+	own, other, err := NewDoorbells()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.host = NewArrivals(p.theirs, own, func(err error) { t.Error(err) })
-	p.guest, err = NewCarrier(area, other, nil)
+	p.guest, err = NewGuestRing(area, other, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

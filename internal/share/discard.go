@@ -13,16 +13,16 @@ import (
 // tests.
 var closeFD = unix.Close
 
-// mostDiscards is how many calls of Discard may be closing descriptors at a time without
-// their callers.
+// mostDiscards is how many calls of CloseAside may be closing descriptors at a time
+// without their callers.
 const mostDiscards = 64
 
 var discards atomic.Int64
 
-// Discard closes file descriptors that came from another program, which may have passed
-// one whose closing takes for ever: the caller does not wait. Only while many others are
-// closing theirs, it does.
-func Discard(fds []int) {
+// CloseAside closes file descriptors that came from another program, which may have
+// passed one whose closing takes for ever: the caller does not wait. Only while many
+// others are closing theirs, it does.
+func CloseAside(fds []int) {
 	if len(fds) == 0 {
 		return
 	}

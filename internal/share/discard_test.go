@@ -30,9 +30,9 @@ func TestDiscard(t *testing.T) {
 		closeFD = unix.Close
 	}()
 	for range mostDiscards {
-		Discard([]int{-1})
+		CloseAside([]int{-1})
 	}
-	Discard([]int{7}) // by this goroutine, since there is no other any more
+	CloseAside([]int{7}) // by this goroutine, since there is no other any more
 	mu.Lock()
 	if closed != 1 {
 		t.Errorf("%d descriptors are closed, want one", closed)

@@ -11,7 +11,7 @@ import "github.com/xdpfab/xdpfab/internal/engine"
 // first completion takes the place in the ring that was promised when the entry was
 // taken; the second one waits for room, since the guest may not have read the first.
 
-// openings are a feed's operations that are open.
+// openings are a host ring's operations that are open.
 type openings struct {
 	n     int   // operations
 	bytes int   // of the arena, that the guest keeps for their results
@@ -21,7 +21,7 @@ type openings struct {
 // keeps reports whether an operation whose outcome may become known can stay open. Half
 // of the tags, and half of the arena, are left to other operations: a block of the arena
 // is less than twice as long as what it holds.
-func (f *Feed) keeps(o *op) bool {
+func (f *HostRing) keeps(o *op) bool {
 	return f.open.n < len(f.ops)/2 && f.open.bytes+o.keeps() <= len(f.area.arena)/4
 }
 
@@ -38,7 +38,7 @@ func (o *op) keeps() int {
 
 // keep tells that the outcome of an operation is unknown, and will tell it when it is
 // known.
-func (f *Feed) keep(o *op, c *engine.Completion, later *engine.Later) {
+func (f *HostRing) keep(o *op, c *engine.Completion, later *engine.Later) {
 	f.open.n++
 	f.open.bytes += o.keeps()
 	f.lists.bytes -= o.list
@@ -51,7 +51,7 @@ func (f *Feed) keep(o *op, c *engine.Completion, later *engine.Later) {
 
 // follow has the outcome told when it is known. It may turn out that another one has to
 // be waited for: that of what took the operation's place.
-func (f *Feed) follow(o *op, later *engine.Later) {
+func (f *HostRing) follow(o *op, later *engine.Later) {
 	later.Then(func() {
 		r, data := later.Outcome()
 		if r.Later != nil {
@@ -66,7 +66,7 @@ func (f *Feed) follow(o *op, later *engine.Later) {
 
 // tells reports whether there is an outcome to tell, and room for it. The places of
 // operations that are under way and not open are promised.
-func (f *Feed) tells() bool {
+func (f *HostRing) tells() bool {
 	if len(f.open.known) == 0 || f.broken {
 		return false
 	}
@@ -76,7 +76,7 @@ func (f *Feed) tells() bool {
 }
 
 // tell writes the outcomes that have become known to the ring until it is full.
-func (f *Feed) tell() {
+func (f *HostRing) tell() {
 	told := 0
 	for ; f.tells(); told++ {
 		o := f.open.known[0]
@@ -96,7 +96,7 @@ func (f *Feed) tell() {
 
 // second returns the second completion of an operation, and puts the result where the
 // guest has a place for it.
-func (f *Feed) second(o *op) engine.Completion {
+func (f *HostRing) second(o *op) engine.Completion {
 	if o.ready != nil {
 		return *o.ready
 	}

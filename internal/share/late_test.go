@@ -15,7 +15,7 @@ func TestSessionsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer area.Close()
-	own, other, err := NewBells()
+	own, other, err := NewDoorbells()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,14 +16,14 @@ const listStep = 64 << 10
 // OnLists has afford asked, on the engine's thread, before the copies of lists take more
 // bytes than ever before. If it says no, the operation is refused. ListLen says how much
 // was given.
-func (f *Feed) OnLists(afford func(bytes int) bool) { f.lists.afford = afford }
+func (f *HostRing) OnLists(afford func(bytes int) bool) { f.lists.afford = afford }
 
 // ListLen is what afford has given. Engine's thread.
-func (f *Feed) ListLen() int { return int(f.lists.paid) }
+func (f *HostRing) ListLen() int { return int(f.lists.paid) }
 
 // mayList reports whether there may be a copy of so many bytes more: all of them are no
 // more than the arena.
-func (f *Feed) mayList(bytes uint64) bool {
+func (f *HostRing) mayList(bytes uint64) bool {
 	l := &f.lists
 	all := l.bytes + bytes
 	if all > uint64(len(f.area.arena)) {

@@ -24,14 +24,14 @@ func TestPostMeetsSleep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hosts.Close()
-	bell, other, err := NewBells()
+	bell, other, err := NewDoorbells()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bell.Close()
 	defer other.Close()
-	c := &Carrier{area: guests, bell: bell, alive: true}
-	f := NewFeed(hosts, other, nil, func(err error) { t.Error(err) })
+	c := &GuestRing{area: guests, doorbell: bell, alive: true}
+	f := NewHostRing(hosts, other, nil, func(err error) { t.Error(err) })
 
 	var stale atomic.Uint64
 	seen := false

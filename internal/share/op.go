@@ -29,7 +29,7 @@ type rest struct {
 }
 
 // done frees an operation.
-func (f *Feed) done(o *op) {
+func (f *HostRing) done(o *op) {
 	o.peer, o.watch, o.moves = nil, false, false
 	if o.more {
 		f.lists.bytes -= o.list

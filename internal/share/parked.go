@@ -21,7 +21,7 @@ type parkedRecord struct {
 
 // takeOrPark takes a record, or has it wait; it returns false if there is no room for
 // that.
-func (c *Carrier) takeOrPark(r *record, part []byte) bool {
+func (c *GuestRing) takeOrPark(r *record, part []byte) bool {
 	p := &c.in.parked
 	if _, waits := p.of[r.Endpoint]; !waits && c.takeRecord(r, part) {
 		return true
@@ -39,7 +39,7 @@ func (c *Carrier) takeOrPark(r *record, part []byte) bool {
 }
 
 // unpark takes records that waited until there are no places, and returns their number.
-func (c *Carrier) unpark() (n int) {
+func (c *GuestRing) unpark() (n int) {
 	for endpoint, list := range c.in.parked.of {
 		took := 0
 		for took < len(list) && c.takeRecord(&list[took].record, list[took].part) {
@@ -52,7 +52,7 @@ func (c *Carrier) unpark() (n int) {
 	return n
 }
 
-func (c *Carrier) keepParked(endpoint uint16, list []parkedRecord) {
+func (c *GuestRing) keepParked(endpoint uint16, list []parkedRecord) {
 	if len(list) == 0 {
 		delete(c.in.parked.of, endpoint)
 		return
@@ -62,7 +62,7 @@ func (c *Carrier) keepParked(endpoint uint16, list []parkedRecord) {
 
 // overtake takes all that waits but events, since the sessions end now: their senders
 // count on what has arrived. Events go on waiting.
-func (c *Carrier) overtake() {
+func (c *GuestRing) overtake() {
 	for endpoint, list := range c.in.parked.of {
 		c.keepParked(endpoint, slices.DeleteFunc(list, func(r parkedRecord) bool {
 			if r.Kind == kindEvent || !c.takeRecord(&r.record, r.part) {

@@ -10,11 +10,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 )
 
-// Port returns the port of the engine whose carrier this is: no packet ever comes, and to
-// wait for one is to wait for completions.
-func (c *Carrier) Port() engine.Port { return bellPort{c} }
+// Port returns the port of the engine whose guest ring this is: no packet ever comes, and
+// to wait for one is to wait for completions.
+func (c *GuestRing) Port() engine.Port { return bellPort{c} }
 
-type bellPort struct{ c *Carrier }
+type bellPort struct{ c *GuestRing }
 
 func (bellPort) Receive([][]byte) int { return 0 }
 func (bellPort) Release()             {}
@@ -22,11 +22,11 @@ func (bellPort) Buffer() []byte       { return nil }
 func (bellPort) Send(int)             {}
 func (bellPort) Flush() error         { return nil }
 
-// Wait says that this side sleeps, looks once more, and then waits for the bell.
+// Wait says that this side sleeps, looks once more, and then waits for the doorbell.
 func (p bellPort) Wait(limit time.Duration) {
 	if !p.c.alive {
-		(&Bell{fd: -1}).Wait(p.c.wake, limit)
-		p.hush()
+		(&Doorbell{fd: -1}).Wait(p.c.wake, limit)
+		p.clear()
 		return
 	}
 	if len(p.c.notes) > 0 { // the host does not tell when it has room for them
@@ -35,19 +35,19 @@ func (p bellPort) Wait(limit time.Duration) {
 	h := p.c.area.h
 	h.guestSleeps.Swap(1)
 	if h.completed.Load() == p.c.seen && h.arrived.Load() == p.c.looked && !p.c.tallies.Load().Pending() {
-		p.c.bell.Wait(p.c.wake, limit)
+		p.c.doorbell.Wait(p.c.wake, limit)
 	}
 	h.guestSleeps.Store(0)
 	p.c.looked = h.arrived.Load()
-	p.c.bell.Hush()
-	p.hush()
+	p.c.doorbell.Clear()
+	p.clear()
 }
 
 // notesPoll is the time between two looks for room in the submission ring.
 const notesPoll = time.Millisecond
 
-// hush takes the wake-ups of this side.
-func (p bellPort) hush() {
+// clear takes the wake-ups of this side.
+func (p bellPort) clear() {
 	var buf [8]byte
 	_, _ = unix.Read(p.c.wake, buf[:]) // there may have been none
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Another host can take the place of a guest's host, with the same area: its feed and
-// its arrivals go on at the positions of the former ones.
+// Another host can take the place of a guest's host, with the same area: its host ring
+// and its arrivals go on at the positions of the former ones.
 
-// FeedState is what a feed leaves to that of another host.
-type FeedState struct {
+// HostRingState is what a host ring leaves to that of another host.
+type HostRingState struct {
 	Taken, Completed, Seen uint64
 	Counts                 Counts
 	Peers                  []PeerState
@@ -43,16 +43,16 @@ type WatchState struct {
 	Peer uint32
 }
 
-// Hold makes the feed begin nothing, until Watch or Unhold: entries wait in the ring.
-// Operations that have begun, and come part by part, continue. Engine's thread.
-func (f *Feed) Hold() { f.held = true }
+// Hold makes the host ring begin nothing, until Watch or Unhold: entries wait in the
+// ring. Operations that have begun, and come part by part, continue. Engine's thread.
+func (f *HostRing) Hold() { f.held = true }
 
 // Unhold undoes Hold. Engine's thread.
-func (f *Feed) Unhold() { f.held = false }
+func (f *HostRing) Unhold() { f.held = false }
 
 // Drained reports whether nothing is under way but watches, and operations that may
 // become known later. Engine's thread.
-func (f *Feed) Drained() bool {
+func (f *HostRing) Drained() bool {
 	under := len(f.ops) - len(f.free) - f.open.n
 	for i := range f.ops {
 		if f.ops[i].watch {
@@ -64,7 +64,7 @@ func (f *Feed) Drained() bool {
 
 // Starved reports whether an operation waits for a part that the guest has not posted
 // yet. Engine's thread.
-func (f *Feed) Starved() bool {
+func (f *HostRing) Starved() bool {
 	for _, o := range f.streams {
 		if len(o.stream.Parts()) == 0 && o.stream.Fed() < o.stream.head.Count {
 			return true
@@ -73,11 +73,11 @@ func (f *Feed) Starved() bool {
 	return false
 }
 
-// Export ends the feed, and returns what another one needs to go on. Operations under
-// way complete with what is known of them: more will never be. Watches go on. Engine's
-// thread.
-func (f *Feed) Export() FeedState {
-	var s FeedState
+// Export ends the host ring, and returns what another one needs to go on. Operations
+// under way complete with what is known of them: more will never be. Watches go on.
+// Engine's thread.
+func (f *HostRing) Export() HostRingState {
+	var s HostRingState
 	numbers := map[*Target]uint32{}
 	for number, p := range f.peers {
 		numbers[p] = number
@@ -97,7 +97,7 @@ func (f *Feed) Export() FeedState {
 }
 
 // opened returns the operations that are left when all peers have been closed.
-func (f *Feed) opened() (all []OpenState) {
+func (f *HostRing) opened() (all []OpenState) {
 	known := map[*op]bool{}
 	for _, o := range f.open.known {
 		known[o] = true
@@ -122,9 +122,9 @@ func (f *Feed) opened() (all []OpenState) {
 	return all
 }
 
-// Restore makes a new feed go on where another one has stopped, before the engine has it.
-// It is held until Watch.
-func (f *Feed) Restore(s *FeedState) {
+// Restore makes a new host ring go on where another one has stopped, before the engine
+// has it. It is held until Watch.
+func (f *HostRing) Restore(s *HostRingState) {
 	f.taken, f.completed, f.seen, f.Counts, f.held, f.aside = s.Taken, s.Completed, s.Seen, s.Counts, true, s.Aside
 	for _, x := range s.Open {
 		o := f.free[len(f.free)-1]
@@ -136,7 +136,7 @@ func (f *Feed) Restore(s *FeedState) {
 }
 
 // Watch continues watches, after their peers have been set. Engine's thread.
-func (f *Feed) Watch(watches []WatchState) {
+func (f *HostRing) Watch(watches []WatchState) {
 	f.held = false
 	for _, w := range watches {
 		x := engine.Entry{Verb: engine.VerbWatch, Peer: engine.PeerID(w.Peer), Cookie: w.Tag}

@@ -226,7 +226,7 @@ func (t *Talk) Hang() { _ = t.conn.Close() }
 
 // Close frees what the conversation has, after the last Receive has returned.
 func (t *Talk) Close() error {
-	Discard(t.fds)
+	CloseAside(t.fds)
 	t.fds = nil
 	return t.conn.Close()
 }

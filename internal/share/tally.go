@@ -179,18 +179,18 @@ func (t *Tallies) count(whom []Counted) []Counted {
 	return whom
 }
 
-// Observers is the host's view of a guest's tallies. It wakes the guest by its bell.
+// Observers is the host's view of a guest's tallies. It wakes the guest by its doorbell.
 type Observers struct {
 	*Tallies
-	area *Area
-	bell *Bell
+	area     *Area
+	doorbell *Doorbell
 }
 
 // TalliesLen is the most memory that tallies take, bytes.
 const TalliesLen = talliesLen + page
 
-// MapTallies maps the tallies of a guest, whose area and bell stay the caller's.
-func MapTallies(fd int, a *Area, bell *Bell) (*Observers, error) {
+// MapTallies maps the tallies of a guest, whose area and doorbell stay the caller's.
+func MapTallies(fd int, a *Area, bell *Doorbell) (*Observers, error) {
 	m, err := mr.Shared(fd, TalliesLen)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (o *Observer) Touched(reads, writes, bytesRead, bytesWritten int) {
 	o.sums.bytesWritten.Add(uint64(bytesWritten))
 	o.in.h.touched.Add(1)
 	if h := o.in.area.h; h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
-		o.in.bell.Ring()
+		o.in.doorbell.Ring()
 	}
 }
 

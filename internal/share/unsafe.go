@@ -48,7 +48,7 @@ func placesOf(x *engine.Entry) *places { return (*places)(unsafe.Pointer(&x.Inli
 // admissionOf returns the admission in an entry.
 func admissionOf(x *engine.Entry) *Admission { return (*Admission)(unsafe.Pointer(&x.Inline)) }
 
-// deckOf returns one direction of a ferry, whose memory begins with b.
+// deckOf returns one direction of a cross ring, whose memory begins with b.
 func deckOf(b []byte) deck {
 	p := unsafe.Pointer(unsafe.SliceData(b))
 	return deck{deckHeader: (*deckHeader)(p),

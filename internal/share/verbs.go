@@ -11,7 +11,7 @@ import (
 
 // What a Call can ask for, with the types of their arguments and results.
 const (
-	CallAttach     = "attach"     // Attach with the memfd of the area; Attached with the guest's end of the bell
+	CallAttach     = "attach"     // Attach with the memfd of the area; Attached with the guest's end of the doorbell
 	CallTune       = "tune"       // Tune, before there are endpoints; Tune, of the host
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
 	CallServe      = "serve"      // Serve; nothing
@@ -122,8 +122,8 @@ type Observe struct {
 
 // Requests of a queue's borrower, in addition to CallLink, CallDrop and CallCounters.
 const (
-	// Borrow; Borrowed with socket and memory of the queue, and of one end of a ferry.
-	// It comes in place of CallAttach
+	// Borrow; Borrowed with socket and memory of the queue, and of one end of a cross
+	// ring. It comes in place of CallAttach
 	CallBorrow = "borrow"
 	CallNumber = "number" // Number; uint16, the first of the numbers of endpoints that are the borrower's now
 	CallFollow = "follow" // Follow; nothing. Moved comes unasked, in a Reply of ID 0, whenever the way is another one

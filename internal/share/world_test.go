@@ -37,8 +37,8 @@ type world struct {
 // guest is an engine whose operations the host takes to the target.
 type guest struct {
 	*engine.Engine
-	carrier *Carrier
-	feed    *Feed
+	carrier *GuestRing
+	feed    *HostRing
 	hosts   *engine.Ring // the host's, of its operations
 	ring    *engine.Ring // of the guest
 	peer    *engine.Peer
@@ -119,11 +119,11 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	if g.theirs, err = s.Map(area.FD()); err != nil {
 		w.t.Fatal(err)
 	}
-	hosts, guests, err := NewBells()
+	hosts, guests, err := NewDoorbells()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	g.feed = NewFeed(g.theirs, hosts, w.host, func(err error) { g.broken = err })
+	g.feed = NewHostRing(g.theirs, hosts, w.host, func(err error) { g.broken = err })
 	w.host.AddFeed(g.feed, append(weight, 1)[0])
 	ring := engine.NewDirect(engine.NewFlights(cmp.Or(w.flights, s.Entries), nil), g.feed)
 	origin := w.host.NewOrigin(uint16(len(w.guests) + 1))
@@ -131,7 +131,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	w.host.AddRing(ring, origin)
 	number := uint32(0)
 	open := 0
-	g.carrier, err = NewCarrier(area, guests, func(_ uint64, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
+	g.carrier, err = NewGuestRing(area, guests, func(_ uint64, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
 		p, err := origin.NewPeer(link, 0, endpoint)
 		number++
 		open++

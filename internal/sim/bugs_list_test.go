@@ -43,7 +43,7 @@ const (
 	engineLater      = "internal/engine/later.go"
 	enginePack       = "internal/engine/pack.go"
 	engineComplete   = "internal/engine/complete.go"
-	engineLimbo      = "internal/engine/limbo.go"
+	engineSuspended  = "internal/engine/suspended.go"
 	engineFlight     = "internal/engine/flight.go"
 )
 

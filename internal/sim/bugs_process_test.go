@@ -11,7 +11,7 @@ var bugsOfProcesses = []bug{
 	{"the process is forgotten over what outlives it", "TestProcessDies", []edit{
 		{engineMeet, "case r.process != 0 && r.process != life:", "case false:"}}},
 	{"a session that ended with its process is merely forgotten", "TestProcessDies", []edit{
-		{engineLimbo, "why = session.PeerRestarted\n", "why = session.Forgotten\n"}}},
+		{engineSuspended, "why = session.PeerRestarted\n", "why = session.Forgotten\n"}}},
 	{"what waits by a key alone goes on in the next process", "TestProcessDies", []edit{
 		{engineMeet, "f.message() || f.Verb.Array() && f.Incarnation == 0\n", "f.message()\n"}}},
 }

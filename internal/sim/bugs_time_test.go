@@ -25,9 +25,9 @@ var bugsOfTime = []bug{
 	{"nothing is ever given up", "", []edit{
 		{sessionSend, "\t\tif now-s.heardAt >= int64(s.cfg.GiveUp) {\n\t\t\treturn s.giveUp()", "\t\tif s.state == Connecting && now-s.heardAt >= int64(s.cfg.GiveUp) {\n\t\t\treturn s.giveUp()"}}},
 	{"the hello after giving up does not name the former session", "", []edit{
-		{engineRemote, "params.Resume = r.limbo.ini.Identity()", "_ = r.limbo.ini.Identity()"}}},
+		{engineRemote, "params.Resume = r.suspended.ini.Identity()", "_ = r.suspended.ini.Identity()"}}},
 	{"what was given up is forgotten after a second", "", []edit{
-		{engineLimbo, "c.enter(c.r.e.now + int64(session.SuspendedFor))", "c.enter(c.r.e.now + int64(session.SuspendedFor)/60)"}}},
+		{engineSuspended, "c.enter(c.r.e.now + int64(session.SuspendedFor))", "c.enter(c.r.e.now + int64(session.SuspendedFor)/60)"}}},
 	{"a frame too many is taken for run when a session is settled", "", []edit{
 		{sessionRan, "d <= 0 ||", "d <= 1 ||"}}},
 	{"a frame too few is taken for run when a session is settled", "", []edit{

@@ -87,10 +87,10 @@ func (p *pair) slept(from, to int64) bool {
 	return false
 }
 
-// sacrificed reports whether an operation may have failed for lack of room: its
+// evicted reports whether an operation may have failed for lack of room: its
 // session was refused, evicted at the target, or given up here for the sake of
 // others, or had no buffer for the rest of a message until it was closed as idle.
-func sacrificed(r engine.Result) bool {
+func evicted(r engine.Result) bool {
 	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten ||
 		r.Reason == session.GaveUp || r.Reason == session.Idle
 }
@@ -112,7 +112,7 @@ func (w *world) checkExcuse(o *op) {
 		o.letter == nil && p.target.regions[o.region].missing(o.call, o.ret) {
 		return
 	}
-	full := w.plan.tight() && sacrificed(o.result)
+	full := w.plan.tight() && evicted(o.result)
 	last := w.troubled(p, o.call-w.aftermath(), o.ret)
 	if !o.cancelled && !full && last < 0 {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o,
@@ -136,7 +136,7 @@ func (w *world) checkExcuse(o *op) {
 		return // known, ran in part, of an origin that is gone, or forgotten by the target
 	}
 	if w.plan.tight() {
-		return // it was sacrificed for others
+		return // it was evicted for others
 	}
 	healed := max(w.troubled(p, o.ret, o.ret), o.ret)
 	if healed > o.ret+keeps || w.troubled(p, healed+1, healed+clearing) >= 0 || w.interrupted(p, o.ret, healed) ||

@@ -64,7 +64,7 @@ type rogue struct {
 	calls   uint64
 	posted  int      // entries
 	fds     []int    // of its memory, first the area
-	bell    []int    // its end of the bell, when it has attached
+	bell    []int    // its end of the doorbell, when it has attached
 	origins []uint64 // of its endpoints
 	numbers []uint16 // of endpoints, scalable ones included, that it has asked for
 	keys    []uint64 // of its regions

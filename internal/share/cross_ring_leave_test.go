@@ -13,11 +13,11 @@ import (
 // An end goes on as another one, again and again, while both sides send: what is in the
 // rings meanwhile arrives once and in order, and the other side notices nothing.
 func TestFerryGoesOn(t *testing.T) {
-	near, other, err := NewFerry()
+	near, other, err := NewCrossRing()
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err := FerryOf(other[0], other[1])
+	far, err := CrossRingOf(other[0], other[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestFerryGoesOn(t *testing.T) {
 	farDone := make(chan struct{})
 	go func() { defer close(farDone); far.Run(atFar.take) }()
 	var toNear, toFar uint64
-	send := func(f *Ferry, n *uint64) {
+	send := func(f *CrossRing, n *uint64) {
 		f.Send(binary.LittleEndian.AppendUint64(nil, *n))
 		*n++
 	}
@@ -73,7 +73,7 @@ func TestFerryGoesOn(t *testing.T) {
 	if atNear.wrong.Load()+atFar.wrong.Load() != 0 {
 		t.Error("packets came twice, or in another order")
 	}
-	if _, err := (FerryState{}).GoOn(-1, -1); err == nil {
+	if _, err := (CrossRingState{}).GoOn(-1, -1); err == nil {
 		t.Error("nothing goes on")
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// Ferry is one end of the way by which a host and the borrower of a queue pass each other
-// the packets that arrived on the wrong side: a ring of shared memory in each direction,
-// and a pair of sockets to wake the other side, which end when either side has gone. As
-// in a network, packets get lost: if the other side does not take them in time. So
-// neither can hold up the other. Neither trusts the other's positions and lengths.
-type Ferry struct {
+// CrossRing is one end of the way by which a host and the borrower of a queue pass each
+// other the packets that arrived on the wrong side: a ring of shared memory in each
+// direction, and a pair of sockets to wake the other side, which end when either side has
+// gone. As in a network, packets get lost: if the other side does not take them in time.
+// So neither can hold up the other. Neither trusts the other's positions and lengths.
+type CrossRing struct {
 	file *os.File // the socket
 	fd   int      // of file
 	mem  *mr.Memory
@@ -59,9 +59,9 @@ const (
 	deckLen       = (deckHeaderLen + deckPlaces*(4+longestPacket) + page - 1) &^ (page - 1)
 )
 
-// NewFerry returns one end of a pair, and what the other one is made of: the descriptors
-// of its socket and of the memory.
-func NewFerry() (own *Ferry, other [2]int, err error) {
+// NewCrossRing returns one end of a pair, and what the other one is made of: the
+// descriptors of its socket and of the memory.
+func NewCrossRing() (own *CrossRing, other [2]int, err error) {
 	m, err := mr.Memfd("xdpfab ferry", 2*deckLen)
 	if err != nil {
 		return nil, other, err
@@ -75,21 +75,21 @@ func NewFerry() (own *Ferry, other [2]int, err error) {
 		CloseAll(fds[:])
 		return nil, other, errors.Join(err, m.Close())
 	}
-	return newFerry(fds[0], m, 0), [2]int{fds[1], copied}, nil
+	return newCrossRing(fds[0], m, 0), [2]int{fds[1], copied}, nil
 }
 
-// FerryOf is the end that came as two descriptors, which are the ferry's from here on,
-// also if there is an error.
-func FerryOf(socket, memory int) (*Ferry, error) { return ferryOf(socket, memory, 1) }
+// CrossRingOf is the end that came as two descriptors, which are the cross ring's from
+// here on, also if there is an error.
+func CrossRingOf(socket, memory int) (*CrossRing, error) { return crossRingOf(socket, memory, 1) }
 
-// ferryOf is the end that sends by one of the directions.
-func ferryOf(socket, memory, out int) (*Ferry, error) {
+// crossRingOf is the end that sends by one of the directions.
+func crossRingOf(socket, memory, out int) (*CrossRing, error) {
 	defer CloseAll([]int{memory}) // the mapping has its own
 	kind, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err == nil && kind == unix.SOCK_SEQPACKET {
 		err = unix.SetNonblock(socket, true)
 	} else {
-		err = fmt.Errorf("descriptor %d is no ferry (%v): want a socket for packets", socket, err)
+		err = fmt.Errorf("descriptor %d is no cross ring (%v): want a socket for packets", socket, err)
 	}
 	if err != nil {
 		CloseAll([]int{socket})
@@ -97,26 +97,26 @@ func ferryOf(socket, memory, out int) (*Ferry, error) {
 	}
 	m, err := mr.Shared(memory, 2*deckLen)
 	if err == nil && len(m.Bytes()) < 2*deckLen {
-		err = errors.Join(fmt.Errorf("ferry of %d bytes: want %d", len(m.Bytes()), 2*deckLen), m.Close())
+		err = errors.Join(fmt.Errorf("cross ring of %d bytes: want %d", len(m.Bytes()), 2*deckLen), m.Close())
 	}
 	if err != nil {
 		CloseAll([]int{socket})
 		return nil, err
 	}
-	return newFerry(socket, m, out), nil
+	return newCrossRing(socket, m, out), nil
 }
 
-// newFerry makes an end that sends by one of the directions.
-func newFerry(socket int, m *mr.Memory, out int) *Ferry {
+// newCrossRing makes an end that sends by one of the directions.
+func newCrossRing(socket int, m *mr.Memory, out int) *CrossRing {
 	b := m.Bytes()
-	return &Ferry{file: os.NewFile(uintptr(socket), "ferry"), fd: socket, mem: m,
+	return &CrossRing{file: os.NewFile(uintptr(socket), "ferry"), fd: socket, mem: m,
 		out: deckOf(b[out*deckLen:]), in: deckOf(b[(1-out)*deckLen:])}
 }
 
 // Send passes a copy of a packet to the other side, if there is room. It does not block,
 // and makes a system call only if the other side sleeps. Any thread may call it, also
 // after Close.
-func (f *Ferry) Send(packet []byte) {
+func (f *CrossRing) Send(packet []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := &f.out
@@ -134,7 +134,7 @@ func (f *Ferry) Send(packet []byte) {
 
 // Run hands the packets of the other side to deliver, which must copy them, until either
 // side has closed its end or the other one breaks the rules. It may be called once.
-func (f *Ferry) Run(deliver func(packet []byte)) {
+func (f *CrossRing) Run(deliver func(packet []byte)) {
 	f.mu.Lock()
 	f.runs = !f.closed
 	f.mu.Unlock()
@@ -158,7 +158,7 @@ func (f *Ferry) Run(deliver func(packet []byte)) {
 // take hands out all packets that are there. It returns false if the positions or a
 // length make no sense, and once the end is closed: the other side may always have
 // another packet.
-func (f *Ferry) take(deliver func(packet []byte)) bool {
+func (f *CrossRing) take(deliver func(packet []byte)) bool {
 	d := &f.in
 	for {
 		put := d.put.Load()
@@ -181,10 +181,10 @@ func (f *Ferry) take(deliver func(packet []byte)) bool {
 }
 
 // Close closes this end. Run returns.
-func (f *Ferry) Close() error { return f.leave(true) }
+func (f *CrossRing) Close() error { return f.leave(true) }
 
-// leave ends Run, or the ferry. Whoever comes last unmaps the memory.
-func (f *Ferry) leave(closes bool) (err error) {
+// leave ends Run, or the cross ring. Whoever comes last unmaps the memory.
+func (f *CrossRing) leave(closes bool) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !closes {

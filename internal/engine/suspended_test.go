@@ -99,7 +99,7 @@ func TestFenceWaitsForDoubted(t *testing.T) {
 	for range 50 {
 		c.step()
 	}
-	if p.r.conn == old || p.r.conn.over() {
+	if p.r.conn == old || p.r.conn.spent() {
 		t.Fatal("no session follows")
 	}
 	if len(fenced.all) > 0 || len(before.all) > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
-// takeBack gives the guest a region that was kept, and makes it heir to what the former
-// program has left.
+// takeBack gives the guest a region that was kept, and makes it successor to what the
+// former program has left.
 func (g *Guest) takeBack(ctx context.Context, name string) (any, error) {
 	if g.limits.Serve != nil {
 		if err := g.limits.Serve(name); err != nil {
@@ -76,9 +76,9 @@ func (g *Guest) awaitEnd(ctx context.Context, name string) error {
 	return nil
 }
 
-// inherit makes the guest heir to what another one has left. Nothing of that may meet
-// with what the guest has, so the guest must have nothing yet. Host.mu and making are
-// held.
+// inherit makes the guest successor to what another one has left. Nothing of that may
+// meet with what the guest has, so the guest must have nothing yet. Host.mu and making
+// are held.
 func (g *Guest) inherit(from *Guest) error {
 	from.Mu.Lock()
 	defer from.Mu.Unlock()

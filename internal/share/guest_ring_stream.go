@@ -30,8 +30,8 @@ type window struct {
 	within uint32 // elements of it that have been handed over
 }
 
-// Begin implements engine.Carrier.
-func (c *Carrier) Begin(tag, peer uint32, s *engine.Submission) bool {
+// Begin implements engine.GuestRing.
+func (c *GuestRing) Begin(tag, peer uint32, s *engine.Submission) bool {
 	if !c.room() {
 		return false
 	}
@@ -56,8 +56,8 @@ func (c *Carrier) Begin(tag, peer uint32, s *engine.Submission) bool {
 	return true
 }
 
-// Feed implements engine.Carrier.
-func (c *Carrier) Feed(tag, of uint32, s *engine.Submission, first uint32) (count uint32) {
+// HostRing implements engine.GuestRing.
+func (c *GuestRing) Feed(tag, of uint32, s *engine.Submission, first uint32) (count uint32) {
 	w := c.held[of].window
 	i := 0
 	for i < len(w.busy) && w.busy[i] {
@@ -137,12 +137,12 @@ func (w *window) extents(s *engine.Submission, left uint32) (list []mr.Extent, c
 	return list, max(count, 1)
 }
 
-// Sever implements engine.Carrier.
-func (c *Carrier) Sever(tag uint32) { c.note(engine.Entry{Verb: VerbSever, Key: uint64(tag)}) }
+// Sever implements engine.GuestRing.
+func (c *GuestRing) EndParts(tag uint32) { c.note(engine.Entry{Verb: VerbSever, Key: uint64(tag)}) }
 
 // completePart passes on the completion of such an operation or of a part of one, which
 // had the block.
-func (c *Carrier) completePart(b *block, x *engine.Completion, life uint64,
+func (c *GuestRing) completePart(b *block, x *engine.Completion, life uint64,
 	done func(tag uint32, c *engine.Completion, life uint64, result []byte)) {
 	tag := uint32(x.Cookie)
 	if b.len == 0 { // a part

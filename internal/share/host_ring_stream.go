@@ -23,7 +23,7 @@ type stream struct {
 
 // begin posts an operation whose parts follow. It returns the cost, 0 if there is no room
 // for it at present.
-func (f *Feed) begin(o *op, x *engine.Entry) (cost int) {
+func (f *HostRing) begin(o *op, x *engine.Entry) (cost int) {
 	const flags = engine.FlagStream | engine.FlagFence | engine.FlagExtents | engine.FlagData | engine.FlagMatch
 	known := x.Verb.Array() || x.Verb == wire.VerbSend || x.Verb == wire.VerbTagged
 	if !known || x.Count == 0 || x.Flags&^flags != 0 || f.streams[x.Cookie] != nil {
@@ -46,7 +46,7 @@ func (f *Feed) begin(o *op, x *engine.Entry) (cost int) {
 }
 
 // next takes the next part of an operation. One that has ended meanwhile needs none.
-func (f *Feed) next(x *engine.Entry) (cost int) {
+func (f *HostRing) next(x *engine.Entry) (cost int) {
 	of := f.streams[x.Key]
 	o := f.free[len(f.free)-1]
 	o.tag, o.peer = x.Cookie, nil
@@ -62,7 +62,7 @@ func (f *Feed) next(x *engine.Entry) (cost int) {
 	in, ok := f.check(&e)
 	if !ok || e.Count == 0 || e.Count > s.head.Count-s.Fed() {
 		f.refuse(o, session.Alive, wire.StatusBadCount)
-		f.sever(of)
+		f.endParts(of)
 		return engine.EntryCost + len(f.ops)
 	}
 	p := &engine.Part{Context: o, Count: e.Count, Operand: in.operand, Compare: in.compare, Result: in.result}
@@ -80,21 +80,21 @@ func (f *Feed) next(x *engine.Entry) (cost int) {
 // unfed completes a part that no operation has taken.
 var unfed = engine.Completion{Fate: engine.NotExecuted, Reason: session.ClosedHere}
 
-// sever ends an operation, of which no other part comes.
-func (f *Feed) sever(o *op) {
+// endParts ends an operation, of which no other part comes.
+func (f *HostRing) endParts(o *op) {
 	if o != nil {
 		o.peer.Peer.Cancel(o)
 	}
 }
 
 // released completes a part that has been taken.
-func (f *Feed) released(p *engine.Part) {
+func (f *HostRing) released(p *engine.Part) {
 	f.write(p.Context.(*op), &engine.Completion{Fate: engine.Success, Length: uint64(len(p.Result))})
 }
 
 // over is called when an operation has completed. Its parts that are left complete as
 // well, unless results may still come into them.
-func (f *Feed) over(o *op, kept bool) {
+func (f *HostRing) opEnded(o *op, kept bool) {
 	if !o.more || o.stream == nil {
 		return
 	}
@@ -106,7 +106,7 @@ func (f *Feed) over(o *op, kept bool) {
 
 // drop completes the parts that are left of an operation which has ended, those that have
 // come to be known with their results.
-func (f *Feed) drop(o *op) {
+func (f *HostRing) drop(o *op) {
 	for _, p := range o.stream.Parts() {
 		part := p.Context.(*op)
 		if part.ready == nil {

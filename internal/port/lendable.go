@@ -37,20 +37,20 @@ type spare struct {
 	group   sync.WaitGroup
 
 	mu    sync.Mutex
-	state SpareState
+	state LendableState
 	q     *Queue // the goroutine's, until it is lent; nil while it is not bound
 	loan  *Loan  // nil unless it is lent
 	lends uint64
 }
 
-// SpareState says where a queue is that can be lent.
-type SpareState string
+// LendableState says where a queue is that can be lent.
+type LendableState string
 
 // The states.
 const (
-	SpareFree SpareState = "free" // it can be lent
-	SpareLent SpareState = "lent"
-	SpareKept SpareState = "kept" // given back, and not closed by everybody yet
+	SpareFree LendableState = "free" // it can be lent
+	SpareLent LendableState = "lent"
+	SpareKept LendableState = "kept" // given back, and not closed by everybody yet
 )
 
 // prepareSpares binds the queues that can be lent, but for those that others have had
@@ -110,7 +110,7 @@ func (s *spare) run(lent bool, deliver func([]byte), happened func(Event)) {
 	}
 }
 
-func (s *spare) set(state SpareState) {
+func (s *spare) set(state LendableState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state = state

@@ -8,23 +8,23 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// A session is in limbo when it is not known what became of the operations that it had in
-// flight. The next session's hello asks about it. There are two ways into limbo:
+// A session is suspended while the outcomes of its operations in flight are unknown. The
+// next session's hello asks about them. There are two ways into suspension:
 //
 //	suspend   the target was silent for the give-up time: what was in flight has
 //	          been completed as unknown, with stand-ins that may learn more later
 //	doubt     the target does not know the session: that is cleared up within a
 //	          round trip or two, so what was in flight is still to be completed
 
-// enter puts the session in limbo. A remote has one session in limbo at a time: what is
+// enter suspends the session. A remote has one suspended session at a time: what is
 // unknown of an older one stays unknown.
 func (c *conn) enter(until int64) {
 	r := c.r
-	if r.limbo != nil && r.limbo != c {
-		r.limbo.close(session.GaveUp)
+	if r.suspended != nil && r.suspended != c {
+		r.suspended.close(session.GaveUp)
 	}
-	r.limbo = c
-	r.e.limbos = append(slices.DeleteFunc(r.e.limbos, (*conn).resolved), c)
+	r.suspended = c
+	r.e.suspended = append(slices.DeleteFunc(r.e.suspended, (*conn).resolved), c)
 	c.until = until
 }
 
@@ -65,12 +65,12 @@ func (c *conn) suspend() {
 	}
 }
 
-// wait lets time pass for a session in limbo, and returns the next deadline.
+// wait lets time pass for a suspended session, and returns the next deadline.
 func (c *conn) wait(now int64) int64 {
 	r := c.r
 	switch {
 	case now < c.until:
-		if r.conn == nil || r.conn.over() {
+		if r.conn == nil || r.conn.spent() {
 			r.retry()
 			return min(c.until, max(r.retryAt, now+1))
 		}
@@ -82,38 +82,39 @@ func (c *conn) wait(now int64) int64 {
 	return c.until
 }
 
-// resolved reports whether a session that was in limbo has left it.
-func (c *conn) resolved() bool { return c.r.limbo != c }
+// resolved reports whether a session that was suspended has settled.
+func (c *conn) resolved() bool { return c.r.suspended != c }
 
-// sacrifice gives up the session that has been in limbo for longest, so that its buffers
-// and its place in the table serve peers that can be reached. It returns false when no
-// session is in limbo.
-func (e *Engine) sacrifice() bool {
-	return e.sacrificeIf(func(*conn) bool { return true })
+// evictSuspended gives up the session that has been suspended for longest, so that its
+// buffers and its place in the table serve peers that can be reached. It returns false
+// when no session is suspended.
+func (e *Engine) evictSuspended() bool {
+	return e.evictSuspendedIf(func(*conn) bool { return true })
 }
 
-// sacrificeOf is sacrifice among the sessions that carry the operations of a feed.
-func (e *Engine) sacrificeOf(x *feeder) bool {
-	return e.sacrificeIf(func(c *conn) bool { return c.r.origin.payer == x })
+// evictSuspendedOf is evictSuspended among the sessions that carry the operations of a
+// feed.
+func (e *Engine) evictSuspendedOf(x *feeder) bool {
+	return e.evictSuspendedIf(func(c *conn) bool { return c.r.origin.payer == x })
 }
 
-func (e *Engine) sacrificeIf(fits func(*conn) bool) bool {
-	e.limbos = slices.DeleteFunc(e.limbos, (*conn).resolved)
-	i := slices.IndexFunc(e.limbos, fits)
+func (e *Engine) evictSuspendedIf(fits func(*conn) bool) bool {
+	e.suspended = slices.DeleteFunc(e.suspended, (*conn).resolved)
+	i := slices.IndexFunc(e.suspended, fits)
 	if i < 0 {
 		return false
 	}
-	c := e.limbos[i]
-	e.limbos = slices.Delete(e.limbos, i, i+1)
+	c := e.suspended[i]
+	e.suspended = slices.Delete(e.suspended, i, i+1)
 	c.close(session.GaveUp)
-	c.vanish()
+	c.remove()
 	return true
 }
 
 // resumed is called when a new session is open: its hello-ack says how far the target got
-// in the session in limbo. By then a restart has been noticed.
+// in the suspended session. By then a restart has been noticed.
 func (r *remote) resumed() {
-	c := r.limbo
+	c := r.suspended
 	if c == nil {
 		return
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Peers asks the host for a peer, and returns its number: see engine.Carrier.
+// Peers asks the host for a peer, and returns its number: see engine.GuestRing.
 type Peers func(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
 
-// Carrier is the guest's half: the engine's carrier, which posts into the rings. It
+// GuestRing is the guest's half: the engine's guest ring, which posts into the rings. It
 // belongs to the engine's thread, but for NewPeer and the port's Wake.
-type Carrier struct {
-	area  *Area
-	bell  *Bell
-	wake  int // eventfd: ends a wait of this side
-	peers Peers
-	alive bool // the host
+type GuestRing struct {
+	area     *Area
+	doorbell *Doorbell
+	wake     int // eventfd: ends a wait of this side
+	peers    Peers
+	alive    bool // the host
 
 	posted, taken, seen uint64 // positions as this side knows them; see header
 	space               *space
@@ -46,60 +46,60 @@ type block struct {
 	window            *window // of an operation that goes part by part, and of each part
 }
 
-// NewCarrier returns the carrier over an area that this side has made. Area and bell are
-// its own from then on.
-func NewCarrier(a *Area, bell *Bell, peers Peers) (*Carrier, error) {
+// NewGuestRing returns the guest ring over an area that this side has made. Area and
+// doorbell are its own from then on.
+func NewGuestRing(a *Area, bell *Doorbell, peers Peers) (*GuestRing, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	c := &Carrier{wake: wake, peers: peers}
+	c := &GuestRing{wake: wake, peers: peers}
 	c.Renew(a, bell)
 	return c, nil
 }
 
 // Lose says that the host has ended. The engine must have completed what it had.
-func (c *Carrier) Lose() error {
+func (c *GuestRing) Lose() error {
 	if !c.alive {
 		return nil
 	}
 	c.closeSessions()
 	c.alive = false
-	return errors.Join(c.bell.Close(), c.area.Close())
+	return errors.Join(c.doorbell.Close(), c.area.Close())
 }
 
-// Renew puts an area and a bell that belong to another host in the place of those of the
-// one that was lost.
-func (c *Carrier) Renew(a *Area, bell *Bell) {
-	c.area, c.bell, c.alive = a, bell, true
+// Renew puts an area and a doorbell that belong to another host in the place of those of
+// the one that was lost.
+func (c *GuestRing) Renew(a *Area, bell *Doorbell) {
+	c.area, c.doorbell, c.alive = a, bell, true
 	c.posted, c.taken, c.seen, c.notes = 0, 0, 0, nil
 	c.in.read, c.in.sessions, c.in.waiting, c.in.cramped = 0, map[uint64]*incomingSession{}, nil, false
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
 }
 
 // Tally has the engine look at tallies, which stay the caller's until Close.
-func (c *Carrier) Tally(t *Tallies) { c.tallies.Store(t) }
+func (c *GuestRing) Tally(t *Tallies) { c.tallies.Store(t) }
 
 // Tallies returns those tallies, or nil. Any goroutine.
-func (c *Carrier) Tallies() *Tallies { return c.tallies.Load() }
+func (c *GuestRing) Tallies() *Tallies { return c.tallies.Load() }
 
-// Alive implements engine.Carrier.
-func (c *Carrier) Alive() bool { return c.alive }
+// Alive implements engine.GuestRing.
+func (c *GuestRing) Alive() bool { return c.alive }
 
-// Close frees area and bell. No method may be called afterwards.
-func (c *Carrier) Close() error { return errors.Join(unix.Close(c.wake), c.Lose()) }
+// Close frees area and doorbell. No method may be called afterwards.
+func (c *GuestRing) Close() error { return errors.Join(unix.Close(c.wake), c.Lose()) }
 
-// NewPeer implements engine.Carrier.
-func (c *Carrier) NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error) {
+// NewPeer implements engine.GuestRing.
+func (c *GuestRing) NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error) {
 	return c.peers(origin, link, lane, endpoint)
 }
 
-// Tags implements engine.Carrier: an operation has a place in either ring.
-func (c *Carrier) Tags() int { return len(c.held) }
+// Tags implements engine.GuestRing: an operation has a place in either ring.
+func (c *GuestRing) Tags() int { return len(c.held) }
 
-// Way implements engine.Carrier. An operation of half the arena is still taken whole,
+// Way implements engine.GuestRing. An operation of half the arena is still taken whole,
 // unless it is long.
-func (c *Carrier) Way(s *engine.Submission) engine.CarrierWay {
+func (c *GuestRing) Way(s *engine.Submission) engine.CarrierWay {
 	if s.Short() {
 		return engine.CarryWhole
 	}
@@ -114,8 +114,8 @@ func (c *Carrier) Way(s *engine.Submission) engine.CarrierWay {
 	return engine.CarryNever
 }
 
-// Post implements engine.Carrier.
-func (c *Carrier) Post(tag, peer uint32, s *engine.Submission) bool {
+// Post implements engine.GuestRing.
+func (c *GuestRing) Post(tag, peer uint32, s *engine.Submission) bool {
 	if !c.room() {
 		return false
 	}
@@ -140,7 +140,7 @@ func (c *Carrier) Post(tag, peer uint32, s *engine.Submission) bool {
 
 // place puts operands and extents where the entry says they are, and takes memory for the
 // result. It returns false if the arena is full.
-func (c *Carrier) place(tag uint32, e *engine.Entry, s *engine.Submission) bool {
+func (c *GuestRing) place(tag uint32, e *engine.Entry, s *engine.Submission) bool {
 	operand, compare, result := e.Lens()
 	b := &c.held[tag]
 	*b = block{}
@@ -177,7 +177,7 @@ func (c *Carrier) place(tag uint32, e *engine.Entry, s *engine.Submission) bool 
 }
 
 // take takes a block of the arena.
-func (c *Carrier) take(b *block, n int) bool {
+func (c *GuestRing) take(b *block, n int) bool {
 	at, ok := c.space.get(n)
 	if ok {
 		b.at, b.len = int(at), n
@@ -185,10 +185,10 @@ func (c *Carrier) take(b *block, n int) bool {
 	return ok
 }
 
-func (c *Carrier) mask() uint64 { return uint64(len(c.area.entries) - 1) }
+func (c *GuestRing) mask() uint64 { return uint64(len(c.area.entries) - 1) }
 
 // room reports whether the submission ring has room for an entry.
-func (c *Carrier) room() bool {
+func (c *GuestRing) room() bool {
 	if c.posted-c.taken < uint64(len(c.area.entries)) {
 		return true
 	}
@@ -196,15 +196,15 @@ func (c *Carrier) room() bool {
 	return c.posted-c.taken < uint64(len(c.area.entries))
 }
 
-// Forget implements engine.Carrier.
-func (c *Carrier) Forget(peer uint32) {
+// Forget implements engine.GuestRing.
+func (c *GuestRing) Forget(peer uint32) {
 	c.note(engine.Entry{Verb: VerbForget, Peer: engine.PeerID(peer)})
 }
 
-// Leave implements engine.Carrier.
-func (c *Carrier) Leave(tag uint32) { c.note(engine.Entry{Verb: VerbLeave, Key: uint64(tag)}) }
+// Leave implements engine.GuestRing.
+func (c *GuestRing) Leave(tag uint32) { c.note(engine.Entry{Verb: VerbLeave, Key: uint64(tag)}) }
 
-func (c *Carrier) note(e engine.Entry) {
+func (c *GuestRing) note(e engine.Entry) {
 	switch {
 	case !c.alive:
 	case len(c.notes) == 0 && c.room():
@@ -216,7 +216,7 @@ func (c *Carrier) note(e engine.Entry) {
 }
 
 // tell posts the notes until there is no room.
-func (c *Carrier) tell() {
+func (c *GuestRing) tell() {
 	for len(c.notes) > 0 && c.room() {
 		c.area.entries[c.posted&c.mask()] = c.notes[0]
 		c.posted++
@@ -224,23 +224,23 @@ func (c *Carrier) tell() {
 	}
 }
 
-// Flush implements engine.Carrier.
-func (c *Carrier) Flush() {
+// Flush implements engine.GuestRing.
+func (c *GuestRing) Flush() {
 	if !c.alive {
 		return
 	}
 	h := c.area.h
 	h.posted.Swap(c.posted)
 	if h.hostSleeps.Load() != 0 && h.hostSleeps.Swap(0) != 0 {
-		c.bell.Ring()
+		c.doorbell.Ring()
 	}
 }
 
 // burst is the most completions that one Receive takes.
 const burst = 256
 
-// Receive implements engine.Carrier.
-func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint64, result []byte)) int {
+// Receive implements engine.GuestRing.
+func (c *GuestRing) Receive(done func(tag uint32, c *engine.Completion, life uint64, result []byte)) int {
 	if !c.alive {
 		return c.unpark() // events of the former host
 	}
@@ -281,7 +281,7 @@ func (c *Carrier) Receive(done func(tag uint32, c *engine.Completion, life uint6
 }
 
 // complete passes a completion on, and frees the block of its operation.
-func (c *Carrier) complete(x *engine.Completion,
+func (c *GuestRing) complete(x *engine.Completion,
 	done func(tag uint32, c *engine.Completion, life uint64, result []byte)) {
 	tag, life := x.Cookie, x.Data
 	x.Data = 0

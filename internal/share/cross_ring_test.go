@@ -13,14 +13,14 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// ferries are the two ends of a ferry.
-func ferries(t *testing.T) (a, b *Ferry) {
+// cross rings are the two ends of a cross ring.
+func ferries(t *testing.T) (a, b *CrossRing) {
 	t.Helper()
-	a, other, err := NewFerry()
+	a, other, err := NewCrossRing()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err = FerryOf(other[0], other[1]); err != nil {
+	if b, err = CrossRingOf(other[0], other[1]); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -32,7 +32,7 @@ func ferries(t *testing.T) (a, b *Ferry) {
 }
 
 // strokes counts how often an end has been woken, and forgets it.
-func strokes(f *Ferry) (n int) {
+func strokes(f *CrossRing) (n int) {
 	var b [8]byte
 	for {
 		if _, _, err := unix.Recvfrom(f.fd, b[:], unix.MSG_DONTWAIT); err != nil {
@@ -148,7 +148,7 @@ func TestFerryBurst(t *testing.T) {
 	}
 }
 
-// Positions and lengths that make no sense end the ferry, and do no harm.
+// Positions and lengths that make no sense end the cross ring, and do no harm.
 func TestFerryOfALiar(t *testing.T) {
 	never := func([]byte) { t.Error("a packet arrived") }
 	a, b := ferries(t)
@@ -164,7 +164,7 @@ func TestFerryOfALiar(t *testing.T) {
 	if a.out.put.Load() != 0 {
 		t.Error("a packet was sent to where the other side has not been")
 	}
-	if _, err := FerryOf(-1, -1); err == nil {
+	if _, err := CrossRingOf(-1, -1); err == nil {
 		t.Error("nothing is a ferry")
 	}
 }

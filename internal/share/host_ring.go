@@ -10,19 +10,19 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Feed is the host's half: it takes the guest's entries, posts them to the engine, and
-// writes their completions. It implements engine.Feed, and engine.Sink for the rings of
-// the guest's endpoints. It belongs to the engine's thread.
+// HostRing is the host's half: it takes the guest's entries, posts them to the engine,
+// and writes their completions. It implements engine.HostRing, and engine.Sink for the
+// rings of the guest's endpoints. It belongs to the engine's thread.
 //
 // The guest may change any byte of the area at any time. So the positions are kept here,
 // an entry is copied before it is looked at, and whatever it says is checked against the
 // copy. Operands and results may change under the engine's hands, which copies them and
 // draws no conclusion from them.
-type Feed struct {
-	area *Area
-	bell *Bell
-	eng  *engine.Engine
-	turn func(error) // tells that the guest has broken the rules; called once
+type HostRing struct {
+	area     *Area
+	doorbell *Doorbell
+	eng      *engine.Engine
+	turn     func(error) // tells that the guest has broken the rules; called once
 
 	admitted func(session uint64, x *Admission) // or nil
 
@@ -44,16 +44,18 @@ type Feed struct {
 	Counts  Counts
 }
 
-// Counts are what a feed has counted. They belong to the engine's thread.
+// Counts are what a host ring has counted. They belong to the engine's thread.
 type Counts struct {
 	Taken, Refused, Completed uint64 // entries; those that were no operation; completions
 	Cost                      uint64 // of those that were taken, as engine.Entry.Cost counts
 }
 
-// NewFeed returns the feed of an area. Area and bell stay the caller's. turnedOut is
-// called at most once, on the engine's thread, when the guest has broken a rule.
-func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed {
-	f := &Feed{area: a, bell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)), targets: newTargets(),
+// NewHostRing returns the host ring of an area. Area and doorbell stay the caller's.
+// turnedOut is called at most once, on the engine's thread, when the guest has broken a
+// rule.
+func NewHostRing(a *Area, bell *Doorbell, e *engine.Engine, turnedOut func(error)) *HostRing {
+	f := &HostRing{area: a, doorbell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)),
+		targets: newTargets(),
 		streams: map[uint64]*op{}}
 	rests := make([]rest, len(f.ops))
 	for i := range f.ops {
@@ -65,10 +67,10 @@ func NewFeed(a *Area, bell *Bell, e *engine.Engine, turnedOut func(error)) *Feed
 
 // OnAdmit has a function called, on the engine's thread, with what the guest says of its
 // room for messages: see Credit. The admission is valid during the call.
-func (f *Feed) OnAdmit(admitted func(session uint64, x *Admission)) { f.admitted = admitted }
+func (f *HostRing) OnAdmit(admitted func(session uint64, x *Admission)) { f.admitted = admitted }
 
-// Rest implements engine.Feed.
-func (f *Feed) Rest() bool {
+// Rest implements engine.HostRing.
+func (f *HostRing) Rest() bool {
 	if f.broken || f.held && len(f.streams) == 0 {
 		return false
 	}
@@ -76,17 +78,17 @@ func (f *Feed) Rest() bool {
 	return (f.area.h.posted.Load() != f.taken || len(f.aside) > 0 && !f.held) && f.admits() || f.tells()
 }
 
-// Rise implements engine.Feed.
-func (f *Feed) Rise() { f.area.h.hostSleeps.Store(0) }
+// Rise implements engine.HostRing.
+func (f *HostRing) Rise() { f.area.h.hostSleeps.Store(0) }
 
 // admits reports whether there is a place for another completion: in the ring, and none
 // that is promised already.
-func (f *Feed) admits() bool { return f.places() > 0 }
+func (f *HostRing) admits() bool { return f.places() > 0 }
 
 // places is how many such places there are, or some of them. It looks how far the guest
 // has read only if there is none otherwise: the guest writes that cache line all the
 // time.
-func (f *Feed) places() int {
+func (f *HostRing) places() int {
 	under := len(f.ops) - len(f.free) + len(f.aside)
 	n := len(f.ops) - under - int(f.completed-f.seen)
 	if n <= 0 && f.look() {
@@ -97,7 +99,7 @@ func (f *Feed) places() int {
 
 // look looks how far the guest has read the completion ring, and returns false if it has
 // broken the rules.
-func (f *Feed) look() bool {
+func (f *HostRing) look() bool {
 	seen := f.area.h.seen.Load()
 	if f.completed-seen > f.completed-f.seen { // beyond the last completion, or backwards
 		f.fail(
@@ -111,15 +113,15 @@ func (f *Feed) look() bool {
 }
 
 // fail turns the guest out.
-func (f *Feed) fail(err error) {
+func (f *HostRing) fail(err error) {
 	if !f.broken {
 		f.broken = true
 		f.turn(err)
 	}
 }
 
-// Take implements engine.Feed.
-func (f *Feed) Take(credit int) (spent int) {
+// Take implements engine.HostRing.
+func (f *HostRing) Take(credit int) (spent int) {
 	if f.held && len(f.streams) == 0 {
 		return 0
 	}
@@ -168,7 +170,7 @@ func (f *Feed) Take(credit int) (spent int) {
 }
 
 // copy copies an entry out of the area: of a short one the cache line that says all.
-func (f *Feed) copy(x *engine.Entry) {
+func (f *HostRing) copy(x *engine.Entry) {
 	if copyHead(&f.entry, x); !f.entry.Short() {
 		f.entry = *x // whatever it says by now
 	}
@@ -176,7 +178,7 @@ func (f *Feed) copy(x *engine.Entry) {
 
 // post posts an entry, and returns what it has cost, 0 if the engine has no room for it
 // at present.
-func (f *Feed) post(x *engine.Entry) (cost int) {
+func (f *HostRing) post(x *engine.Entry) (cost int) {
 	p := f.target(uint32(x.Peer))
 	switch x.Verb {
 	case VerbAdmit:
@@ -186,7 +188,7 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 		f.note(x, p)
 		return engine.EntryCost + len(f.ops) // it may look at each of them
 	case VerbSever:
-		f.sever(f.streams[x.Key])
+		f.endParts(f.streams[x.Key])
 		return engine.EntryCost + len(f.ops) // likewise
 	case VerbFeed:
 		return f.next(x)
@@ -226,10 +228,10 @@ func (f *Feed) post(x *engine.Entry) (cost int) {
 }
 
 // use takes the last of the free operations off their list.
-func (f *Feed) use() { f.free = f.free[:len(f.free)-1] }
+func (f *HostRing) use() { f.free = f.free[:len(f.free)-1] }
 
 // extend posts an operation on one word that is like the one before it.
-func (f *Feed) extend(o *op, x *engine.Entry) bool {
+func (f *HostRing) extend(o *op, x *engine.Entry) bool {
 	if x.Flags != 0 || !x.Verb.Atomic() {
 		return false
 	}
@@ -252,7 +254,7 @@ type buffers struct{ operand, compare, result, extents []byte }
 
 // check finds the parts of an operation that lie in the arena, and reports whether there
 // is such an operation. The engine checks the rest.
-func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
+func (f *HostRing) check(x *engine.Entry) (in buffers, ok bool) {
 	known := x.Verb.Array() || x.Verb.Message() && x.Verb != wire.VerbPart || catalogue(x.Verb) ||
 		x.Verb == engine.VerbConnect || x.Verb == engine.VerbWatch
 	if !known || x.Flags&^guestFlags != 0 || x.Flags&(engine.FlagExtents|engine.FlagOutside) == engine.FlagExtents {
@@ -280,7 +282,7 @@ func (f *Feed) check(x *engine.Entry) (in buffers, ok bool) {
 }
 
 // part returns n bytes of the arena.
-func (f *Feed) part(at, n uint64) ([]byte, bool) { return partOf(f.area.arena, at, n) }
+func (f *HostRing) part(at, n uint64) ([]byte, bool) { return partOf(f.area.arena, at, n) }
 
 func partOf(arena []byte, at, n uint64) ([]byte, bool) {
 	size := uint64(len(arena))
@@ -294,7 +296,7 @@ func partOf(arena []byte, at, n uint64) ([]byte, bool) {
 }
 
 // fill fills in the engine's submission.
-func (f *Feed) fill(s *engine.Submission, o *op, x *engine.Entry, in *buffers) {
+func (f *HostRing) fill(s *engine.Submission, o *op, x *engine.Entry, in *buffers) {
 	outside := x.Flags&engine.FlagOutside != 0
 	s.Entry = *x
 	s.Cookie, s.Peer, s.Context, s.Result = 0, o.peer.Peer.ID(), o, in.result
@@ -311,7 +313,7 @@ func (f *Feed) fill(s *engine.Submission, o *op, x *engine.Entry, in *buffers) {
 }
 
 // refuse completes an entry that is no operation.
-func (f *Feed) refuse(o *op, why session.Reason, status wire.Status) {
+func (f *HostRing) refuse(o *op, why session.Reason, status wire.Status) {
 	f.Counts.Refused++
 	f.use()
 	f.write(o, &engine.Completion{Fate: engine.NotExecuted, Reason: why, Status: status})
@@ -319,7 +321,7 @@ func (f *Feed) refuse(o *op, why session.Reason, status wire.Status) {
 }
 
 // leave ends a watch.
-func (f *Feed) leave(tag uint64) {
+func (f *HostRing) leave(tag uint64) {
 	for i := range f.ops {
 		if o := &f.ops[i]; o.watch && o.tag == tag {
 			o.peer.Peer.Cancel(o)
@@ -330,11 +332,11 @@ func (f *Feed) leave(tag uint64) {
 
 // End says that the host serves the guest no longer: nothing more is taken. Engine's
 // thread.
-func (f *Feed) End() { f.broken, f.ended = true, true }
+func (f *HostRing) End() { f.broken, f.ended = true, true }
 
 // Close closes the peers, which completes the operations that are under way. Afterwards
 // the rings can be removed, and nothing uses the area. Engine's thread.
-func (f *Feed) Close() {
+func (f *HostRing) Close() {
 	f.End()
 	for _, p := range f.peers {
 		f.forget(p)
