@@ -98,12 +98,6 @@ type legacy struct {
 	Regions []legacyRegion
 }
 
-type legacyRegion struct {
-	Name        string
-	Key         uint64
-	Incarnation uint32
-}
-
 // Times of a takeover.
 const (
 	drainLimit = 20 * time.Second // for operations of guests to end, at most

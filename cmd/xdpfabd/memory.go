@@ -73,41 +73,6 @@ func unclaim(regions []*region) {
 	}
 }
 
-// fileID tells a file from others, whatever its path is. It is zero for no file.
-type fileID struct{ Dev, Ino uint64 }
-
-func fileOf(st *unix.Stat_t) fileID { return fileID{st.Dev, st.Ino} }
-
-// file returns the file in which the region lies.
-func (r *region) file() (id fileID, err error) {
-	var st unix.Stat_t
-	if r.isFile() {
-		err = unix.Fstat(r.mem.FD(), &st)
-	}
-	return fileOf(&st), err
-}
-
-// inherit opens the region's file, which has to be the one in which the former daemon has
-// it. It looks before it opens, since opening makes or extends a file.
-func (r *region) inherit(want fileID) (err error) {
-	var st unix.Stat_t
-	if err = unix.Stat(r.Backing, &st); err == nil && fileOf(&st) == want {
-		if r.mem, err = r.memory(); err != nil {
-			return err
-		}
-		if is, err := r.file(); err == nil && is == want {
-			return nil
-		}
-		err = errors.Join(err, r.mem.Close())
-		r.mem = nil
-	}
-	if err == nil {
-		err = errors.New("another file is there")
-	}
-	return fmt.Errorf("%s is not the file that the daemon serves: %w; move that one back, or remove the region "+
-		"first with `xdpfab region remove %s`, or stop that daemon and start this one", r.Backing, err, r.Name)
-}
-
 // free releases the memory of regions that no domain serves any longer.
 func free(regions []*region) error {
 	unclaim(regions)

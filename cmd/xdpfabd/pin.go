@@ -46,19 +46,6 @@ func (c Config) resides() bool {
 	return false
 }
 
-// inheritPin returns the folder in which another daemon keeps resident regions, once
-// there are some, and in which they stay; empty for none.
-func (c Config) inheritPin(folder string) (string, error) {
-	switch {
-	case c.Pin == pinAuto, c.Pin == folder, c.Pin == pinNone && folder == "":
-		return folder, nil
-	case folder == "":
-		folder = pinNone
-	}
-	return "", fmt.Errorf("--pin is %s, and that daemon keeps its resident regions in %s: want the same, or %s, to "+
-		"take over what it has", c.Pin, folder, pinAuto)
-}
-
 // pinFolder returns the folder that resident regions are kept in, also those that a
 // command adds; empty for none. By itself the daemon takes one of this network
 // namespace and interface, if it can.

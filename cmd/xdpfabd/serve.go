@@ -14,14 +14,12 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/internal/death"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/version"
 )
@@ -140,8 +138,8 @@ func daemonAt(path string) (control.Status, error) {
 	return c.Status(ctx)
 }
 
-// server is a daemon at work. Its fields do not change while it serves, but for leaves
-// and served.
+// server is a daemon at work. Its fields do not change while it serves, but for served
+// and succession.
 type server struct {
 	cfg    Config
 	host   *host.Host
@@ -149,9 +147,7 @@ type server struct {
 	rules  rules
 	served served
 	began  time.Time
-	leaves atomic.Bool // another daemon takes this one's place
-
-	former *death.Death // of the daemon whose place this one takes; nil if it does not tell
+	succession
 }
 
 // newServer fails if the rules cannot be told, since a rule about an unknown user would
@@ -209,12 +205,10 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 			}
 		})
 	}
-	leave := together(ctx, len(doors), func() { s.leave(ctx) })
-	for i, d := range doors {
+	succeed := s.succeeded(ctx, cancel, doors)
+	for _, d := range doors {
 		service := s.service(d.path)
-		if service.Leave = leave; i == 0 { // another daemon asks there
-			service.Takeover = func(conn *net.UnixConn) { s.claimed(ctx, conn, doors, cancel) }
-		}
+		succeed(d, &service)
 		task(func() error { return control.ServeListener(ctx, d.Listener, service) })
 	}
 	task(func() error {
@@ -230,10 +224,10 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 	<-ctx.Done()
 	wg.Wait()
 	err := context.Cause(ctx)
-	switch to := new(leaving); {
-	case errors.As(err, &to):
+	if errors.As(err, new(*leaving)) {
 		return err
-	case !errors.Is(err, context.Canceled):
+	}
+	if !errors.Is(err, context.Canceled) {
 		s.log.Error("ending", "reason", err)
 		return err
 	}

@@ -251,3 +251,16 @@ func (s *server) inherit(h *host.Host, from *host.Handover) error {
 	s.host = h
 	return s.register(before)
 }
+
+// inheritPin returns the folder in which another daemon keeps resident regions, once
+// there are some, and in which they stay; empty for none.
+func (c Config) inheritPin(folder string) (string, error) {
+	switch {
+	case c.Pin == pinAuto, c.Pin == folder, c.Pin == pinNone && folder == "":
+		return folder, nil
+	case folder == "":
+		folder = pinNone
+	}
+	return "", fmt.Errorf("--pin is %s, and that daemon keeps its resident regions in %s: want the same, or %s, to "+
+		"take over what it has", c.Pin, folder, pinAuto)
+}

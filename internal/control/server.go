@@ -47,13 +47,14 @@ func (s *Service) mostConns() int { return cmp.Or(s.most, mostConns) }
 // closes the listener, which removes the socket, and the connections of the programs that
 // are attached, and returns when their hosts have.
 func ServeListener(ctx context.Context, l net.Listener, s Service) error {
-	programs, next := &attachments{admit: s.Admit}, &attachments{admit: s.succeed()}
+	programs := &attachments{admit: s.Admit}
 	defer programs.end()
-	defer next.end()
 	if s.Leave != nil {
 		defer s.Leave()
 	}
-	srv := newServer(handler(s, programs, next))
+	h := handler(s, programs)
+	defer s.takeovers(h)()
+	srv := newServer(h)
 	srv.ConnContext, srv.ConnState = withConn, newCrowd(s.mostConns()).turn
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -82,11 +83,10 @@ func newServer(h http.Handler) *http.Server {
 
 // handler answers the requests of the package: the verbs that every daemon has, and
 // more.
-func handler(s Service, programs, next http.Handler) http.Handler {
+func handler(s Service, programs http.Handler) *http.ServeMux {
 	verbs := append(Verbs(s.Source), s.Verbs...)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+share.AttachPath, programs)
-	mux.Handle("POST "+pathTakeover, next)
 	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })
 	mux.HandleFunc("GET "+pathVerbs, func(w http.ResponseWriter, r *http.Request) { look(w, r, verbs) })
 	mux.Handle("GET "+pathMetrics, metrics(s.Source))

@@ -43,7 +43,7 @@ func TestSilentClientDoesNotHoldUp(t *testing.T) {
 func answers(t *testing.T, request string) (int, Answer) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	handler(Service{Source: steady}, &attachments{}, &attachments{}).ServeHTTP(w, httptest.NewRequest("POST", pathRequest, strings.NewReader(request)))
+	handler(Service{Source: steady}, &attachments{}).ServeHTTP(w, httptest.NewRequest("POST", pathRequest, strings.NewReader(request)))
 	var a Answer
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 		t.Fatalf("%s: %v in %q", request, err, w.Body.String())
@@ -70,7 +70,7 @@ func TestDaemonRefusesWhatItDoesNotUnderstand(t *testing.T) {
 func TestLookingByGet(t *testing.T) {
 	get := func(path string) (int, []byte) {
 		w := httptest.NewRecorder()
-		handler(Service{Source: steady, Verbs: []Verb{Look("secret", func() (int, error) { return 1, nil })}}, &attachments{}, &attachments{}).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		handler(Service{Source: steady, Verbs: []Verb{Look("secret", func() (int, error) { return 1, nil })}}, &attachments{}).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		return w.Code, w.Body.Bytes()
 	}
 	want := sample

@@ -49,7 +49,7 @@ func TestSlowVerb(t *testing.T) {
 			}
 		}}
 		l := make(pipes)
-		srv := newServer(handler(Service{Source: steady, Verbs: []Verb{slow}}, &attachments{}, &attachments{}))
+		srv := newServer(handler(Service{Source: steady, Verbs: []Verb{slow}}, &attachments{}))
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(l) }()
 		defer func() {

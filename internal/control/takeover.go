@@ -18,6 +18,13 @@ import (
 	"os"
 )
 
+// takeovers has processes ask for this one's place. end ends their conversations.
+func (s *Service) takeovers(mux *http.ServeMux) (end func()) {
+	next := &attachments{admit: s.succeed()}
+	mux.Handle("POST "+pathTakeover, next)
+	return next.end
+}
+
 // succeed admits processes that want to take this one's place: of root, or of the same
 // user, which could end this process as well.
 func (s *Service) succeed() Admit {

@@ -52,14 +52,7 @@ type Guest struct {
 	Calling atomic.Int64   // how many
 	ringing sync.WaitGroup // await
 
-	// How another process takes the guest over: see host_leave.go.
-	Paused     chan struct{} // closed once no call is being answered
-	finished   bool          // the guest ended before that
-	left       chan struct{} // closed when another process has what the guest has, or it is dismissed
-	dismissed  error         // why it does not move; written before left is closed
-	unanswered []share.Call  // under mu
-	watches    []share.WatchState
-	told       func(error) // see AdmitGuest
+	departure
 
 	// By queue; each belongs to the thread of the queue's engine.
 	executors []*executor.Executor
@@ -121,13 +114,14 @@ type GuestEndpoint struct {
 // NewGuest makes a guest of a connection. It is served from admit on.
 func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
 	g := &Guest{h: h, Gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(),
-		Paused: make(chan struct{}), left: make(chan struct{})}
+		departure: newDeparture()}
 	g.pays = payer{limits: &g.limits, uid: func() uint32 { return g.info.UID }}
 	return g
 }
 
-// start puts the area to use, from the beginning or where another host has stopped.
-func (g *Guest) start(area *share.Area, own, other *share.Doorbell, s share.Sizes, before *share.HostRingState) {
+// start puts the area to use. before, if it is not nil, prepares the ring before an
+// engine has it.
+func (g *Guest) start(area *share.Area, own, other *share.Doorbell, s share.Sizes, before func(*share.HostRing)) {
 	g.Area, g.doorbell, g.other, g.sizes = area, own, other, s
 	g.furnish()
 	g.ring = own.File()
@@ -138,16 +132,13 @@ func (g *Guest) start(area *share.Area, own, other *share.Doorbell, s share.Size
 	g.Feed.OnAdmit(g.admit)
 	g.Feed.OnLists(g.pays.afford)
 	if before != nil {
-		g.Feed.Restore(before)
+		before(g.Feed)
 	}
 	g.St.Call(func() { g.St.Eng.AddFeed(g.Feed, g.limits.Weight) })
 }
 
-// attend has the engine take the guest's operations, and go on with watches.
-func (g *Guest) attend(watches []share.WatchState) {
-	g.St.Call(func() { g.Feed.Watch(watches) })
-	g.ringing.Go(g.await)
-}
+// attend has the engine take the guest's operations.
+func (g *Guest) attend() { g.ringing.Go(g.await) }
 
 // evict is called on the engine's thread when the guest has broken a rule of the rings.
 func (g *Guest) evict(err error) {
@@ -220,12 +211,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 		answer(c, fds)
 	}
 	if errors.Is(err, share.ErrPaused) {
-		cancel(errLeaving)
-		g.calls.Wait()
-		close(g.Paused)
-		<-g.left
-		g.end() // of which a guest that moves notices nothing: another process has all of it too
-		return g.dismissed
+		return g.depart(cancel)
 	}
 	cancel(nil)
 	if !g.arrived() && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -234,8 +220,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 	g.endTalk()
 	g.calls.Wait()
 	g.end()
-	g.finished = true
-	close(g.Paused)
+	g.finish()
 	if why := g.broken.Load(); why != nil {
 		return *why
 	}

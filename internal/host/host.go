@@ -137,13 +137,8 @@ type Host struct {
 // tenancy is what a domain has of its guests. It is made with the first one.
 type tenancy struct {
 	guests map[*Guest]struct{}
-
-	Leaving  bool     // HandOver has begun
-	shut     bool     // and takes no more guests
-	late     []int    // connections of those that came in between
-	arriving []*Guest // that Resume is to serve
-	strays   []*stray // that Resume is to turn out
-	Kept     map[KeptID]*kept
+	Kept   map[KeptID]*kept
+	succession
 }
 
 // admit notes a new guest.
@@ -294,7 +289,7 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 		return nil, fmt.Errorf("%w (%w)", err, area.Close())
 	}
 	g.start(area, own, other, a.Sizes, nil)
-	g.attend(nil)
+	g.attend()
 	return g.where()
 }
 

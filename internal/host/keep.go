@@ -299,3 +299,11 @@ func (h *Host) withdrawAllKept() {
 		_ = h.withdrawKept(k.UID, k.Name)
 	}
 }
+
+// keep notes a region that is kept. Host.mu is held.
+func (l *tenancy) keep(id KeptID, k *kept) {
+	if l.Kept == nil {
+		l.Kept = map[KeptID]*kept{}
+	}
+	l.Kept[id] = k
+}

@@ -18,6 +18,16 @@ import (
 // errLeaving ends calls that wait for the network: the next process makes them.
 var errLeaving = errors.New("another process takes this one's place")
 
+// succession is the host's part of a handover. Its zero value is that of a host which
+// neither leaves nor takes over.
+type succession struct {
+	Leaving  bool     // HandOver has begun
+	shut     bool     // and takes no more guests
+	late     []int    // connections of those that came in between
+	arriving []*Guest // that Resume is to serve
+	strays   []*stray // that Resume is to turn out
+}
+
 // HandOver closes the domain in favour of another process, which takes over the sessions
 // and guests, as the Handover says: peers and guests notice nothing but a pause. HandOver
 // waits for the guests' operations in flight, at most for limit; guests run meanwhile,

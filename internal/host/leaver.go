@@ -3,18 +3,52 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // A guest that cannot move to another process is turned out, and the others move. So
 // everything of a guest that can fail comes first: its conversation is stopped, and all
 // its file descriptors are copied, before anything of it ends.
+
+// departure is how another process takes a guest over: see HandOver.
+type departure struct {
+	Paused     chan struct{} // closed once no call is being answered
+	finished   bool          // the guest ended before that
+	left       chan struct{} // closed when another process has what the guest has, or it is dismissed
+	dismissed  error         // why it does not move; written before left is closed
+	unanswered []share.Call  // under mu
+	watches    []share.WatchState
+	told       func(error) // see AdmitGuest
+}
+
+func newDeparture() departure {
+	return departure{Paused: make(chan struct{}), left: make(chan struct{})}
+}
+
+// depart ends a guest whose conversation is paused, once another process has it or it is
+// dismissed. A guest that moves notices nothing of that end.
+func (g *Guest) depart(cancel context.CancelCauseFunc) error {
+	cancel(errLeaving)
+	g.calls.Wait()
+	close(g.Paused)
+	<-g.left
+	g.end()
+	return g.dismissed
+}
+
+// finish says that the guest has ended before it could be handed over.
+func (g *Guest) finish() {
+	g.finished = true
+	close(g.Paused)
+}
 
 // leaver is a guest that moves to another process.
 type leaver struct {
@@ -142,4 +176,17 @@ func (g *Guest) evictStopped(why error) {
 	}
 	g.dismissed = why
 	close(g.left)
+}
+
+// exportArrivals returns what the next host needs to go on with messages. The engines
+// are paused.
+func (g *Guest) exportArrivals() share.ArrivalsState {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	s := g.in.Export()
+	s.Credits = map[uint16]matching.Room{}
+	for number, ep := range g.endpoints {
+		s.Credits[number] = g.in.Room(&ep.credit)
+	}
+	return s
 }

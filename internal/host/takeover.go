@@ -234,7 +234,8 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 		g.releaseArea(s.Sizes)
 		return errors.Join(err, area.Close())
 	}
-	g.start(area, share.DoorbellOf(bell), nil, s.Sizes, &s.Feed)
+	g.start(area, share.DoorbellOf(bell), nil, s.Sizes,
+		func(ring *share.HostRing) { ring.Restore(&s.Feed) })
 	g.in.Restore(&s.In)
 	g.watches, g.peers = s.Feed.Watches, s.PeersGiven
 	g.giveUp.Store(int64(s.GiveUp))
@@ -313,7 +314,8 @@ func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 	}
 	for _, g := range arriving {
 		if g.Feed != nil {
-			g.attend(g.watches)
+			g.St.Call(func() { g.Feed.Watch(g.watches) })
+			g.attend()
 			g.room()
 		}
 		if g.loan != nil {

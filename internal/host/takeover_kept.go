@@ -209,14 +209,6 @@ func (g *Guest) restoreMark(key uint64, mark *keptMark) error {
 	return nil
 }
 
-// keep notes a region that is kept. Host.mu is held.
-func (l *tenancy) keep(id KeptID, k *kept) {
-	if l.Kept == nil {
-		l.Kept = map[KeptID]*kept{}
-	}
-	l.Kept[id] = k
-}
-
 // turnedOut waits until guests have ended that cannot move to another process, so that
 // what they have kept is left, and no queue is theirs.
 func turnedOut(guests []*Guest, stay []*leaver) {
@@ -224,5 +216,14 @@ func turnedOut(guests []*Guest, stay []*leaver) {
 		if g.arrived() && !slices.ContainsFunc(stay, func(x *leaver) bool { return x.g == g }) {
 			<-g.Gone
 		}
+	}
+}
+
+// restoreCredits gives endpoints the credit that they had at another host.
+func (g *Guest) restoreCredits(s *share.ArrivalsState) {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	for number, ep := range g.endpoints {
+		g.in.Grant(&ep.credit, s.Credits[number])
 	}
 }

@@ -338,3 +338,21 @@ func (h *Residence) Count(all map[string]uint64) error {
 	all["resident_sessions_returned"] = t.Returned
 	return nil
 }
+
+// mayReplace returns an error if there is a registration of a key that another process
+// could still go on with. The lock is held.
+func (h *Residence) mayReplace(key uint64) error {
+	if h.Home == nil || !h.Home.Handed || h.Home.resumed {
+		return nil
+	}
+	regions, err := h.Executor.Regions()
+	if err != nil {
+		return err
+	}
+	if r, is := regions[key]; is {
+		return fmt.Errorf("key %#x is handed over with region %q of %d bytes: want the same memory, length, rights,"+
+			" authorization key, incarnation and kind of addresses as before; "+
+			"or stop the former process, and start this one", key, r.Name.Name, r.Length)
+	}
+	return nil
+}

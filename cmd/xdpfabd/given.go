@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// promise keeps the regions as they are until release.
+func (s *served) promise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.promises++
+}
+
+func (s *served) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.promises--
+}
+
+// errPromised says that the regions cannot change.
+var errPromised = errors.New("another daemon takes this one's place: try again when it serves")
+
+// given returns the regions that pass to a daemon that claims these: those that this one
+// has too, and those that a command added. A region of one name must be the same in both.
+func (s *served) given(claimed []legacyOf) (given []*region, err error) {
+	for _, r := range s.all() {
+		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
+		if own := r.legacy(); i >= 0 && claimed[i] != own {
+			return nil, fmt.Errorf("region %q is %+v here and %+v there: want the same, or another name, or stop "+
+				"this daemon and start the other",
+				r.Name, own, claimed[i])
+		}
+		if i >= 0 || r.added {
+			given = append(given, r)
+		}
+	}
+	return given, nil
+}
+
+// legacy describes the region to another daemon.
+func (c *RegionConfig) legacy() legacyOf {
+	return legacyOf{Name: c.Name, Size: c.Size, Access: c.Access, Backing: c.Backing, Huge: c.Huge}
+}
+
+// expect allocates the regions that the daemon will serve: those that the former one
+// gives, whose memfds come from that one, and those of the configuration that it has not.
+// files are those of the former: of each region that it gives, or none from an older
+// release.
+func (s *server) expect(promised []legacyOf, files []fileID) (given []*region, err error) {
+	var configs []RegionConfig
+	for _, l := range promised {
+		c := RegionConfig{Name: l.Name, Size: l.Size, Access: l.Access, Backing: l.Backing, Huge: l.Huge}
+		if own := s.cfg.region(l.Name); own != nil {
+			c = *own
+		}
+		configs = append(configs, c)
+	}
+	for _, c := range s.cfg.Regions {
+		if !slices.ContainsFunc(promised, func(l legacyOf) bool { return l.Name == c.Name }) {
+			configs = append(configs, c)
+		}
+	}
+	var list []*region
+	for i, c := range configs {
+		r := &region{RegionConfig: c, added: s.cfg.region(c.Name) == nil}
+		switch {
+		case i < len(promised) && c.Backing == backingMemfd:
+		case i < len(promised) && c.isFile() && len(files) == len(promised):
+			err = r.inherit(files[i])
+		default:
+			r.mem, err = c.memory()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
+		}
+		list = append(list, r)
+	}
+	s.served.list = list
+	return list[:len(promised)], nil
+}
+
+// keysFit reports an error unless the keys of the regions that the former daemon gives,
+// which stay, are those that the configuration asks for, and no other region wants one.
+func (c *Config) keysFit(promised []legacyOf, keys []uint64) error {
+	if len(keys) != len(promised) { // an older release does not say
+		return nil
+	}
+	for i, key := range keys {
+		for _, r := range c.Regions {
+			switch name := promised[i].Name; {
+			case r.Key == nil:
+			case r.Name == name && *r.Key != key:
+				return fmt.Errorf("region %q has key %#x, which a takeover does not change, and %#x is wanted: want "+
+					"that one, or none, or stop that daemon and start this one",
+					name, key, *r.Key)
+			case r.Name != name && *r.Key == key:
+				return fmt.Errorf("region %q wants key %#x, which region %q of that daemon has and keeps: want "+
+					"another key, or remove that region first",
+					r.Name, key, name)
+			}
+		}
+	}
+	return nil
+}
+
+// fileID tells a file from others, whatever its path is. It is zero for no file.
+type fileID struct{ Dev, Ino uint64 }
+
+func fileOf(st *unix.Stat_t) fileID { return fileID{st.Dev, st.Ino} }
+
+// file returns the file in which the region lies.
+func (r *region) file() (id fileID, err error) {
+	var st unix.Stat_t
+	if r.isFile() {
+		err = unix.Fstat(r.mem.FD(), &st)
+	}
+	return fileOf(&st), err
+}
+
+// inherit opens the region's file, which has to be the one in which the former daemon has
+// it. It looks before it opens, since opening makes or extends a file.
+func (r *region) inherit(want fileID) (err error) {
+	var st unix.Stat_t
+	if err = unix.Stat(r.Backing, &st); err == nil && fileOf(&st) == want {
+		if r.mem, err = r.memory(); err != nil {
+			return err
+		}
+		if is, err := r.file(); err == nil && is == want {
+			return nil
+		}
+		err = errors.Join(err, r.mem.Close())
+		r.mem = nil
+	}
+	if err == nil {
+		err = errors.New("another file is there")
+	}
+	return fmt.Errorf("%s is not the file that the daemon serves: %w; move that one back, or remove the region "+
+		"first with `xdpfab region remove %s`, or stop that daemon and start this one", r.Backing, err, r.Name)
+}
