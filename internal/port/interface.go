@@ -51,7 +51,7 @@ type Interface struct {
 	udp    bool
 
 	forgets bool      // the driver forgets its program when the interface is set down
-	home    namespace // of the interface, if so
+	home    namespace // of the interface, if so or with UDP
 
 	xdp      bpf.Mode
 	program  *bpf.Program
@@ -64,7 +64,9 @@ type Interface struct {
 	polled   []unix.PollFd          // scratch of WaitAny: the eventfds, then the sockets
 	label    atomic.Pointer[string] // the present name; the watcher writes it
 
-	serving sync.Mutex // keeps reading addresses and serving them together
+	serving  sync.Mutex         // keeps reading addresses and serving them together
+	reserved map[netip.Addr]int // sockets by address: see reserve; guarded by serving
+	crowded  error              // an address that could not be reserved; guarded by serving
 
 	mu     sync.Mutex // keeps Counters and Close apart
 	closed bool       // guarded by mu
@@ -89,11 +91,12 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 		o.RingSize = plan.RingSize()
 	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU,
-		driver: n.Driver, udp: o.UDP}
+		driver: n.Driver, udp: o.UDP, reserved: map[netip.Addr]int{}}
 	i.bound = max(plan.Queues+o.Lend, min(n.RXQueues, nic.MaxQueues))
 	i.label.Store(&i.name)
-	if i.home.fd = -1; slices.Contains(forgetful, i.driver) {
-		i.forgets, i.home = true, thisNamespace()
+	i.forgets = slices.Contains(forgetful, i.driver)
+	if i.home.fd = -1; i.forgets || i.udp {
+		i.home = thisNamespace()
 	}
 	if err := i.start(ctx, plan, o); err != nil {
 		return nil, errors.Join(err, i.Close())
@@ -142,6 +145,9 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	// drivers set their queues up anew when they get one.
 	if err = i.load(i.bound, o); err == nil {
 		i.watcher.addrs, err = i.serve()
+	}
+	if crowded := i.unserved(); err == nil && crowded != nil {
+		return crowded
 	}
 	carrier := sends(i.resolver)
 	if err == nil {
@@ -218,6 +224,7 @@ func (i *Interface) serve() ([]netip.Addr, error) {
 	if err := i.program.SetAddrs(addrs[:min(len(addrs), bpf.MaxAddrs)]); err != nil {
 		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
 	}
+	i.crowded = i.reserve(addrs)
 	return addrs, nil
 }
 
@@ -244,6 +251,7 @@ func (i *Interface) Close() error {
 	}
 	i.closed = true
 	errs := []error{i.home.close(), i.closeStrays()}
+	i.release()
 	for _, s := range i.spares {
 		errs = append(errs, s.close())
 	}

@@ -226,7 +226,11 @@ func (w *watcher) readdress() {
 		w.trouble(err)
 		return
 	}
-	w.short = false
+	if err := w.i.unserved(); err != nil {
+		w.trouble(err)
+	} else {
+		w.short = false
+	}
 	for _, a := range w.addrs {
 		if !slices.Contains(now, a) {
 			w.say(Event{Kind: AddressRemoved, From: a.String()})

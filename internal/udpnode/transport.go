@@ -42,6 +42,9 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	}
 	o.UDP = o.UDP || t == Auto
 	dev, at, err := residence.Open(ctx, ifname, pin, o)
+	if errors.Is(err, port.ErrSockets) {
+		err = fmt.Errorf("%w: %w", errno.Busy, err)
+	}
 	switch {
 	case err == nil, taken(err), ctx.Err() != nil:
 		return dev, at, err
@@ -96,6 +99,9 @@ func open(name, pin string, spread bool, o port.Options, noXDP error) (node.Devi
 // program would take the frames before UDP sockets see them.
 func taken(err error) bool {
 	b := new(bpf.BusyError)
+	if errors.Is(err, port.ErrSockets) {
+		return true
+	}
 	return errors.As(err, &b) && (b.Name == "" || b.Name == nic.ProgramName) || errors.Is(err, xsk.ErrQueueBusy)
 }
 
