@@ -32,6 +32,11 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // Interface.Daemon. If its rules keep this program out and nothing else meets the hints,
 // the error names the rule, and wraps ErrDenied, too.
 //
+// Hints with "udp" as Interface.Transport ask for UDP sockets (TransportUDP) in place of
+// AF_XDP: each interface that is up is listed once for each version of IP, the loopback
+// interface too, and OpenInfo opens it at the address of the info alone. Without that
+// hint no UDP sockets are listed.
+//
 // Daemons are asked all at the same time. Of one that does not answer within 10 s, being
 // stopped or overloaded, the list has what the kernel tells of its interface, behind all
 // that can be opened for the same type of endpoints; Info.Missing names the daemon and
@@ -171,7 +176,8 @@ func (i *Info) connected() Info {
 
 // offersOf lists an interface that is fit for use with each of its addresses.
 func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
-	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy, Chunk: plan.Chunk}
+	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy, Chunk: plan.Chunk,
+		Transport: TransportXDP.String()}
 	missing := []string{}
 	if err := plan.Missing(); err != nil {
 		missing = append(missing, err.Error())

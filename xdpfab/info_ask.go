@@ -123,6 +123,7 @@ func (a *daemonAt) silent(machine *nic.System, interfaces []nic.Interface) (list
 	for n := range list {
 		o := &list[n]
 		o.Attach, o.Interface.Daemon, o.Missing = AttachAlways, a.path, []string{a.err.Error()}
+		o.Interface.Transport = ""                      // not known
 		o.Domain.TXContexts, o.Domain.RXContexts = 1, 1 // as for any guest
 	}
 	return list

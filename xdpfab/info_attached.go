@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -73,6 +74,9 @@ func (h *Info) direct(machine *nic.System, interfaces []nic.Interface) (list []I
 	if h.Attach == AttachAlways {
 		return nil, nil
 	}
+	if h.bySockets() {
+		return h.sockets(interfaces)
+	}
 	for _, i := range interfaces {
 		plan := machine.Plan(&i, nic.Want{})
 		for _, p := range plan.Problems {
@@ -87,7 +91,12 @@ func (h *Info) direct(machine *nic.System, interfaces []nic.Interface) (list []I
 	return list, unusable
 }
 
-// named returns the interfaces of that name, or all if there is none.
+// named returns the interfaces of that name, or with that address, or all if there is
+// none.
 func named(all []nic.Interface, name string) []nic.Interface {
-	return slices.DeleteFunc(all, func(i nic.Interface) bool { return name != "" && i.Name != name })
+	return slices.DeleteFunc(all, func(i nic.Interface) bool {
+		return name != "" && i.Name != name && !slices.ContainsFunc(i.Addresses, func(cidr string) bool {
+			return strings.HasPrefix(cidr, name+"/")
+		})
+	})
 }

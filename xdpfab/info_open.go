@@ -11,9 +11,9 @@ import (
 )
 
 // OpenInfo opens what an info from GetInfo describes (fi_fabric and fi_domain). attr has
-// what an info does not say; about progress, UDP and memory registration the info
-// decides. It fails with ErrNoInfo if the info promises what is not, or no longer,
-// offered.
+// what an info does not say; about progress, UDP, the transport and memory registration
+// the info decides, and another transport is refused. It fails with ErrNoInfo if the info
+// promises what is not, or no longer, offered.
 func OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
 	f, err := NewFabric(attr)
 	if err != nil {
@@ -27,8 +27,12 @@ func OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error)
 func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
 	hints := info.Clone()
 	hints.Interface = InterfaceInfo{MAC: info.Interface.MAC, Daemon: info.Interface.Daemon} // the rest was a prediction
-	hints.Allowance.Rule = ""                                                               // another one may allow as much
-	hints.Domain.Instance = nil                                                             // it describes one that was open
+	sockets := info.bySockets()
+	if sockets {
+		hints.Interface.Transport, hints.Interface.Address = info.Interface.Transport, info.Interface.Address
+	}
+	hints.Allowance.Rule = ""   // another one may allow as much
+	hints.Domain.Instance = nil // it describes one that was open
 	if hints.Domain.Name == "" {
 		return nil, fmt.Errorf("xdpfab: the info names no interface: want one that GetInfo returned: %w", ErrNoInfo)
 	}
@@ -36,10 +40,15 @@ func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Do
 	if err := info.agrees(&a); err != nil {
 		return nil, err
 	}
-	if _, err := GetInfo(ctx, hints); err != nil {
+	offers, err := GetInfo(ctx, hints)
+	if err != nil {
 		return nil, err
 	}
-	return f.open(ctx, info.Domain.Name, info.domainAttr(a))
+	name := info.Domain.Name
+	if a = info.domainAttr(a); sockets {
+		a.Transport, name = TransportUDP, offers[0].Interface.Address
+	}
+	return f.open(ctx, name, a)
 }
 
 // agrees refuses attributes that want another way than the info describes.
@@ -49,7 +58,7 @@ func (i *Info) agrees(a *DomainAttr) error {
 		return fmt.Errorf("xdpfab: the info is of the way \"attach %v\" by the daemon %q, the attributes want \"attach %v\" and %q: choose another info, or leave them out: %w",
 			i.Attach, daemon, a.Attach, a.Control, ErrNoInfo)
 	}
-	return nil
+	return i.carries(a.Transport)
 }
 
 // domainAttr returns attributes with what the info says in place of their own.

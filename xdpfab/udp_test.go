@@ -5,8 +5,10 @@ package xdpfab_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -181,5 +183,129 @@ func TestUDPWithXDP(t *testing.T) {
 		"to sockets, IPv6": {xdp, sockets, pair.A.IP6.String()},
 	} {
 		t.Run(name, func(t *testing.T) { exercise(t, c.from, c.to, c.addr) })
+	}
+}
+
+// The XDP program of a domain with UDP would take the packets of another one's sockets:
+// whichever is opened second is refused. Nothing is refused once the first is closed.
+func TestUDPBesideXDP(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewVeth(t, testnet.Options{})
+	open := func(attr xdpfab.DomainAttr) (d *xdpfab.Domain, err error) {
+		t.Helper()
+		err = pair.A.Do(func() (err error) {
+			d, err = xdpfab.Open(ctx(t), pair.A.IfName, attr)
+			return err
+		})
+		return d, err
+	}
+	for name, c := range map[string]struct {
+		first, second xdpfab.DomainAttr
+		remedy        string // empty: both can be had
+	}{
+		"sockets second":  {xdpfab.DomainAttr{UDP: true}, xdpfab.DomainAttr{Transport: xdpfab.TransportUDP}, "AF_XDP"},
+		"sockets first":   {xdpfab.DomainAttr{Transport: xdpfab.TransportUDP}, xdpfab.DomainAttr{UDP: true}, "without UDP"},
+		"auto second":     {xdpfab.DomainAttr{Transport: xdpfab.TransportUDP}, xdpfab.DomainAttr{Transport: xdpfab.TransportAuto}, "without UDP"},
+		"raw Ethernet":    {xdpfab.DomainAttr{}, xdpfab.DomainAttr{Transport: xdpfab.TransportUDP}, ""},
+		"before Ethernet": {xdpfab.DomainAttr{Transport: xdpfab.TransportUDP}, xdpfab.DomainAttr{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, err := open(c.first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, err := open(c.second)
+			if c.remedy != "" && (!errors.Is(err, xdpfab.ErrBusy) || !strings.Contains(err.Error(), c.remedy)) {
+				t.Errorf("second: %v, want busy, and %q", err, c.remedy)
+			}
+			if c.remedy == "" && err != nil {
+				t.Error(err)
+			}
+			if err := first.CloseAll(); err != nil {
+				t.Error(err)
+			}
+			if err != nil {
+				if second, err = open(c.second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := second.CloseAll(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// GetInfo offers sockets to hints that ask for them, and to no others; OpenInfo opens
+// them at the address of the info, and refuses another transport than the info's.
+func TestUDPInfo(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewVeth(t, testnet.Options{})
+	hints := &xdpfab.Info{Domain: xdpfab.DomainInfo{Name: pair.A.IfName}, Endpoint: xdpfab.EndpointInfo{Type: xdpfab.EndpointRDM}}
+	find := func(transport string) (list []xdpfab.Info) {
+		t.Helper()
+		hints.Interface.Transport = transport
+		if err := pair.A.Do(func() (err error) {
+			list, err = xdpfab.GetInfo(ctx(t), hints)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	sockets := find("udp")
+	want := []string{pair.A.IP4.String(), pair.A.IP6.String()}
+	for _, i := range sockets {
+		want = slices.DeleteFunc(want, func(a string) bool { return a == i.Source })
+		if i.Interface.Transport != "udp" || !i.Interface.UDP || i.Interface.Address != i.Source || len(i.Missing) > 0 {
+			t.Errorf("offer %+v, want one of UDP sockets", i)
+		}
+	}
+	if len(want) > 0 || len(sockets) != 2 {
+		t.Errorf("%d offers, %v missing, want one for each version of IP", len(sockets), want)
+	}
+	all := find("")
+	if i := slices.IndexFunc(all, func(i xdpfab.Info) bool { return i.Interface.Transport != "xdp" }); i >= 0 {
+		t.Errorf("%+v offered without the hint", all[i])
+	}
+	open := func(info *xdpfab.Info, transport xdpfab.Transport) (d *xdpfab.Domain, err error) {
+		t.Helper()
+		err = pair.A.Do(func() (err error) {
+			d, err = xdpfab.OpenInfo(ctx(t), info, xdpfab.DomainAttr{Transport: transport})
+			return err
+		})
+		return d, err
+	}
+	for name, c := range map[string]struct {
+		info      *xdpfab.Info
+		transport xdpfab.Transport
+	}{
+		"udp for xdp": {&all[0], xdpfab.TransportUDP}, "auto for xdp": {&all[0], xdpfab.TransportAuto}, "auto for udp": {&sockets[0], xdpfab.TransportAuto},
+	} {
+		if d, err := open(c.info, c.transport); !errors.Is(err, xdpfab.ErrNoInfo) || !strings.Contains(fmt.Sprint(err), "DomainAttr.Transport") {
+			t.Errorf("%s: %v, want a refusal of DomainAttr.Transport", name, err)
+			if d != nil {
+				_ = d.CloseAll()
+			}
+		}
+	}
+	for _, info := range sockets {
+		d, err := open(&info, xdpfab.TransportXDP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := d.Info()
+		if got := d.Interface(); got.Transport != "udp" || got.Address != info.Source || d.Name(0) != info.Source || again.Source != info.Source || again.Fabric.Name != info.Fabric.Name {
+			t.Errorf("%+v, named %s, info of %s and %s; want %s and %s", got, d.Name(0), again.Source, again.Fabric.Name, info.Source, info.Fabric.Name)
+		}
+		if err := d.CloseAll(); err != nil {
+			t.Error(err)
+		}
+		if d, err = open(&again, xdpfab.TransportUDP); err != nil { // as it was
+			t.Fatal(err)
+		}
+		if err := d.CloseAll(); err != nil {
+			t.Error(err)
+		}
 	}
 }

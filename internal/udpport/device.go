@@ -14,9 +14,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// maxMTU bounds the packets on interfaces of a larger MTU, such as the loopback
+// MaxMTU bounds the packets on interfaces of a larger MTU, such as the loopback
 // interface, bytes.
-const maxMTU = 9000
+const MaxMTU = 9000
 
 // Device is an interface, or one address of it, in use by UDP sockets. Its methods may
 // be called from any goroutine; its queue has one thread.
@@ -54,7 +54,7 @@ func Open(name string, o Options) (*Device, error) {
 		return nil, fmt.Errorf("udp: %s: MTU %d is too small, want at least %d: %w", name, iface.MTU,
 			wire.MinMTU, ErrMTU)
 	}
-	d := &Device{name: name, iface: *iface, mtu: min(iface.MTU, maxMTU), addrs: addrs}
+	d := &Device{name: name, iface: *iface, mtu: min(iface.MTU, MaxMTU), addrs: addrs}
 	if list, err := iface.Addrs(); err == nil {
 		for _, x := range list {
 			if n, err := netip.ParsePrefix(x.String()); err == nil {
