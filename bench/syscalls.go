@@ -65,8 +65,8 @@ func (c *syscallCounter) count(pid int) (n uint64, err error) {
 	return n, err
 }
 
-// forget makes room for another process.
-func (c *syscallCounter) forget(pid int) { _ = c.counts.Delete(uint32(pid)) }
+// remove makes room for another process.
+func (c *syscallCounter) remove(pid int) { _ = c.counts.Delete(uint32(pid)) }
 
 func (c *syscallCounter) close() error {
 	var errs []error

@@ -17,8 +17,8 @@ func (n *network) watch(server, client *process) error {
 
 func (n *network) unwatch(server, client *process) {
 	if n.syscalls != nil {
-		n.syscalls.forget(server.cmd.Process.Pid)
-		n.syscalls.forget(client.cmd.Process.Pid)
+		n.syscalls.remove(server.cmd.Process.Pid)
+		n.syscalls.remove(client.cmd.Process.Pid)
 	}
 }
 

@@ -198,7 +198,7 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 	return cfg, f.errors(found)
 }
 
-// override puts the flags over cfg, and makes f forget the lines of the keys that they
+// override puts the flags over cfg, and makes f drop the lines of the keys that they
 // replace, so that errors do not point into the file.
 func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) error {
 	for _, o := range options {
@@ -208,7 +208,7 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 		if err := o.at(cfg).Set(o.at(&a.flagged).String()); err != nil {
 			return fmt.Errorf("--%s: %w", o.key, err)
 		}
-		f.forget(o.key)
+		f.drop(o.key)
 	}
 	fromFile := len(cfg.Regions)
 	for _, text := range a.regions {
@@ -222,7 +222,7 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 			continue
 		}
 		cfg.Regions[i] = r
-		f.forget(fmt.Sprintf("region[%d]", i))
+		f.drop(fmt.Sprintf("region[%d]", i))
 	}
 	for _, text := range a.sockets {
 		s, err := parseSocket(text)

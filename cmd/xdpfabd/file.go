@@ -204,8 +204,8 @@ func (f *file) shift(key string, n, by int) {
 	f.lines = moved
 }
 
-// forget drops the lines of a key and of the keys within it.
-func (f *file) forget(key string) {
+// drop drops the lines of a key and of the keys within it.
+func (f *file) drop(key string) {
 	if f == nil {
 		return
 	}

@@ -115,7 +115,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 		_ = conn.SetDeadline(time.Time{}) // if this one gave up now, there might be none
 		_, err = hear(conn)
 	}
-	if err != nil && s.isHeir(err) {
+	if err != nil && s.isSuccessor(err) {
 		err = nil
 	}
 	return doors, err
@@ -125,9 +125,9 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 // time for which one that lives waits for its interface. It is a variable for tests.
 var burial = 4 * time.Second
 
-// isHeir reports whether the former daemon has died when this one had everything: then
-// none but this one can serve. hung is how its connection has ended.
-func (s *server) isHeir(hung error) bool {
+// isSuccessor reports whether the former daemon has died when this one had everything:
+// then none but this one can serve. hung is how its connection has ended.
+func (s *server) isSuccessor(hung error) bool {
 	ended := errors.Is(hung, io.EOF) || errors.Is(hung, io.ErrUnexpectedEOF) || errors.Is(hung, syscall.ECONNRESET) ||
 		errors.Is(hung, syscall.EPIPE)
 	if !ended || s.former == nil || s.former.Wait(burial) != nil {

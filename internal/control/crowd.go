@@ -53,7 +53,7 @@ func (c *crowd) turn(conn net.Conn, state http.ConnState) {
 		c.enter(conn)
 	case http.StateHijacked, http.StateClosed:
 		c.mu.Lock()
-		c.forget(conn)
+		c.remove(conn)
 		c.mu.Unlock()
 	}
 }
@@ -91,12 +91,12 @@ func (c *crowd) enter(conn net.Conn) {
 // drop closes a connection. The caller holds mu.
 func (c *crowd) drop(conn net.Conn) {
 	_ = conn.Close()
-	c.forget(conn)
+	c.remove(conn)
 }
 
-// forget takes out a connection that has ended, or has become an attached program's. The
+// remove takes out a connection that has ended, or has become an attached program's. The
 // caller holds mu.
-func (c *crowd) forget(conn net.Conn) {
+func (c *crowd) remove(conn net.Conn) {
 	user, counted := c.user[conn]
 	if !counted {
 		return

@@ -18,7 +18,7 @@ type Carrier interface {
 	// operations of an origin go.
 	NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
 	// Forget gives the number of a peer back: its session ends.
-	Forget(peer uint32)
+	ReleasePeer(peer uint32)
 	// Tags is how many operations and parts can be in the carrier's hands at a time.
 	Tags() int
 	// Way says how the carrier takes an operation.
@@ -287,13 +287,13 @@ func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
 // drop ends a peer, and completes its operations.
 func (g *carriage) drop(p *Peer) {
 	g.letGo(func(f *flight) bool { return f.Peer == p.id && f.ring.origin == p.origin }, session.ClosedHere)
-	g.forget(p)
+	g.releasePeer(p)
 }
 
-// forget gives the number of a peer back, if the present process has given it.
-func (g *carriage) forget(p *Peer) {
+// releasePeer gives the number of a peer back, if the present process has given it.
+func (g *carriage) releasePeer(p *Peer) {
 	if g.Alive() && p.carried.life == g.lives.Load() {
-		g.Forget(p.carried.number)
+		g.ReleasePeer(p.carried.number)
 		g.posted = true
 	}
 }
@@ -345,6 +345,6 @@ func (e *Engine) Lose() {
 func (p *Peer) Carry(number uint32) {
 	g := p.origin.e.carried
 	if p.carried = (carriedBy{number, g.lives.Load()}); p.closed {
-		g.forget(p)
+		g.releasePeer(p)
 	}
 }

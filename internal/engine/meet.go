@@ -80,7 +80,7 @@ func (c *conn) settled() {
 // were meant for it as well: they fail, so that the first use after a restart reports it.
 // An address that has been told of that life already is not told again.
 func (r *remote) restarted(c *conn, told bool) {
-	r.forget()
+	r.releaseIdentity()
 	if r.suspended != nil {
 		r.suspended.close(session.PeerRestarted)
 	}

@@ -96,7 +96,7 @@ func (q *remote) answered(p *Peer, c *conn) {
 	r.unwatch(Result{Fate: Restarted, Reason: session.PeerRestarted}, ofPeer)
 	if len(r.peers) == 0 { // its other addresses have been closed or have left meanwhile
 		r.end(session.PeerRestarted)
-		r.forget()
+		r.releaseIdentity()
 		return
 	}
 	r.avoid(p)

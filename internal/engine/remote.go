@@ -247,7 +247,7 @@ func (r *remote) leave(p *Peer) {
 	r.peers = slices.DeleteFunc(r.peers, func(x *Peer) bool { return x == p })
 	if len(r.peers) == 0 {
 		r.end(session.ClosedHere)
-		r.forget()
+		r.releaseIdentity()
 		return
 	}
 	r.avoid(p)
@@ -274,8 +274,8 @@ func (r *remote) avoid(p *Peer) {
 	}
 }
 
-// forget makes room for another remote of the same identity.
-func (r *remote) forget() {
+// releasePeer makes room for another remote of the same identity.
+func (r *remote) releaseIdentity() {
 	r.unclaim()
 	if r.origin.remotes[r.id] == r {
 		delete(r.origin.remotes, r.id)

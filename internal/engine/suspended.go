@@ -44,7 +44,7 @@ func (c *conn) doubt() {
 func (c *conn) suspend() {
 	c.doubted = false
 	c.enter(c.r.e.now + int64(session.SuspendedFor))
-	c.ini.ForgetUnsent(func(psn uint32) {
+	c.ini.DropUnsent(func(psn uint32) {
 		c.fail(psn, Result{Fate: NotExecuted, Reason: session.GaveUp})
 	})
 	stand := map[*flight]*flight{}

@@ -136,19 +136,19 @@ func (s *Session) Retry() (o session.Outcome) {
 // Freeze is that of session.Target. What has come of a message that is not whole is
 // dropped, since its initiator will not go on.
 func (s *Session) Freeze(now int64, ack uint32) session.Ran {
-	s.stop()
+	s.endInflow()
 	return s.Target.Freeze(now, ack)
 }
 
 // Shutdown is that of session.Target, and drops likewise.
 func (s *Session) Shutdown(why wire.ResetReason) {
-	s.stop()
+	s.endInflow()
 	s.Target.Shutdown(why)
 }
 
 // stop ends the inflow. The records of a frame that have not run will not run, and its
 // answer says so.
-func (s *Session) stop() {
+func (s *Session) endInflow() {
 	if s.inflow == nil {
 		return
 	}

@@ -134,7 +134,7 @@ func (s *Session) Release() {
 		return
 	}
 	delete(s.x.sessions, s)
-	s.stop()
+	s.endInflow()
 	s.Target.Release()
 	room := s.x.parties[s.party]
 	if room.sessions--; room.sessions == 0 {

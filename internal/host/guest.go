@@ -211,7 +211,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 		answer(c, fds)
 	}
 	if errors.Is(err, share.ErrPaused) {
-		return g.depart(cancel)
+		return g.endPaused(cancel)
 	}
 	cancel(nil)
 	if !g.arrived() && errors.Is(err, os.ErrDeadlineExceeded) {

@@ -33,9 +33,9 @@ func newDeparture() departure {
 	return departure{Paused: make(chan struct{}), left: make(chan struct{})}
 }
 
-// depart ends a guest whose conversation is paused, once another process has it or it is
-// dismissed. A guest that moves notices nothing of that end.
-func (g *Guest) depart(cancel context.CancelCauseFunc) error {
+// endPaused ends a guest whose conversation is paused, once another process has it or it
+// is dismissed. A guest that moves notices nothing of that end.
+func (g *Guest) endPaused(cancel context.CancelCauseFunc) error {
 	cancel(errLeaving)
 	g.calls.Wait()
 	close(g.Paused)

@@ -59,7 +59,7 @@ var loanCalls = map[string]guestCall{
 	share.CallDrop:     call1((*Guest).surrender),
 	share.CallLink:     call1((*Guest).link),
 	share.CallFollow:   call1((*Guest).follow),
-	share.CallForget:   call1((*Guest).forget),
+	share.CallForget:   call1((*Guest).endFollow),
 	share.CallSilent:   call1((*Guest).silent),
 	share.CallCounters: call1((*Guest).loanCounters),
 }

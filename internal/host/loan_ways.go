@@ -48,8 +48,8 @@ func (g *Guest) follow(_ context.Context, f share.Follow) (any, error) {
 	return nil, nil
 }
 
-// forget ends what follow began.
-func (g *Guest) forget(_ context.Context, a wire.Addr) (any, error) {
+// endFollow ends what follow began.
+func (g *Guest) endFollow(_ context.Context, a wire.Addr) (any, error) {
 	x := g.loan
 	x.mu.Lock()
 	old := x.ways[a]

@@ -334,7 +334,7 @@ func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 func (h *Host) undoOpen() {
 	arriving, strays := h.takeArrivals()
 	for _, x := range strays {
-		x.spare()
+		x.leaveToFormer()
 	}
 	for _, g := range arriving {
 		g.end()

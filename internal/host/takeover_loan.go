@@ -171,7 +171,7 @@ func (h *Handover) restoreLoan(g *Guest, s *loanState) error {
 	if err != nil {
 		return err
 	}
-	f, err := h.ferry(s)
+	f, err := h.crossRing(s)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (h *Handover) restoreLoan(g *Guest, s *loanState) error {
 }
 
 // cross ring returns the end of the cross ring that a former host had.
-func (h *Handover) ferry(s *loanState) (*share.CrossRing, error) {
+func (h *Handover) crossRing(s *loanState) (*share.CrossRing, error) {
 	socket, err := h.copyOf(s.Socket)
 	if err != nil {
 		return nil, err

@@ -89,11 +89,11 @@ func (x *stray) evict(host *Host) {
 	talk.Until(time.Now().Add(farewell))
 	err := fmt.Errorf("xdpfab: the daemon that has taken over turns this program out: %w", x.why)
 	_ = talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(x.why)})
-	x.spare()
+	x.leaveToFormer()
 }
 
-// spare leaves the guest to the former process, or to itself.
-func (x *stray) spare() {
+// leaveToFormer leaves the guest to the former process, or to itself.
+func (x *stray) leaveToFormer() {
 	if x.told != nil {
 		x.told(nil)
 		x.told = nil

@@ -136,7 +136,7 @@ func (l *Listener) room(from wire.Addr, now int64) bool {
 		l.lookedAt = now
 		for _, r := range l.requests {
 			if l.gone(r, now) {
-				l.forget(r)
+				l.remove(r)
 			}
 		}
 	}
@@ -161,12 +161,12 @@ func (l *Listener) expire(now int64) {
 		if now-r.HeardAt < keep {
 			return
 		}
-		l.forget(r)
+		l.remove(r)
 	}
 }
 
-// forget removes a request. l.mu is held.
-func (l *Listener) forget(r *Request) {
+// remove removes a request. l.mu is held.
+func (l *Listener) remove(r *Request) {
 	l.settle(r)
 	r.Status = wire.HelloNoEndpoint
 	l.Recent.Remove(r.place)

@@ -21,11 +21,11 @@ import (
 // Inheritance is what an interface leaves to the next user, in this process or another.
 type Inheritance struct {
 	Program bpf.Files // descriptors of the attached XDP program
-	Spares  []LeftSpare
+	Spares  []LeftLendable
 }
 
-// LeftSpare is a queue that could be lent.
-type LeftSpare struct {
+// LeftLendable is a queue that could be lent.
+type LeftLendable struct {
 	LendableQueue
 	Socket int // descriptor, if it is lent; otherwise -1
 }
@@ -61,10 +61,10 @@ func (i *Interface) Reopens() error {
 	return as.Ready()
 }
 
-func (s *spare) leave() (LeftSpare, error) {
+func (s *lendable) leave() (LeftLendable, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := LeftSpare{LendableQueue{s.number, s.state, s.lends}, -1}
+	left := LeftLendable{LendableQueue{s.number, s.state, s.lends}, -1}
 	if s.state != SpareLent {
 		return left, nil
 	}
@@ -104,7 +104,7 @@ func (h *Inheritance) fits(queues, lend int) error {
 }
 
 // of returns what was left of a queue. h may be nil.
-func (h *Inheritance) of(number int) LeftSpare {
+func (h *Inheritance) of(number int) LeftLendable {
 	if h != nil {
 		for _, s := range h.Spares {
 			if s.Number == number {
@@ -112,7 +112,7 @@ func (h *Inheritance) of(number int) LeftSpare {
 			}
 		}
 	}
-	return LeftSpare{Socket: -1}
+	return LeftLendable{Socket: -1}
 }
 
 // Settle ends the time in which somebody else may have the interface again: Close
@@ -121,7 +121,7 @@ func (i *Interface) Settle() { i.program.Stay() }
 
 // inherit makes the queue what it was for the former user, and reports whether somebody
 // else has it. Its frames go to the borrower as soon as the XDP program is in place.
-func (s *spare) inherit(left LeftSpare) (is bool, err error) {
+func (s *lendable) inherit(left LeftLendable) (is bool, err error) {
 	s.lends = left.Lends
 	if left.State != SpareLent {
 		return left.State == SpareKept, nil

@@ -58,7 +58,7 @@ type Interface struct {
 	resolver *route.Resolver
 	watcher  *watcher
 	queues   []*Queue
-	spares   []*spare
+	spares   []*lendable
 	strays   []*stray
 	bound    int                    // queues that the XDP program has places for
 	polled   []unix.PollFd          // scratch of WaitAny: the eventfds, then the sockets

@@ -22,7 +22,7 @@ type Loan struct {
 	Socket int // descriptors of which the borrower gets copies; -1 when they are closed
 	Memory int
 
-	spare *spare
+	spare *lendable
 	once  sync.Once
 	mu    sync.Mutex // guards Socket and Memory against Close
 }
@@ -43,7 +43,7 @@ func (i *Interface) Lend() (*Loan, error) {
 }
 
 // claim makes the queue one that is lent, if it is free, and returns its state before.
-func (s *spare) claim() (before LendableState) {
+func (s *lendable) claim() (before LendableState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before = s.state; before == SpareFree && s.q == nil {
@@ -57,7 +57,7 @@ func (s *spare) claim() (before LendableState) {
 }
 
 // lend takes a queue that was claimed from its goroutine.
-func (s *spare) lend() (*Loan, error) {
+func (s *lendable) lend() (*Loan, error) {
 	select {
 	case <-s.stopped:
 	case <-s.done:
@@ -86,12 +86,12 @@ func (s *spare) lend() (*Loan, error) {
 
 // Passed closes what only the borrower needs, when it has its own. The socket stays, for
 // the next user of the interface (Leave).
-func (l *Loan) Passed() { l.shut(&l.Memory) }
+func (l *Loan) Passed() { l.closeFiles(&l.Memory) }
 
 // Close closes the descriptors. The borrower keeps the queue: Return would take it back.
-func (l *Loan) Close() { l.shut(&l.Socket, &l.Memory) }
+func (l *Loan) Close() { l.closeFiles(&l.Socket, &l.Memory) }
 
-func (l *Loan) shut(fds ...*int) {
+func (l *Loan) closeFiles(fds ...*int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, fd := range fds {

@@ -24,7 +24,7 @@ import (
 // A queue that was lent is bound anew: nothing is known of the rings that another program
 // had. As long as that program, or one that has the descriptors from it, keeps the socket
 // open, the kernel refuses.
-type spare struct {
+type lendable struct {
 	i      *Interface
 	number int
 	chunk  int
@@ -58,7 +58,7 @@ const (
 func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
 	o.share = true
 	for n := range o.Lend {
-		s := &spare{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: SpareKept,
+		s := &lendable{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: SpareKept,
 			done: make(chan struct{}), stopped: make(chan struct{}), back: make(chan struct{}, 1)}
 		s.o.Inherit = nil
 		i.spares = append(i.spares, s)
@@ -94,7 +94,7 @@ func (i *Interface) Mind(deliver func(packet []byte), happened func(Event)) {
 }
 
 // run is the goroutine. lent says that the queue is, since before Open.
-func (s *spare) run(lent bool, deliver func([]byte), happened func(Event)) {
+func (s *lendable) run(lent bool, deliver func([]byte), happened func(Event)) {
 	for {
 		if lent {
 			select {
@@ -110,14 +110,14 @@ func (s *spare) run(lent bool, deliver func([]byte), happened func(Event)) {
 	}
 }
 
-func (s *spare) set(state LendableState) {
+func (s *lendable) set(state LendableState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state = state
 }
 
 // bind opens the queue, and has its frames come here.
-func (s *spare) bind() error {
+func (s *lendable) bind() error {
 	q, err := newQueue(s.i.index, s.number, s.chunk, s.o)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ const (
 
 // regain binds the queue, if it is not bound, however long others keep it, and reports
 // false when the interface is closed before.
-func (s *spare) regain(happened func(Event)) bool {
+func (s *lendable) regain(happened func(Event)) bool {
 	s.mu.Lock()
 	bound := s.q != nil
 	s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *spare) regain(happened func(Event)) bool {
 
 // mind takes the frames that arrive, until the queue is lent, or the interface closed:
 // then it reports false. Nothing is ever sent from here.
-func (s *spare) mind(deliver func([]byte)) (lent bool) {
+func (s *lendable) mind(deliver func([]byte)) (lent bool) {
 	var packets [64][]byte
 	for {
 		select {
@@ -202,7 +202,7 @@ func (s *spare) mind(deliver func([]byte)) (lent bool) {
 }
 
 // close ends the goroutine, and closes the queue if it is not lent.
-func (s *spare) close() error {
+func (s *lendable) close() error {
 	close(s.done)
 	s.mu.Lock()
 	q := s.q

@@ -73,11 +73,11 @@ func (h *Residence) ResidentMemory(name string, size int) (*mr.Memory, error) {
 	}
 	var as *mr.Memory
 	as, err = mr.Resident(m.Bytes(), func() error {
-		h.forget(as, m)
+		h.drop(as, m)
 		return m.Close()
 	})
 	if err != nil {
-		h.forget(as, m)
+		h.drop(as, m)
 		return nil, errors.Join(err, m.Close())
 	}
 	h.Mu.Lock()
@@ -273,13 +273,13 @@ func (h *Residence) withdraw(key uint64) {
 	_ = h.Executor.Deregister(key) // it fails if the key is gone
 }
 
-// forget drops a memory that is closed.
-func (h *Residence) forget(m *mr.Memory, of *resident.Memory) {
+// drop drops a memory that is closed.
+func (h *Residence) drop(m *mr.Memory, of *resident.Memory) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	delete(h.memories, m)
 	if h.Executor != nil && !h.Leaving.Load() {
-		h.Executor.Forget(of)
+		h.Executor.ReleaseMemory(of)
 	}
 }
 

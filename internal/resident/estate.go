@@ -155,12 +155,12 @@ func (x *Executor) take(name string, size int) (*Memory, error) {
 	return nil, nil
 }
 
-// Ended returns why the session was shut down, or 0: what TakeOver has to be told.
+// Ended returns why the session was retire down, or 0: what TakeOver has to be told.
 func (s *Session) Ended() wire.ResetReason { return s.ended }
 
 // TakeOver takes over a session of another process: p is what was agreed with the
-// initiator when it began, but for what the state has. A session that was shut down runs
-// nothing more, and says so again. One whose program did not learn how a frame ended
+// initiator when it began, but for what the state has. A session that was retire down
+// runs nothing more, and says so again. One whose program did not learn how a frame ended
 // stays as it is.
 func (v *Server) TakeOver(now int64, p session.TargetParams, ended wire.ResetReason) (*Session, error) {
 	s, place, err := v.x.find(uint32(p.Local))

@@ -64,7 +64,7 @@ func TestEstateMemory(t *testing.T) {
 			if m, found, err := next.NewMemory("hot", 64); err != nil || found {
 				t.Errorf("memory of another size: %t, %v", found, err)
 			} else {
-				next.Forget(m)
+				next.ReleaseMemory(m)
 				_ = m.Close()
 			}
 			m, found, err := next.NewMemory("hot", 60)
@@ -103,7 +103,7 @@ func TestEstateMemory(t *testing.T) {
 	}
 }
 
-// Sessions go on as they are: live, frozen, shut down, or with a frame of which the
+// Sessions go on as they are: live, frozen, retire down, or with a frame of which the
 // program does not know how it ended. One that is not handed over ends.
 func TestEstateSessions(t *testing.T) {
 	first := mustLoad(t, Config{Sessions: 8, Regions: 4})
@@ -200,7 +200,7 @@ func TestEstateRefused(t *testing.T) {
 	for _, m := range first.memories {
 		defer m.Close()
 	}
-	first.Forget(first.memories[0])
+	first.ReleaseMemory(first.memories[0])
 	good, err := first.Estate()
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func (s *Session) hold(psn uint32, payload []byte, ops uint8) session.Verdict {
 func (s *Session) takeHeld(o *session.Outcome) {
 	for o.Refused == wire.ReasonOK && s.heldMask != 0 {
 		psn := s.state.expected()
-		s.forgetHeld(psn)
+		s.releaseHeld(psn)
 		e := s.held[psn%window]
 		if s.heldMask&bit(psn) == 0 || e.psn != psn {
 			break
@@ -65,8 +65,8 @@ func (s *Session) takeHeld(o *session.Outcome) {
 	}
 }
 
-// forgetHeld drops the held frames before psn, which have run.
-func (s *Session) forgetHeld(psn uint32) {
+// releaseHeld drops the held frames before psn, which have run.
+func (s *Session) releaseHeld(psn uint32) {
 	for i := range s.held {
 		if e := &s.held[i]; e.payload != nil && wire.Diff(e.psn, psn) < 0 {
 			s.unhold(e.psn)

@@ -107,9 +107,10 @@ func (m *Memory) pinAs(path string) error {
 	return nil
 }
 
-// Forget lets a memory end with its regions and with this process. Until Sweep one that
-// was found is the process before's, too: that one may go on, or another one after it.
-func (x *Executor) Forget(m *Memory) {
+// ReleaseMemory lets a memory end with its regions and with this process. Until Sweep one
+// that was found is the process before's, too: that one may go on, or another one after
+// it.
+func (x *Executor) ReleaseMemory(m *Memory) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	at := slices.Index(x.memories, m)

@@ -131,7 +131,7 @@ func TestMemoryIsFound(t *testing.T) {
 	if again, found, err := next.NewMemory("hot.path", 64); err != nil || found {
 		t.Errorf("memory of another size: %t, %v", found, err)
 	} else {
-		next.Forget(again)
+		next.ReleaseMemory(again)
 		_ = again.Close()
 	}
 	m, found, err = next.NewMemory("hot.path", 60)

@@ -87,7 +87,7 @@ func (x *Executor) rise(place uint32) {
 		if x.parties[s.p.Party]--; x.parties[s.p.Party] == 0 {
 			delete(x.parties, s.p.Party)
 		}
-		x.spare(s)
+		x.stay(s)
 	}
 	delete(x.live, place)
 }
@@ -102,8 +102,8 @@ func (x *Executor) leave(s *Session) {
 	}
 }
 
-// spare takes back that a session was asked to go. x.mu is held.
-func (x *Executor) spare(s *Session) {
+// stay takes back that a session was asked to go. x.mu is held.
+func (x *Executor) stay(s *Session) {
 	if s.wanted.Swap(false) {
 		x.yields--
 	}
@@ -168,5 +168,5 @@ func (s *Session) Stay() {
 	}
 	s.v.x.mu.Lock()
 	defer s.v.x.mu.Unlock()
-	s.v.x.spare(s)
+	s.v.x.stay(s)
 }

@@ -24,7 +24,7 @@ func (s *Session) oblige(cmd command, arg uint32) bool {
 		err = fmt.Errorf("resident: session %#x does not obey command %d: verdict %d", uint32(s.p.Local), cmd, v)
 	}
 	s.barred = true
-	s.v.x.shut(err)
+	s.v.x.retire(err)
 	return false
 }
 
@@ -33,7 +33,7 @@ func (s *Session) oblige(cmd command, arg uint32) bool {
 // must be set before the first session begins.
 func (x *Executor) OnStuck(f func(why error)) { x.onStuck = f }
 
-func (x *Executor) shut(why error) {
+func (x *Executor) retire(why error) {
 	x.stuck.Do(func() {
 		if x.onStuck != nil {
 			x.onStuck(why)

@@ -288,7 +288,7 @@ func (s *Initiator) Resumed() (known wire.Resume, lost bool) { return s.resumed,
 
 // ForgetUnsent drops the frames of a suspended session that never left, after
 // calling f for each: they never ran.
-func (s *Initiator) ForgetUnsent(f func(psn uint32)) {
+func (s *Initiator) DropUnsent(f func(psn uint32)) {
 	for s.next != s.una && s.reqs[(s.next-1)&slotMask].sends == 0 {
 		s.next--
 		f(s.next)

@@ -136,7 +136,7 @@ func (a *Arrivals) Room(c *Credit) matching.Room {
 func (f *HostRing) note(x *engine.Entry, p *Target) {
 	switch {
 	case x.Verb == VerbForget:
-		f.forget(p)
+		f.close(p)
 	case x.Verb == VerbLeave:
 		f.leave(x.Key)
 	case f.admitted != nil:

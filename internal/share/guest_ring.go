@@ -197,7 +197,7 @@ func (c *GuestRing) room() bool {
 }
 
 // Forget implements engine.GuestRing.
-func (c *GuestRing) Forget(peer uint32) {
+func (c *GuestRing) ReleasePeer(peer uint32) {
 	c.note(engine.Entry{Verb: VerbForget, Peer: engine.PeerID(peer)})
 }
 

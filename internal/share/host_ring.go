@@ -339,6 +339,6 @@ func (f *HostRing) End() { f.broken, f.ended = true, true }
 func (f *HostRing) Close() {
 	f.End()
 	for _, p := range f.peers {
-		f.forget(p)
+		f.close(p)
 	}
 }

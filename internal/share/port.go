@@ -12,18 +12,18 @@ import (
 
 // Port returns the port of the engine whose guest ring this is: no packet ever comes, and
 // to wait for one is to wait for completions.
-func (c *GuestRing) Port() engine.Port { return bellPort{c} }
+func (c *GuestRing) Port() engine.Port { return doorbellPort{c} }
 
-type bellPort struct{ c *GuestRing }
+type doorbellPort struct{ c *GuestRing }
 
-func (bellPort) Receive([][]byte) int { return 0 }
-func (bellPort) Release()             {}
-func (bellPort) Buffer() []byte       { return nil }
-func (bellPort) Send(int)             {}
-func (bellPort) Flush() error         { return nil }
+func (doorbellPort) Receive([][]byte) int { return 0 }
+func (doorbellPort) Release()             {}
+func (doorbellPort) Buffer() []byte       { return nil }
+func (doorbellPort) Send(int)             {}
+func (doorbellPort) Flush() error         { return nil }
 
 // Wait says that this side sleeps, looks once more, and then waits for the doorbell.
-func (p bellPort) Wait(limit time.Duration) {
+func (p doorbellPort) Wait(limit time.Duration) {
 	if !p.c.alive {
 		(&Doorbell{fd: -1}).Wait(p.c.wake, limit)
 		p.clear()
@@ -47,12 +47,12 @@ func (p bellPort) Wait(limit time.Duration) {
 const notesPoll = time.Millisecond
 
 // clear takes the wake-ups of this side.
-func (p bellPort) clear() {
+func (p doorbellPort) clear() {
 	var buf [8]byte
 	_, _ = unix.Read(p.c.wake, buf[:]) // there may have been none
 }
 
-func (p bellPort) Wake() {
+func (p doorbellPort) Wake() {
 	one := [8]byte{1}
 	_, _ = unix.Write(p.c.wake, one[:]) // full means that it has been woken often enough
 }

@@ -49,8 +49,8 @@ func (s *targets) target(number uint32) *Target {
 // Peers is how many peers the guest has. Engine's thread.
 func (s *targets) Peers() int { return len(s.peers) }
 
-// forget closes a peer that the guest needs no more. Nil is allowed.
-func (s *targets) forget(p *Target) {
+// close closes a peer that the guest needs no more. Nil is allowed.
+func (s *targets) close(p *Target) {
 	if p == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (s *targets) CloseRing(r *engine.Ring, most int) (more bool) {
 		if most == 0 {
 			return true
 		}
-		s.forget(s.first[r])
+		s.close(s.first[r])
 	}
 	return false
 }

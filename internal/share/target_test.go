@@ -29,7 +29,7 @@ func TestCloseRingOfMany(t *testing.T) {
 		s.SetTarget(n, &Target{Ring: rings[n%3], Peer: p, Gone: func() { gone[n] = true }})
 	}
 	for _, n := range []uint32{0, 27, 12} { // the first, the last and one between them
-		if s.forget(s.target(n)); s.target(n) != nil || !gone[n] {
+		if s.close(s.target(n)); s.target(n) != nil || !gone[n] {
 			t.Errorf("peer %d is not forgotten", n)
 		}
 	}

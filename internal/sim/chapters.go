@@ -179,7 +179,7 @@ func (w *world) lead(n *node, concerns func(from, to *node) bool, longer int64) 
 
 // shutEndpoints closes the endpoints of a node until a time: sessions are refused,
 // and existing ones may end.
-func (w *world) shutEndpoints(until int64) {
+func (w *world) closeEndpoints(until int64) {
 	n := w.anyNode()
 	if !n.up {
 		return

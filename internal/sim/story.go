@@ -222,7 +222,7 @@ func (w *world) begin(ph phase, end int64) {
 		w.trace.event("%v chooses queues anew", n)
 		n.steer = w.dice.Uint64()
 	case shut:
-		w.shutEndpoints(end)
+		w.closeEndpoints(end)
 	case renew:
 		w.renewRegion(ph.length)
 	}

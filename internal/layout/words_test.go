@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package layout
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// otherEndings are words that once stood for an ending. The twelve of ARCHITECTURE.md
+// replace them: close, end, fail, cancel, remove, release, drop, withdraw, detach, evict,
+// retire and drain.
+var otherEndings = strings.Fields(`abandon depart destroy dismiss discard dispose dissolve
+	endure expel farewell farewells forget forgo forsake hang hush kill linger lodge mourn
+	over purge quit sacrifice sever shut terminate unblock vanish`)
+
+// coined are names of the project's own for which the field has terms.
+var coined = map[string]string{
+	"bell": "doorbell", "bells": "doorbells", "berth": "allotment", "ferry": "cross ring", "ferries": "cross rings",
+	"heir": "successor", "limbo": "suspended", "lodger": "guest endpoint", "lodging": "tenancy", "spare": "lendable",
+}
+
+// TestWordsForEndings keeps the names of functions and types to the table of
+// ARCHITECTURE.md: one word for one thing.
+func TestWordsForEndings(t *testing.T) {
+	left := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(oldNames), "\n") {
+		folder, names, _ := strings.Cut(line, ":")
+		for _, name := range strings.Fields(names) {
+			left[folder+" "+name] = true
+		}
+	}
+	seen := 0
+	sources(t, func(folder, path string, src []byte) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		for _, name := range topLevel(t, path, src) {
+			seen++
+			why := otherWord(name)
+			switch key := strings.TrimSuffix(folder, "/fi") + " " + name; {
+			case why == "":
+			case left[key]:
+				delete(left, key)
+			default:
+				t.Errorf("%s: %s: %s", path, name, why)
+			}
+		}
+	})
+	for key := range left {
+		t.Errorf("%s: the name is gone: take it out of oldNames", key)
+	}
+	if seen < 3000 {
+		t.Errorf("only %d names looked at", seen)
+	}
+}
+
+// topLevel returns the names of types, functions and methods, methods as Type.Method.
+func topLevel(t *testing.T, path string, src []byte) (names []string) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				name = receiver(d.Recv.List[0].Type) + "." + name
+			}
+			names = append(names, name)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if s, ok := s.(*ast.TypeSpec); ok {
+					names = append(names, s.Name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// receiver returns the name of a receiver's type.
+func receiver(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.StarExpr:
+		return receiver(x.X)
+	case *ast.IndexExpr:
+		return receiver(x.X)
+	case *ast.IndexListExpr:
+		return receiver(x.X)
+	case *ast.Ident:
+		return x.Name
+	}
+	return ""
+}
+
+// otherWord says what is wrong with a name, or nothing.
+func otherWord(name string) string {
+	_, last, is := strings.Cut(name, ".")
+	if !is {
+		last = name
+	}
+	words := wordsOf(last)
+	for _, w := range otherEndings {
+		if words[0] == w {
+			return w + " is none of the words for endings: see ARCHITECTURE.md"
+		}
+	}
+	for _, w := range words {
+		if instead := coined[w]; instead != "" {
+			return w + " is a word of our own: write " + instead
+		}
+	}
+	if two := strings.Join(words[:min(2, len(words))], " "); two == "turn out" || two == "turn back" {
+		return two + " is none of the words for endings: see ARCHITECTURE.md"
+	}
+	return ""
+}
+
+var capital = regexp.MustCompile(`[A-Z]+[^A-Z]*|[^A-Z]+`)
+
+// wordsOf splits a name at its capital letters.
+func wordsOf(name string) []string {
+	words := capital.FindAllString(name, -1)
+	for i, w := range words {
+		words[i] = strings.TrimFunc(strings.ToLower(w), func(r rune) bool { return !unicode.IsLetter(r) })
+	}
+	return words
+}
+
+// The check can fail: it finds the words, and only whole ones.
+func TestOtherWordsAreFound(t *testing.T) {
+	for name, bad := range map[string]bool{
+		"Guest.forsake": true, "forsakeKept": true, "Bell": true, "NewFerry": true, "turnOut": true, "x.Over": true,
+		"overflow": false, "Guest.Close": false, "labels": false, "killed": false, "ShutdownNow": false, "turn": false,
+		"Over.Number": false,
+	} {
+		if found := otherWord(name) != ""; found != bad {
+			t.Errorf("%s: found %v, want %v", name, found, bad)
+		}
+	}
+}
+
+// oldNames are the names that have still to change, by folder; xdpfab stands for
+// xdpfab/fi as well. None may be added.
+const oldNames = `
+internal/engine: Engine.Depart Submission.Abandon
+internal/guest: Conversation.HangUp Attached.Unblock
+internal/host: Guest.Endure Guest.Over owner.ShutTenants
+internal/matching: Queue.Discard Queue.Abandon
+internal/node: Alone.Unblock
+internal/residence: programTallies.Forget Residence.Depart
+internal/share: Talk.Hang
+xdpfab: Domain.forget Domain.shut Fabric.forget
+xdpfab: connection.shut Endpoint.shut PassiveEndpoint.shut Endpoint.hangUp asOwner.ShutTenants
+xdpfab: Counter.over CompletionQueue.over EventQueue.over inbox.discard
+`
