@@ -183,8 +183,8 @@ func (a *Alias) ended() error {
 	return nil
 }
 
-// Close ends the use of the alias. What was posted by it goes on. Closing twice is no
-// error.
+// Close ends the use of the alias. Operations that were posted by it continue. Closing
+// twice is no error.
 func (a *Alias) Close() error {
 	a.ep.mu.Lock()
 	defer a.ep.mu.Unlock()

@@ -94,8 +94,8 @@ func (av *AddressVector) add(ctx context.Context, found []avEntry, errs []error)
 	return list
 }
 
-// begin runs a call beside its caller. The call delivers n events, or gives their places
-// back. The domain does not end before it.
+// begin runs a call on a goroutine of its own. The call delivers n events, or gives their
+// places back. The domain does not end before it.
 func (d *Domain) begin(n int, call func(*EventQueue)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -74,13 +74,13 @@ type DomainAttr struct {
 	// another process has left, or hands over, keeps the number that it was made with.
 	ResidentSessions int
 
-	// ResidentPin is a folder of a BPF file system, such as /sys/fs/bpf/xdpfab/eth0.
-	// What resident regions need is kept there, so that the kernel goes on with them, and
-	// with the sessions that use them, when the process dies. Everything else is lost
-	// then, and peers are told of a restart. A domain that is opened with the same folder
-	// takes what is there back. Such a domain takes no packets until Resume. The folder
-	// is made with the first resident memory, and Close removes it. See
-	// docs/resident.md. Empty: all ends with the process.
+	// ResidentPin is a folder of a BPF file system, such as /sys/fs/bpf/xdpfab/eth0. It
+	// keeps the state of resident regions, so that the kernel serves them, and the
+	// sessions that use them, after the process has died. Everything else is lost then,
+	// and peers learn of a restart. A domain that is opened with the same folder takes
+	// the regions back. Such a domain takes no packets until Resume. The folder is made
+	// with the first resident memory, and Close removes it. See docs/resident.md. Empty:
+	// all ends with the process.
 	ResidentPin string
 	// ResidentLeave has Close leave what is in ResidentPin, as if the process had died,
 	// unless the interface was lost.

@@ -126,7 +126,7 @@ func (d *Domain) endObjects() {
 	clear(d.children)
 }
 
-// WakeObjects ends the waits for all objects, when nothing will happen to them any more.
+// WakeObjects ends the waits for all objects, once nothing more will happen to them.
 func (d asOwner) WakeObjects() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

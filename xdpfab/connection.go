@@ -15,10 +15,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// connection is what a connected endpoint (FI_EP_MSG) has beside the others: one peer,
-// which it meets by Connect or Accept. Each side has a session to the other one and
-// watches it. It moves on with the engine, by the completions of two operations of its
-// own: one that connects, and one that watches.
+// connection is the part of an endpoint that only a connected one (FI_EP_MSG) has: one
+// peer, which it meets by Connect or Accept. Each side has a session to the other one and
+// watches it. Two operations of its own drive it, by their completions: one that
+// connects, and one that watches.
 type connection struct {
 	ep     *Endpoint
 	ring   *engine.Ring  // for the two operations
@@ -243,7 +243,7 @@ func (c *connection) endSessions(then func()) {
 		return
 	}
 	told := then
-	then = func() { d.node.Dev.Beside(func() { c.partAtHost(); told() }) }
+	then = func() { d.node.Dev.Async(func() { c.partAtHost(); told() }) }
 	left := new(atomic.Int32)
 	left.Store(int32(len(d.node.Steppers)))
 	for _, st := range d.node.Steppers {

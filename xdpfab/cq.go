@@ -58,10 +58,10 @@ type CQAttr struct {
 // wait. Endpoints that share a queue share a poller.
 type CompletionQueue struct {
 	object
-	entries []entry
-	beside  []beside // the parts of completions that hold pointers
-	mask    uint64
-	size    int64
+	entries  []entry
+	pointers []pointers // the parts of completions that hold pointers
+	mask     uint64
+	size     int64
 
 	reserved gauge[int64] // places promised or taken; posters add, the reader and the engine subtract
 	owner    atomic.Pointer[node.Stepper]
@@ -94,8 +94,8 @@ func entryOf(c *engine.Completion) entry {
 	return entry{c.Length, Address(c.Cookie), completionFlags[c.Flags]}
 }
 
-// beside is the part of a completion that holds pointers.
-type beside struct {
+// pointers is the part of a completion that holds pointers.
+type pointers struct {
 	context any
 	ep      *Endpoint // stays set when the entry has been read
 	err     *OpError  // nil for success
@@ -103,13 +103,13 @@ type beside struct {
 
 // take moves the completion at a place of the queue into the reader's.
 func (q *CompletionQueue) take(c *Completion, at uint64) {
-	e, b := &q.entries[at], &q.beside[at]
+	e, b := &q.entries[at], &q.pointers[at]
 	c.set(e, b)
 	b.context = nil
 }
 
 // set makes c the completion that an entry describes, without its error.
-func (c *Completion) set(e *entry, b *beside) {
+func (c *Completion) set(e *entry, b *pointers) {
 	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
 	c.Flags, c.Source = e.flags, e.source
 	c.Bytes, c.Data, c.Tag, c.Overflow, c.Offset = int(e.length), 0, 0, 0, 0
@@ -126,7 +126,7 @@ func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
 	if err := d.node.Open(); err != nil {
 		return nil, err
 	}
-	q := &CompletionQueue{entries: make([]entry, n), beside: make([]beside, n), mask: uint64(n - 1), size: int64(n)}
+	q := &CompletionQueue{entries: make([]entry, n), pointers: make([]pointers, n), mask: uint64(n - 1), size: int64(n)}
 	d.isolate([]*gauge[int64]{&q.reserved, &q.failures.shown}, []*gauge[uint64]{&q.tail, &q.head})
 	if err := q.sleepers.open("completion queue", attr.Wait); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (q *CompletionQueue) borrow() bool {
 func (q *CompletionQueue) advance() bool {
 	n := max(1, min(q.size/16, mostLent))
 	if over := q.reserved.Add(n) - q.size; over > 0 {
-		over = min(n, over) // any more belong to another goroutine, which is about to give them back
+		over = min(n, over) // further ones belong to another goroutine, which is about to give them back
 		n -= over
 		q.reserved.Add(-over)
 	}
@@ -198,7 +198,7 @@ func (q *CompletionQueue) repay() {
 func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, err *OpError) {
 	at := q.written & q.mask
 	q.entries[at] = entryOf(c)
-	b := &q.beside[at]
+	b := &q.pointers[at]
 	b.context = context
 	if b.ep != ep { // usually it is the same endpoint, and nothing is written
 		b.ep = ep
@@ -221,7 +221,7 @@ func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *en
 		q.written++
 		e.source = Address(s.Cookie)
 		q.entries[at] = e
-		b := &q.beside[at]
+		b := &q.pointers[at]
 		b.context = s.Context
 		if b.ep != ep {
 			b.ep = ep
@@ -239,7 +239,7 @@ func (q *CompletionQueue) pushRun(ep *Endpoint, done []engine.Follower, c *engin
 		at := q.written & q.mask
 		q.written++
 		q.entries[at] = e
-		b := &q.beside[at]
+		b := &q.pointers[at]
 		b.context = done[i].Context
 		if b.ep != ep {
 			b.ep = ep
@@ -328,7 +328,7 @@ func (q *CompletionQueue) readOwn(c []Completion) (int, error) {
 	n = min(n, len(c))
 	for i := range n {
 		at := (head + uint64(i)) & q.mask
-		if q.beside[at].err != nil {
+		if q.pointers[at].err != nil {
 			if i == 0 {
 				return 0, ErrErrorPending
 			}
@@ -367,12 +367,12 @@ func (q *CompletionQueue) readOwnErr() (c Completion, ok bool) {
 	if unread == 0 {
 		return c, false
 	}
-	err := q.beside[head&q.mask].err
+	err := q.pointers[head&q.mask].err
 	if err == nil {
 		return c, false
 	}
 	q.take(&c, head&q.mask)
-	c.Err, q.beside[head&q.mask].err = err, nil
+	c.Err, q.pointers[head&q.mask].err = err, nil
 	q.consume(head, 1)
 	return c, true
 }

@@ -25,7 +25,7 @@ type failures struct {
 type failure struct {
 	after uint64 // the entries of the queue that were written before it
 	entry entry
-	beside
+	pointers
 }
 
 // pushFailure writes the entry of an operation that has failed and has no place. Engine's
@@ -34,7 +34,7 @@ func (q *CompletionQueue) pushFailure(ep *Endpoint, context any, c *engine.Compl
 	f := &q.failures
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, failure{q.written, entryOf(c), beside{context, ep, err}})
+	f.list = append(f.list, failure{q.written, entryOf(c), pointers{context, ep, err}})
 	f.fresh++
 }
 
@@ -66,7 +66,7 @@ func (q *CompletionQueue) takeFailure() (c Completion) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x := &f.list[0]
-	c.set(&x.entry, &x.beside)
+	c.set(&x.entry, &x.pointers)
 	c.Err = x.err
 	*x = failure{}
 	if f.list = f.list[1:]; len(f.list) == 0 {

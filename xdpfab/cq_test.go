@@ -10,7 +10,7 @@ import (
 
 // aQueue is a completion queue without a domain.
 func aQueue(size int64) *CompletionQueue {
-	return &CompletionQueue{entries: make([]entry, size), beside: make([]beside, size), mask: uint64(size - 1), size: size}
+	return &CompletionQueue{entries: make([]entry, size), pointers: make([]pointers, size), mask: uint64(size - 1), size: size}
 }
 
 // A goroutine that has found the queue full has counted itself for a moment. Whoever

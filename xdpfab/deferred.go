@@ -50,8 +50,8 @@ func (ep *Endpoint) needRing() error {
 	return nil
 }
 
-// rings returns the submission rings of the endpoint. ep.mu is held, or operations cannot
-// be posted any more.
+// rings returns the submission rings of the endpoint. ep.mu is held, or operations can no
+// longer be posted.
 func (ep *Endpoint) rings() []*engine.Ring {
 	if ep.deferral.ring == nil {
 		return []*engine.Ring{ep.ring}

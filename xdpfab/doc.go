@@ -87,8 +87,8 @@
 // # When the network changes
 //
 // Addresses, routes and neighbours are followed while a domain is open. When its
-// interface cannot be used any more, [Domain.Done] is closed, [Domain.Err] has the
-// cause, and everything that waits is released with it.
+// interface can no longer be used, [Domain.Done] is closed, [Domain.Err] has the cause,
+// and everything that waits is released with it.
 //
 // # Running without a network
 //

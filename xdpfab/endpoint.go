@@ -313,7 +313,7 @@ func (ep *Endpoint) shut() {
 	if ep.conn != nil {
 		ep.conn.free()
 	}
-	ep.dom.triggers.startReceives() // those that have become due before; none does any more
+	ep.dom.triggers.startReceives() // those that became due before; no other one will
 	ep.closeReceives()
 	if ep.cq != nil {
 		ep.cq.drop()

@@ -8,8 +8,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 )
 
-// Done is closed when the domain has ended: Close was called, or the interface cannot be
-// used any more. Err then tells which. Calls and operations that wait fail with the
+// Done is closed when the domain has ended: Close was called, or the interface can no
+// longer be used. Err then says which. Calls and operations that wait fail with the
 // cause.
 func (d *Domain) Done() <-chan struct{} { return d.node.End.Done }
 

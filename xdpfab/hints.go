@@ -37,8 +37,8 @@ func (h *Info) refusals(offer *Info) []string {
 	return list
 }
 
-// afterwards lists what hints ask for that cannot be chosen any more since the domain is
-// open. Automatic progress serves a caller that asks for manual progress.
+// afterwards lists the hints that can no longer be met because the domain is open.
+// Automatic progress serves a caller that asks for manual progress.
 func (h *Info) afterwards(offer *Info) (list []string) {
 	if want, have := h.Domain.TrafficClass, offer.Domain.TrafficClass; want != TrafficUnspec && want != have {
 		list = append(list, fmt.Sprintf("domain_attr.tclass %v: want %v, with which the domain is open", want, have))

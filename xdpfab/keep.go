@@ -12,12 +12,11 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// Keep has a region, which must have a name, outlive the program: when the program has
-// ended, however it did, or has closed the domain with CloseAll, the daemon goes on
+// Keep has a region, which must have a name, outlive the program. After the program has
+// ended, in whatever way, or has closed the domain with CloseAll, the daemon keeps
 // serving the region, by the endpoints that served it, with the same key, incarnation and
-// contents. It does so until a program of the same user takes the region back, it is
-// withdrawn by `xdpfab withdraw`, or the daemon ends. Closing the region withdraws it as
-// ever.
+// contents. It does so until a program of the same user takes the region back, `xdpfab
+// withdraw` withdraws it, or the daemon ends. Closing the region withdraws it as usual.
 //
 // The domain must be a guest of a daemon: see DomainAttr.Attach. The daemon's rules bound
 // what is kept; the error then wraps ErrDenied.
@@ -34,11 +33,11 @@ func (d *Domain) Keep(r *mr.Region) error {
 }
 
 // TakeBack returns a region that a former program of the same user had kept, with its
-// contents, key and incarnation, in memory that the domain frees when it closes. It stays
-// one that is kept. What the former program has left beside it, other regions and the
-// endpoints that serve, is the domain's from then on: an endpoint that the domain makes
-// with the number of such an endpoint continues its sessions, and peers notice nothing.
-// So TakeBack comes before the domain has endpoints, dialled peers and regions.
+// contents, key and incarnation, in memory that the domain frees when it closes. The
+// region stays a kept one. The other regions and the serving endpoints that the former
+// program left belong to the domain from then on: an endpoint that the domain makes with
+// the number of such an endpoint continues its sessions, and peers notice nothing. So
+// TakeBack comes before the domain has endpoints, dialled peers and regions.
 //
 // The error wraps ErrNotKept if there is no such region.
 func (d *Domain) TakeBack(name string) (*mr.Region, error) {

@@ -87,8 +87,8 @@ func (b *Mailbox) Close() error { return b.box.Close() }
 
 // Receive waits for a message without a tag, and puts it into buf. When the context ends,
 // the error wraps its cause and no message has been taken, unless one was going into buf
-// at that moment: then Receive goes on until that message is complete, or nothing more of
-// it has come for the domain's GiveUp time, so that no message gets lost.
+// at that moment: then Receive continues until that message is complete, or has stopped
+// for the domain's GiveUp time, so that no message gets lost.
 //
 // A message longer than buf is received with an error that wraps ErrTruncated: Bytes has
 // its beginning, Length tells how long it was, and the rest of it is gone. An empty
@@ -105,8 +105,8 @@ func (b *Mailbox) ReceiveTagged(ctx context.Context, tag, ignore uint64, buf []b
 	return b.receive(ctx, matching.Match{AnySource: true, Tagged: true, Tag: tag, Ignore: ignore}, buf)
 }
 
-// All returns the messages without a tag, one after the other, each in the same buffer.
-// A message that was truncated comes with its error, and the loop goes on; any other
+// All returns the messages without a tag, one after the other, each in the same buffer. A
+// message that was truncated comes with its error, and the loop continues; any other
 // error is the last.
 func (b *Mailbox) All(ctx context.Context, buf []byte) iter.Seq2[Received, error] {
 	return func(yield func(Received, error) bool) {

@@ -135,9 +135,9 @@ func (p *PassiveEndpoint) Listen() error {
 	return p.heard.Listen()
 }
 
-// Close takes no requests any more. Those that wait are refused, and so are peers that
-// have not heard yet that they were accepted: close it after their EventConnected.
-// Closing twice is no error.
+// Close ends the endpoint. Waiting requests are refused, and so are peers that have not
+// yet heard that they were accepted: close it after their EventConnected. Closing twice
+// is no error.
 func (p *PassiveEndpoint) Close() error {
 	defer p.dom.stay()()
 	p.shut()

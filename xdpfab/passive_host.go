@@ -61,7 +61,7 @@ func (p *PassiveEndpoint) moveIn() error {
 	return p.heard.Again(p.attr.toHost(), listens)
 }
 
-// askHost has the host ask for a connection, and goes on when the peer has answered.
+// askHost has the host ask for a connection, and continues once the peer has answered.
 func (c *connection) askHost(to wire.Addr, param []byte) {
 	ep := c.ep
 	x := share.Ask{Endpoint: ep.number, Addr: to, Class: ep.attr.TrafficClass.mark(), Data: param}

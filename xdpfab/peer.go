@@ -40,9 +40,8 @@ func (p *Peer) Close() error { return p.to.Close() }
 // Watch waits until the session to the peer has ended, and returns the reason: an error
 // that wraps ErrPeerSilent (also when the peer has not answered probes for the give-up
 // time), ErrPeerRestarted, ErrPeerClosed or ErrClosed. It returns ErrPeerRestarted also
-// if the session goes on without the peer's process, because the kernel executes it:
-// everything but the resident regions is lost then. It tells nothing of a region that
-// is registered anew while the peer's process serves: Remote.Guard does. Without a
-// watch, only the next operation notices a peer's end. If ctx ends first, its error is
-// returned.
+// if the session outlives the peer's process because the kernel executes it: everything
+// but the resident regions is lost then. It does not notice a region that is registered
+// anew while the peer's process serves: Remote.Guard does. Without a watch, only the next
+// operation notices a peer's end. If ctx ends first, its error is returned.
 func (p *Peer) Watch(ctx context.Context) error { return p.to.Watch(ctx) }

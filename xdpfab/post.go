@@ -92,9 +92,9 @@ func (ep *Endpoint) hand(c calls.Claimed) {
 }
 
 // claimEntry takes an entry of the submission ring. It looks twice whether the endpoint
-// is open: before, since the ring of a closed endpoint is not collected any more, so that
-// an entry claimed from it would be lost for good; and afterwards, since Close waits for
-// the entries that were claimed until then.
+// is open: before, because the ring of a closed endpoint is no longer collected, so that
+// an entry claimed from it would be lost for good; and afterwards, because Close waits
+// for the entries that were claimed until then.
 func (ep *Endpoint) claimEntry() (*engine.Submission, error) {
 	if !ep.ready() {
 		return nil, ep.unready()
@@ -121,7 +121,7 @@ func (ep *Endpoint) unready() error {
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }
 
-// Flags in the cookie of an operation, beside its Address.
+// Flags in the cookie of an operation, in addition to its Address.
 const (
 	silent = 1 << 63 // success makes no completion, and the operation takes no place in the queue
 	asked  = 1 << 62 // only a call waits for it: see Endpoint.Lookup

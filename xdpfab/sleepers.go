@@ -116,7 +116,7 @@ func (ws *sleepers) call() {
 }
 
 // add counts a sleeper in, and remove counts it out. After remove nothing raises its
-// signal any more.
+// signal.
 func (ws *sleepers) add(w *sleeper) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

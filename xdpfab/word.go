@@ -99,7 +99,7 @@ func (r Remote[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool
 }
 
 // CompareAndExchange is CompareAndSwap, and also returns the previous value: a loop whose
-// exchange fails goes on with that, and needs no Load in between.
+// exchange fails continues with that value, and needs no Load in between.
 //
 // The comparison is numeric. Of floats, +0 equals -0, so that a word of +0 is swapped
 // where old is -0; and NaN equals nothing, itself included, so that a loop on a word that

@@ -90,10 +90,10 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 	}, nil
 }
 
-// Beside returns an executor of requests on other memory, for the same engine. The two
-// share one set of buffers, and a party has one share of them, whatever memory its
+// WithMemory returns an executor of requests on other memory, for the same engine. The
+// two share one set of buffers, and a party has one share of them, whatever memory its
 // sessions are about.
-func (x *Executor) Beside(memory Memory) *Executor {
+func (x *Executor) WithMemory(memory Memory) *Executor {
 	return &Executor{memory: memory, answers: x.answers, holds: x.holds, parties: x.parties, sessions: x.sessions}
 }
 

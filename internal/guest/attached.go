@@ -239,8 +239,8 @@ func (a *Attached) lose(err error) {
 	}
 }
 
-// Beside runs f on a goroutine of its own, unless the domain ends.
-func (a *Attached) Beside(f func()) {
+// Async runs f on a goroutine of its own, unless the domain ends.
+func (a *Attached) Async(f func()) {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
 	if a.closing.Err() == nil {

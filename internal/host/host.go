@@ -210,7 +210,7 @@ func (g *Guest) executor(queue int, own *executor.Executor) *executor.Executor {
 		return x
 	}
 	m := memory.New(g.table)
-	g.executors[queue], g.memory[queue] = own.Beside(m), m
+	g.executors[queue], g.memory[queue] = own.WithMemory(m), m
 	return g.executors[queue]
 }
 

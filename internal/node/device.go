@@ -81,10 +81,10 @@ type upstream interface {
 	Peer(ctx context.Context, p share.Peer) (uint32, error)
 	// Ask has the other process ask for a connection, and parted has it end the sessions
 	// of a connection; it reports whether there was one. Neither is called unless there
-	// is a carrier. Beside runs f on another goroutine if it may wait.
+	// is a carrier. Async runs f on another goroutine if it may wait.
 	Ask(ctx context.Context, x share.Ask, answer *share.Answer) error
 	Parted(origin uint64) (met bool)
-	Beside(f func())
+	Async(f func())
 	// Hear returns what has the other process take requests for connections. place waits
 	// for room for one, which the function that it returns fills, or frees if it gets
 	// nil.
@@ -220,8 +220,8 @@ func (Alone) Ask(context.Context, share.Ask, *share.Answer) error { return errno
 // Parted implements Upstream.
 func (Alone) Parted(uint64) bool { return false }
 
-// Beside implements Upstream.
-func (Alone) Beside(f func()) { f() }
+// Async implements Upstream.
+func (Alone) Async(f func()) { f() }
 
 // Hear implements Upstream.
 func (Alone) Hear(uint16, func(context.Context) func(*share.Request)) Requests { return noRequests{} }

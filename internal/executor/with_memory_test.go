@@ -6,11 +6,11 @@ import "testing"
 
 // Executors of one engine have the same buffers, and a party has one share of them,
 // whatever memory its sessions are about.
-func TestBeside(t *testing.T) {
+func TestWithMemory(t *testing.T) {
 	const buffers = 8
 	x, first, _, psn := asked(t, buffers)
 	other := &echo{}
-	y := x.Beside(other)
+	y := x.WithMemory(other)
 	second := y.Begin(1, params(), nil)
 	out := make([]byte, 1500)
 	for i := range uint32(2 * buffers) { // nothing is acknowledged
