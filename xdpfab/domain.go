@@ -132,7 +132,7 @@ func (d *Domain) shut(children bool) error {
 	return d.node.Finish()
 }
 
-// Resume puts a domain to work that was opened with DomainAttr.ResidentPin: packets are
-// taken. What was found in ResidentPin, and that no region was registered for, ends; so
-// do the sessions to endpoints that there are none of.
+// Resume starts a domain that was opened with DomainAttr.ResidentPin: packets are taken.
+// What was found in ResidentPin, and that no region was registered for, ends; so do the
+// sessions to endpoints that there are none of.
 func (d *Domain) Resume() { d.node.Resume() }

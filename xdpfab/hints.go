@@ -75,8 +75,8 @@ func unmet(list []string, in string, hint, offer reflect.Value) []string {
 	return list
 }
 
-// settled reports whether what is asked for is met by any offer: by what settle does with
-// it, or because only providers that need it look at it.
+// settled reports whether every offer satisfies the hint: by what settle does with it, or
+// because only providers that need it look at it.
 func settled(hint any) bool {
 	switch h := hint.(type) {
 	case Mode, MRMode, []string:

@@ -36,10 +36,10 @@ import (
 //
 // If anything fails before the next one has read the last message but one, this daemon
 // says so first, opens the handover itself and continues. The next one does nothing that
-// peers could notice before it knows that this one will not: by that verdict, or, if
-// there is none, as this one has died.
+// peers could notice before it knows that this one will not continue: by that verdict,
+// or, without one, by this one's death.
 
-// claim is what a daemon says that wants to take another's place.
+// claim is the first message of a takeover, from the daemon that takes over.
 type claim struct {
 	Version   int // host.HandoverVersion
 	Release   string

@@ -2,15 +2,14 @@
 
 package engine
 
-// A message is acknowledged as soon as it is here, and to send the acknowledgement costs
-// the kernel about as much as all the rest of a round trip. If the caller answers the
-// message anyway, as it has answered those before, the acknowledgement had better wait
-// for the next round: there it rides in the answer's frame (see rider.go), or leaves
-// behind it, if it cannot. The price is paid by callers that break the habit: the
-// acknowledgement of one message waits until they make progress again. So it does with
-// Poll alone, whose callers have to come back for anything at all to be received.
+// Sending an acknowledgement costs the kernel about as much as the rest of a round trip.
+// If the caller usually answers messages, the engine holds the acknowledgement for one
+// round, so that it rides in the answer's frame (see rider.go), or leaves behind it, if
+// it cannot. A caller that breaks the habit delays one acknowledgement until it makes
+// progress again. The engine holds acknowledgements only in Poll, whose callers have to
+// come back to receive anything.
 
-// prompt is what is known of a caller that answers messages.
+// prompt is the engine's knowledge of a caller that answers messages.
 type prompt struct {
 	mayWait bool  // this round is one of Poll
 	came    bool  // messages have run in this round, or had in the last one

@@ -4,8 +4,8 @@ package node
 
 import "sync"
 
-// Chores are done one after the other by a goroutine, which there is while there are any:
-// what must not hold up a caller.
+// Chores runs functions that must not hold up a caller, in order, on one goroutine. The
+// goroutine exists only while chores are waiting.
 type Chores struct {
 	mu      sync.Mutex
 	list    []func()
@@ -39,5 +39,5 @@ func (c *Chores) run() {
 	}
 }
 
-// Wait returns when all chores are done. No chore may be added after it is called.
+// Wait returns when all chores have run. No chore may be added after it is called.
 func (c *Chores) Wait() { c.done.Wait() }

@@ -364,7 +364,7 @@ func (h *Residence) unpin() error {
 	return h.n.Dev.(node.NetInterface).Program().Unpin()
 }
 
-// left reports whether what is there is still the former process's.
+// left reports whether the state still belongs to the former process.
 func (h *Home) left() bool { return h.Former && !h.resumed }
 
 // giveUp gives the home up, when the domain has given up all else, and removes what is
