@@ -194,6 +194,7 @@ type fabRun struct {
 	threading                          string // of the initiator
 	targetProgress, targetThreading    string
 	udp                                bool
+	sockets                            bool // UDP sockets in place of AF_XDP
 	rate                               float64
 	size                               int // of the region, in bytes
 	regions                            int
@@ -212,11 +213,12 @@ func fab(name string, r fabRun) *contest {
 			add(&args, "-size", r.size)
 			add(&args, "-regions", r.regions)
 			add(&args, "-udp", r.udp)
+			add(&args, "-transport", r.transport())
 			return command{program: "worker", args: args}
 		},
 		client: func(n *network, _ string) command {
 			peer := n.B.MAC.String()
-			if r.udp {
+			if r.udp || r.sockets {
 				peer = n.B.IP4.String()
 			}
 			args := []string{"initiator", "-i", veth.IfName, "-peer", peer}
@@ -231,10 +233,19 @@ func fab(name string, r fabRun) *contest {
 			add(&args, "-rate", r.rate)
 			add(&args, "-regions", r.regions)
 			add(&args, "-udp", r.udp)
+			add(&args, "-transport", r.transport())
 			add(&args, "-duration", r.seconds)
 			return command{program: "worker", args: args}
 		},
 	}
+}
+
+// transport is a worker's flag.
+func (r *fabRun) transport() string {
+	if r.sockets {
+		return "udp"
+	}
+	return ""
 }
 
 // lossy is xdpfab with packets that get lost, in one process.

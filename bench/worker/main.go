@@ -29,6 +29,7 @@ type settings struct {
 	progress xdpfab.ProgressMode
 	threads  xdpfab.Threading
 	udp      bool
+	carrier  xdpfab.Transport
 
 	control string // socket of the daemon to attach to; of a host, its own
 	netns   string // of a host: the namespace of the interface that it shares
@@ -85,6 +86,7 @@ func run(ctx context.Context, args []string) error {
 	fs.TextVar(&s.progress, "progress", xdpfab.ProgressManual, "manual or auto")
 	fs.TextVar(&s.threads, "threading", xdpfab.ThreadSafe, "safe, or domain, which all calls of this program keep to")
 	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
+	fs.TextVar(&s.carrier, "transport", xdpfab.TransportXDP, "xdp or udp")
 	fs.IntVar(&s.regions, "regions", 1, "regions")
 	fs.StringVar(&s.control, "control", "", "control socket of the daemon to attach to; of a host, its own")
 	var part func(context.Context, *xdpfab.Domain, *settings) error
