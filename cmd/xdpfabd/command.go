@@ -78,14 +78,7 @@ given another hardware address, another program detaches the XDP program, or the
 MTU is set below its value at the start. Raising the MTU and setting it back does
 no harm.
 
-With --takeover the daemon takes the place of the one that runs on the same
-interface, and the old one ends: its sessions and its guests continue after a pause,
-with nothing lost or done twice. Regions that both name keep their contents. Resident
-regions, and programs that borrowed a queue, continue without a pause. If the new
-daemon cannot start, the old one continues. If the new one is asked to end before it
-has everything, it gives the takeover up and exits with code 0, as for any end on
-request, and the old one continues. Readiness (sd_notify) and the status at the
-control socket say that a takeover succeeded; no exit code does.
+` + takeoverHelp + `
 
 The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need

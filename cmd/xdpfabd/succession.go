@@ -14,6 +14,16 @@ import (
 	"github.com/xdpfab/xdpfab/internal/death"
 )
 
+// takeoverHelp is what --help says of takeovers.
+const takeoverHelp = `With --takeover the daemon takes the place of the one that runs on the same
+interface, and the old one ends: its sessions and its guests continue after a pause,
+with nothing lost or done twice. Regions that both name keep their contents. Resident
+regions, and programs that borrowed a queue, continue without a pause. If the new
+daemon cannot start, the old one continues. If the new one is asked to end before it
+has everything, it gives the takeover up and exits with code 0, as for any end on
+request, and the old one continues. Readiness (sd_notify) and the status at the
+control socket say that a takeover succeeded; no exit code does.`
+
 // succession is what a daemon knows of takeovers. Its zero value is that of one that
 // neither leaves nor takes another's place.
 type succession struct {

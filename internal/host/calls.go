@@ -103,11 +103,7 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	default:
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
-	// a call that waited for the network, and has done nothing yet
-	if errors.Is(err, errLeaving) || errors.Is(err, context.Canceled) && context.Cause(ctx) == errLeaving {
-		g.Mu.Lock()
-		defer g.Mu.Unlock()
-		g.unanswered = append(g.unanswered, *c)
+	if g.movesCall(ctx, c, err) {
 		return nil
 	}
 	r := share.Reply{ID: c.ID}

@@ -114,7 +114,8 @@ type GuestEndpoint struct {
 // NewGuest makes a guest of a connection. It is served from admit on.
 func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
 	g := &Guest{h: h, Gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(),
-		departure: newDeparture()}
+		departure: newDeparture(),
+	}
 	g.pays = payer{limits: &g.limits, uid: func() uint32 { return g.info.UID }}
 	return g
 }

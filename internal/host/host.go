@@ -145,11 +145,8 @@ type tenancy struct {
 func (h *Host) admit(g *Guest) error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	if err := h.n.Open(); err != nil {
+	if err := cmp.Or(h.n.Open(), h.staying()); err != nil {
 		return err
-	}
-	if h.Lodging.Leaving {
-		return fmt.Errorf("xdpfab: domain on %s: %w", h.n.Dev.Info().Name, errLeaving)
 	}
 	if err := h.n.Dev.MayHost(); err != nil {
 		return fmt.Errorf("xdpfab: a host of guests: %w", err)

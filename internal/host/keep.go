@@ -253,12 +253,8 @@ func (h *Host) Kept() []KeptRegion {
 func (h *Host) WithdrawKept(uid uint32, name string) error {
 	h.withdrawing.Lock()
 	defer h.withdrawing.Unlock()
-	h.Mu.Lock()
-	leaving := h.Lodging.Leaving
-	h.Mu.Unlock()
-	if leaving {
-		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name,
-			uid, errno.Busy)
+	if err := h.leavesKept(uid, name); err != nil {
+		return err
 	}
 	return h.withdrawKept(uid, name)
 }

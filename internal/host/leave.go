@@ -113,6 +113,26 @@ func (host *Host) leaving(h *Handover) ([]*Guest, error) {
 	return slices.Collect(maps.Keys(host.Lodging.guests)), nil
 }
 
+// staying returns an error that wraps errLeaving once HandOver has begun. Host.Mu is
+// held.
+func (h *Host) staying() error {
+	if h.Lodging.Leaving {
+		return fmt.Errorf("xdpfab: domain on %s: %w", h.n.Dev.Info().Name, errLeaving)
+	}
+	return nil
+}
+
+// leavesKept refuses to withdraw a kept region which is about to be the next process's.
+func (h *Host) leavesKept(uid uint32, name string) error {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	if h.Lodging.Leaving {
+		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name,
+			uid, errno.Busy)
+	}
+	return nil
+}
+
 // CanHandOver returns nil if HandOver is possible at present.
 func (h *Host) CanHandOver() error {
 	if err := h.n.Dev.MayHost(); err != nil {

@@ -44,6 +44,18 @@ func (g *Guest) endPaused(cancel context.CancelCauseFunc) error {
 	return g.dismissed
 }
 
+// movesCall leaves a call to the next process that waited for the network, and has done
+// nothing yet.
+func (g *Guest) movesCall(ctx context.Context, c *share.Call, err error) bool {
+	if !errors.Is(err, errLeaving) && !(errors.Is(err, context.Canceled) && context.Cause(ctx) == errLeaving) {
+		return false
+	}
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	g.unanswered = append(g.unanswered, *c)
+	return true
+}
+
 // finish says that the guest has ended before it could be handed over.
 func (g *Guest) finish() {
 	g.finished = true
