@@ -31,7 +31,7 @@ LONGEST := ./test/e2e ./xdpfab ./test/soak ./internal/sim ./internal/engine
 # they compute, so more than there are cores; each makes its own network namespaces.
 SIDE    := -p 4 -parallel 8
 
-.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint lint-here lint-arm64 generate generate-check check clean
+.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint deletable lint-here lint-arm64 generate generate-check check clean
 
 all: build
 
@@ -246,6 +246,12 @@ lint-here:
 	$(NOCGO) $(TOOLS) staticcheck $(PKGS)
 	$(NOCGO) $(GO) test ./internal/layout
 
+# Whether each of these features goes with its files and a few lines elsewhere.
+DELETABLE ?= $(patsubst scripts/deletable.d/%.files,%,$(wildcard scripts/deletable.d/*.files))
+deletable:
+	@scripts/need go patch
+	@$(NOCGO) scripts/deletable $(DELETABLE)
+
 generate:
 	@scripts/need go clang-14 llvm-strip-14
 	$(GO) generate ./bpf ./internal/resident
@@ -253,7 +259,7 @@ generate:
 generate-check: generate
 	git diff --exit-code -- bpf internal/resident || { echo "bpf: committed objects differ from their source: run make generate and commit"; exit 1; }
 
-check: lint generate-check test test-vm
+check: lint deletable generate-check test test-vm
 
 clean:
 	rm -rf bin
