@@ -17,16 +17,16 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # With the race detector: what has more than one thread. The detector slows everything
 # down tenfold, so with -short these packages shorten their long computations, and tests
 # left out are those of kernel objects, which run the same code as a Pipe but wait longer.
-RACE    := ./xdpfab ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
+RACE    := ./xdpfab ./xdpfab/fi ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
 RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)
 # make test-long: also the rest, but not what has one thread only.
-RACELONG = $(shell $(GO) list ./xdpfab ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|scale|layout|plot|histogram|errno|version|value)$$')
+RACELONG = $(shell $(GO) list ./xdpfab/... ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|scale|layout|plot|histogram|errno|version|value)$$')
 # One build serves the tests, lint, and the guests of test/vm, which have no shared
 # libraries. The race detector takes cgo, which is what make build has by default.
 NOCGO   := CGO_ENABLED=0
 # Packages are tested in the order in which they are named: the longest begin first, so
 # that none of them is left over when the others are done.
-LONGEST := ./test/e2e ./xdpfab ./test/soak ./internal/sim ./internal/engine
+LONGEST := ./test/e2e ./xdpfab/fi ./xdpfab ./test/soak ./internal/sim ./internal/engine
 # Packages at a time, and tests at a time of those that say so. Many tests wait more than
 # they compute, so more than there are cores; each makes its own network namespaces.
 SIDE    := -p 4 -parallel 8
@@ -70,9 +70,9 @@ test-unit:
 # of Linux for many messages.
 test-udp:
 	@scripts/need go
-	XDPFAB_TEST_CABLE=udp $(GO) test -count=1 -short -timeout 30m ./internal/udpport ./xdpfab
+	XDPFAB_TEST_CABLE=udp $(GO) test -count=1 -short -timeout 30m ./internal/udpport ./xdpfab ./xdpfab/fi
 	XDPFAB_TEST_CABLE=udp XDPFAB_TEST_PORTABLE=1 $(GO) test -count=1 -short -timeout 30m -run \
-		'Word|Vector|RMA|Send|Message|Mailbox|Restart|Faults|Order' ./xdpfab
+		'Word|Vector|RMA|Send|Message|Mailbox|Restart|Faults|Order' ./xdpfab/...
 
 # For the loop at the desk: lint for this processor, and the tests that need no root, of
 # which those run whose packages have changed since. Under a minute with a warm cache.
@@ -153,7 +153,7 @@ test-nic:
 # The suites of xsk, port, xdpfab and e2e on two NICs: whatever of them is not about veths.
 # Without KVM it takes long: on virtio 4 to 20 minutes for xdpfab, as other work leaves the
 # cores, and half an hour for e2e.
-SUITES ?= ./xsk ./internal/port ./xdpfab ./test/e2e
+SUITES ?= ./xsk ./internal/port ./xdpfab ./xdpfab/fi ./test/e2e
 test-nic-suites:
 	@scripts/need $(VMNEED) ethtool
 	@$(NOCGO) $(GO) run ./test/vm/cmd/vmtest -nic $(if $(filter all,$(NIC)),virtio$(comma)igb,$(NIC)) -table -- $(SUITES) -short

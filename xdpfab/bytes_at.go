@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -18,7 +19,7 @@ import (
 // peer it fails with ErrPeerRestarted. The bytes travel as one operation, of which the
 // call keeps a copy until it ends.
 func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
-	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbRead, Op: uint8(Read), Result: b})
+	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbRead, Op: uint8(atomic.Read), Result: b})
 }
 
 // Write copies b to a peer's region, from offset bytes behind its beginning on. Every
@@ -27,7 +28,7 @@ func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte
 // ErrOutcomeUnknown, a part may have been written. It is bound to a registration as Read
 // is.
 func (p *Peer) Write(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
-	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbWrite, Op: uint8(Write), Operand: b})
+	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbWrite, Op: uint8(atomic.Write), Operand: b})
 }
 
 // transfer runs a remote read or write of n bytes.
@@ -38,7 +39,7 @@ func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n in
 	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
 		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.Verb, n, offset, r.Size, ErrOutOfBounds)
 	}
-	c.Datatype, c.Count = uint8(Uint8), uint32(n)
+	c.Datatype, c.Count = uint8(atomic.Uint8), uint32(n)
 	c.Key, c.Incarnation, c.Offset = r.Key, r.Incarnation, r.Base+offset
 	return p.to.Do(ctx, c)
 }

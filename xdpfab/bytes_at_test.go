@@ -12,10 +12,11 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // dialled is a fixture with a peer and the description of the region "r".
-func dialled(t *testing.T, attr xdpfab.DomainAttr) (*fixture, *xdpfab.Peer, xdpfab.RemoteRegion) {
+func dialled(t *testing.T, attr fi.DomainAttr) (*fixture, *xdpfab.Peer, fi.RemoteRegion) {
 	f := setUp(t, attr, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
@@ -30,8 +31,8 @@ func dialled(t *testing.T, attr xdpfab.DomainAttr) (*fixture, *xdpfab.Peer, xdpf
 
 // Peer.Write puts bytes into a peer's memory, and Peer.Read gets them from there.
 func TestPeerReadWrite(t *testing.T) {
-	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
-		f, p, r := dialled(t, xdpfab.DomainAttr{Progress: progress})
+	for _, progress := range []fi.ProgressMode{fi.ProgressAuto, fi.ProgressManual} {
+		f, p, r := dialled(t, fi.DomainAttr{Progress: progress})
 		rng := rand.New(rand.NewPCG(3, 3))
 		for _, n := range []int{0, 1, 8, 32, 33, 80, 81, 5000, 1 << 16} {
 			at := rng.IntN(len(f.mem) - n + 1)
@@ -47,23 +48,23 @@ func TestPeerReadWrite(t *testing.T) {
 			at uint64
 			n  int
 		}{{1<<16 - 1, 2}, {1<<16 + 1, 0}, {math.MaxUint64, 1}, {math.MaxUint64 - 7, 8}} {
-			if err := p.Read(ctx(t), r, c.at, make([]byte, c.n)); !errors.Is(err, xdpfab.ErrOutOfBounds) {
+			if err := p.Read(ctx(t), r, c.at, make([]byte, c.n)); !errors.Is(err, fi.ErrOutOfBounds) {
 				t.Errorf("read of %d bytes at %d: %v", c.n, c.at, err)
 			}
 			unsized := r
 			unsized.Size = 0 // then the peer decides
-			if err := p.Write(ctx(t), unsized, c.at, make([]byte, c.n)); !errors.Is(err, xdpfab.ErrOutOfBounds) || !errors.Is(err, xdpfab.ErrNotExecuted) {
+			if err := p.Write(ctx(t), unsized, c.at, make([]byte, c.n)); !errors.Is(err, fi.ErrOutOfBounds) || !errors.Is(err, fi.ErrNotExecuted) {
 				t.Errorf("write of %d bytes at %d: %v", c.n, c.at, err)
 			}
 		}
 		stale := r
 		stale.Incarnation++
-		if err := p.Write(ctx(t), stale, 0, []byte{1}); !errors.Is(err, xdpfab.ErrPeerRestarted) || !errors.Is(err, xdpfab.ErrNotExecuted) {
+		if err := p.Write(ctx(t), stale, 0, []byte{1}); !errors.Is(err, fi.ErrPeerRestarted) || !errors.Is(err, fi.ErrNotExecuted) {
 			t.Errorf("into another registration: %v", err)
 		}
 		ended, cancel := context.WithCancel(ctx(t))
 		cancel()
-		if err := p.Write(ended, r, 0, make([]byte, 100)); !errors.Is(err, context.Canceled) || !errors.Is(err, xdpfab.ErrNotExecuted) {
+		if err := p.Write(ended, r, 0, make([]byte, 100)); !errors.Is(err, context.Canceled) || !errors.Is(err, fi.ErrNotExecuted) {
 			t.Errorf("with a context that has ended: %v", err)
 		}
 	}
@@ -71,7 +72,7 @@ func TestPeerReadWrite(t *testing.T) {
 
 // A region is an io.ReaderAt and io.WriterAt.
 func TestBytesAt(t *testing.T) {
-	f, p, r := dialled(t, xdpfab.DomainAttr{})
+	f, p, r := dialled(t, fi.DomainAttr{})
 	b := xdpfab.BytesAt(ctx(t), p, r)
 	if b.Size() != 1<<16 {
 		t.Fatalf("size %d", b.Size())
@@ -88,7 +89,7 @@ func TestBytesAt(t *testing.T) {
 		at   int64
 		n    int
 		want error
-	}{{1<<16 - 10, 10, nil}, {1<<16 - 10, 11, io.EOF}, {1 << 16, 1, io.EOF}, {1 << 40, 1, io.EOF}, {5, 0, nil}, {-1, 1, xdpfab.ErrOutOfBounds}} {
+	}{{1<<16 - 10, 10, nil}, {1<<16 - 10, 11, io.EOF}, {1 << 16, 1, io.EOF}, {1 << 40, 1, io.EOF}, {5, 0, nil}, {-1, 1, fi.ErrOutOfBounds}} {
 		buf := make([]byte, c.n)
 		n, err := b.ReadAt(buf, c.at)
 		if !errors.Is(err, c.want) || err == nil && c.want != nil || c.at >= 0 && n != max(0, min(c.n, int(1<<16-c.at))) {
@@ -99,7 +100,7 @@ func TestBytesAt(t *testing.T) {
 		}
 	}
 	for _, at := range []int64{-1, 1<<16 - 3, 1 << 40} {
-		if n, err := b.WriteAt(make([]byte, 4), at); n != 0 || !errors.Is(err, xdpfab.ErrOutOfBounds) {
+		if n, err := b.WriteAt(make([]byte, 4), at); n != 0 || !errors.Is(err, fi.ErrOutOfBounds) {
 			t.Errorf("4 bytes written at %d: %d, %v", at, n, err)
 		}
 	}

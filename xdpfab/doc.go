@@ -27,42 +27,15 @@
 //	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b/5") // on another node
 //	err = peer.Send(ctx, []byte("hello"))
 //
-// Beneath are the objects of libfabric by their own names, for many operations in
-// flight:
+// Beneath are the objects of libfabric by their own names, package [fi], for many
+// operations in flight. A [Domain] has the methods of [fi.Domain].
 //
-//	fi_getinfo       GetInfo             fi_dupinfo, fi_tostr                     Info.Clone, Info.String
-//	fi_fabric        NewFabric           fi_atomic, fi_atomicmsg                  Endpoint.Atomic
-//	fi_domain        Fabric.OpenDomain   fi_fetch_atomic, fi_fetch_atomicmsg      Endpoint.FetchAtomic
-//	fi_endpoint      Domain.NewEndpoint  fi_compare_atomic, fi_compare_atomicmsg  Endpoint.CompareAtomic
-//	fi_ep_bind       Endpoint.Bind       fi_inject_atomic                         Endpoint.InjectAtomic
-//	fi_enable        Endpoint.Enable     fi_msg_atomic                            Msg
-//	fi_getname       Endpoint.Name       fi_rma_ioc                               mr.Extent
-//	fi_av_open       NewAddressVector    fi_atomicvalid                           Endpoint.AtomicValid
-//	fi_av_insert     Insert              fi_query_atomic                          Domain.QueryAtomic
-//	fi_cq_open       NewCompletionQueue  fi_cntr_open                             Domain.NewCounter
-//	fi_cq_read       Read                fi_cntr_read                             Counter.Read
-//	fi_cq_readerr    ReadErr             fi_cntr_wait                             Counter.Wait
-//	fi_cq_sread      Wait                fi_close                                 Close
-//	fi_cq_signal     Signal              fi_trywait                               TryWait
-//	fi_cq_strerror   ProvErrno.String    FI_GETWAIT                               FD
-//	fi_mr_reg        Domain.Register     fi_strerror                              Errno.Error
-//	fi_poll_open     Domain.NewPollSet   fi_poll, fi_wait                         PollSet.Poll, Wait
-//	fi_eq_open       Fabric.NewEventQueue, Domain.BindEQ
-//	fi_scalable_ep   Domain.NewScalableEndpoint
-//	fi_stx_context   NewSharedTransmit   fi_ep_alias                              Endpoint.Alias
-//	FI_TRIGGER       Msg.Trigger         FI_QUEUE_WORK                            Domain.QueueWork
-//	fi_read          Endpoint.Read       fi_write, fi_inject_write                Endpoint.Write, InjectWrite
-//
-// Close of a domain or fabric reports ErrBusy as long as anything on it is open, as
+// Close of a domain reports ErrBusy as long as anything on it is open, as
 // fi_close(3) does; Domain.CloseAll closes everything.
 //
-// An operation is posted as one [Msg]. Datatypes and operations are the constants here,
-// such as [Uint64] and [Sum]; memory is that of package mr. Values in buffers are
-// little-endian.
-//
 // Bytes are copied by [Peer.Read] and [Peer.Write], by the [io.ReaderAt] and
-// [io.WriterAt] that [BytesAt] returns, or posted as an [RMA]; fi_rma(3). They are in one
-// order with atomics, and no word of 8 bytes is ever torn.
+// [io.WriterAt] that [BytesAt] returns, or posted as an [fi.RMA]; fi_rma(3). They are in
+// one order with atomics, and no word of 8 bytes is ever torn.
 //
 // # Guarantees
 //
@@ -70,7 +43,7 @@
 // wraps [ErrNotExecuted] (it never ran), [ErrOutcomeUnknown] or [ErrPeerRestarted] (it
 // ran once or not at all), and the cause. Where an unknown outcome can still become
 // known, [OpError.Resolve] waits for it. Operations of one endpoint to one peer apply in
-// the order posted, unless the endpoint needs no order ([OrderNone]). Every element is
+// the order posted, unless the endpoint needs no order ([fi.OrderNone]). Every element is
 // atomic against everything on the target's node, its own code with sync/atomic included,
 // with two exceptions: elements of 32 bytes (long double complex), and complex ones that
 // are not aligned to their whole size, are atomic against operations of the same datatype

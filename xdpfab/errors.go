@@ -2,176 +2,49 @@
 
 package xdpfab
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"syscall"
-
-	"github.com/xdpfab/xdpfab/internal/calls"
-	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/errno"
-	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/session"
-	"github.com/xdpfab/xdpfab/internal/wire"
-)
-
-// The error of an operation that failed wraps one of these three, its certainty, which
-// says what is known of the operation's effect. See docs/guarantees in the project for
-// the contract.
-var (
-	// ErrNotExecuted means that the operation never ran and never will.
-	ErrNotExecuted = errors.New("not executed")
-	// ErrOutcomeUnknown means that the operation ran once or not at all; of an
-	// array, some elements may have been changed.
-	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrPeerRestarted means that the peer has lost its state, or that the region meant
-	// is not the one that has its key now: the memory may be new. The operation ran in
-	// the former life once or not at all, unless the error says ErrNotExecuted as well.
-	ErrPeerRestarted = errors.New("peer restarted")
-)
-
-// The causes. errors.Is matches each of them with itself, and with the code of
-// fi_errno(3) that libfabric gives in its place: an [Errno], and the [syscall.Errno] if
-// the system has it as well. Those that mean that something is not supported also match
-// [errors.ErrUnsupported].
-//
-// Texts of errors begin with "xdpfab: ", once. ErrAgain, ErrErrorPending and
-// ErrSignalled, which are not failures, are returned unwrapped.
-var (
-	ErrAgain          = reason(syscall.EAGAIN, "xdpfab: queue full, read completions and try again")
-	ErrNoKey          = reason(ENOKEY, "no memory region with this key: unknown, or revoked")
-	ErrNoRegion       = reason(syscall.ENOENT, "no memory region of this name")
-	ErrAccess         = errno.Access
-	ErrOutOfBounds    = reason(syscall.EINVAL, "beyond the end of the memory region")
-	ErrMisaligned     = reason(syscall.EINVAL, "address is not a multiple of the element's alignment")
-	ErrOpNotSupported = reason(syscall.EOPNOTSUPP, "operation not supported: for this datatype, or by the version of the peer")
-	ErrNotImplemented = errno.NotImplemented
-	ErrCount          = errno.Count
-	ErrLength         = errno.Length
-	ErrTooMany        = reason(syscall.EMSGSIZE, "more elements than one operation takes")
-	ErrTooBig         = reason(syscall.EMSGSIZE, "more bytes than can be injected")
-	ErrPeerSilent     = errno.PeerSilent
-	ErrRefused        = reason(syscall.ECONNREFUSED, "peer refused the session")
-	ErrSessionLost    = reason(syscall.ECONNRESET, "peer does not know the session any more")
-	ErrPeerClosed     = reason(syscall.ECONNRESET, "peer closed the session")
-	ErrProtocol       = errno.Protocol
-	ErrClosed         = errno.Closed
-	ErrBusy           = errno.Busy
-	ErrUnknownPeer    = reason(syscall.EADDRNOTAVAIL, "no such address in the address vector")
-	ErrNotEnabled     = reason(EOPBADSTATE, "endpoint is not enabled: bind what it needs and call Enable")
-	ErrNoCQ           = reason(ENOCQ, "no completion queue")
-	ErrNoAV           = reason(ENOAV, "no address vector")
-	ErrNoRemoteCQ     = reason(syscall.ENOSYS, "the peer takes no data with operations: no completion queue is bound with BindRecv to its endpoint, or its version is too old")
-	ErrNoEQ           = reason(ENOEQ, "no event queue")
-	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
-	ErrDenied         = errno.Denied
-	ErrForeign        = errno.Foreign
-	ErrErrorPending   = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
-	ErrSignalled      = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")
-
-	// ErrInterfaceLost is wrapped by Domain.Err when the interface cannot be used any
-	// more: it is gone, it was replaced, its hardware address changed, its MTU is below
-	// that at Open, or its XDP program was detached. The text says which of these
-	// happened. Close the domain and open the interface again.
-	ErrInterfaceLost = errno.InterfaceLost
-)
-
-// ErrNotKept means that no region of that name is kept for the program's user.
-var ErrNotKept = errno.NotKept
+import "github.com/xdpfab/xdpfab/xdpfab/fi"
 
 // OpError is the failure of one operation. errors.Is finds both the certainty
 // (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.
-type OpError struct {
-	Op        string // "fetch_atomic sum uint64"
-	Peer      string // the peer's address; empty for a receive without a message
-	Certainty error  // nil for a receive, which is no operation of a peer's memory: the cause says all
-	Cause     error
+type OpError = fi.OpError
 
-	prov    ProvErrno
-	outcome *calls.Outcome // where an unknown outcome may become known
-	stepper *node.Stepper
-}
+// The error of an operation that failed wraps one of these three, its certainty, which
+// says what is known of the operation's effect.
+var (
+	// ErrNotExecuted means that the operation never ran and never will.
+	ErrNotExecuted = fi.ErrNotExecuted
+	// ErrOutcomeUnknown means that the operation ran once or not at all; of an
+	// array, some elements may have been changed.
+	ErrOutcomeUnknown = fi.ErrOutcomeUnknown
+	// ErrPeerRestarted means that the peer has lost its state, or that the region meant
+	// is not the one that has its key now: the memory may be new. The operation ran in
+	// the former life once or not at all, unless the error says ErrNotExecuted as well.
+	ErrPeerRestarted = fi.ErrPeerRestarted
+)
 
-func (e *OpError) Error() string {
-	switch {
-	case e.Certainty != nil:
-		return fmt.Sprintf("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause)
-	case e.Peer != "":
-		return fmt.Sprintf("xdpfab: %s from %s: %v", e.Op, e.Peer, e.Cause)
-	}
-	return fmt.Sprintf("xdpfab: %s: %v", e.Op, e.Cause)
-}
-
-// Unwrap returns the certainty, if there is one, and the cause.
-func (e *OpError) Unwrap() []error {
-	if e.Certainty == nil {
-		return []error{e.Cause}
-	}
-	return []error{e.Certainty, e.Cause}
-}
-
-var causeOfStatus = map[wire.Status]error{
-	wire.StatusNoKey:       ErrNoKey,
-	wire.StatusNoAccess:    ErrAccess,
-	wire.StatusOutOfBounds: ErrOutOfBounds,
-	wire.StatusMisaligned:  ErrMisaligned,
-	wire.StatusUnsupported: ErrOpNotSupported,
-	wire.StatusBadCount:    ErrCount,
-	wire.StatusNotFound:    ErrNoRegion,
-	wire.StatusNotExecuted: ErrPeerClosed,
-	wire.StatusStale:       fmt.Errorf("%w: the region that was meant is gone", ErrPeerRestarted),
-}
-
-var causeOfReason = map[session.Reason]error{
-	session.PeerSilent:      ErrPeerSilent,
-	session.GaveUp:          ErrPeerSilent,
-	session.PeerRestarted:   ErrPeerRestarted,
-	session.Forgotten:       ErrSessionLost,
-	session.Outdated:        ErrProtocol,
-	session.PeerClosed:      ErrPeerClosed,
-	session.RefusedEndpoint: fmt.Errorf("%w: it has no such endpoint", ErrRefused),
-	session.RefusedFull:     fmt.Errorf("%w: no room for another session", ErrRefused),
-	session.RefusedVersion:  fmt.Errorf("%w: it speaks another version of the protocol", ErrRefused),
-	session.RefusedClosing:  fmt.Errorf("%w: it is shutting down", ErrRefused),
-	session.RefusedKeyless:  errKeyWanted,
-	session.RefusedKey:      errKeyUnwanted,
-	session.RefusedOtherKey: errKeyWrong,
-	session.Unproven:        errUnproven,
-	session.ProtocolError:   ErrProtocol,
-	session.ClosedHere:      ErrClosed,
-	session.NoEvents:        ErrNoRemoteCQ,
-	session.NoMessages:      ErrNoReceiver,
-	session.Rejected:        fmt.Errorf("%w: its program rejected the connection", ErrRefused),
-	session.Unanswered:      ErrUnanswered,
-	session.HostLost:        ErrHostLost,
-	session.Cancelled:       context.Canceled, // in place of the context's own cause
-}
-
-var certainties = map[engine.Fate]error{
-	engine.NotExecuted: ErrNotExecuted,
-	engine.Unknown:     ErrOutcomeUnknown,
-	engine.Restarted:   ErrPeerRestarted,
-}
-
-// resultOf returns how a submission ended. If no region has the key, the registration
-// that the submission meant is gone, as it is if another region has the key.
-func resultOf(s *engine.Submission, c *engine.Completion, later *engine.Later) engine.Result {
-	r := c.Result(later)
-	if r.Status == wire.StatusNoKey && s.Incarnation != 0 {
-		r.Status = wire.StatusStale
-	}
-	return r
-}
-
-// errorOf turns the result of an operation that failed into an error.
-func errorOf(r engine.Result, op, peer string) *OpError {
-	cause := causeOfStatus[r.Status]
-	if cause == nil {
-		cause = causeOfReason[r.Reason]
-	}
-	if r.Fate == engine.Restarted {
-		cause = ErrSessionLost
-	}
-	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, prov: provErrnoOf(r), outcome: calls.OutcomeOf(r)}
-}
+// The causes. Texts of errors begin with "xdpfab: ", once.
+var (
+	ErrNoKey          = fi.ErrNoKey
+	ErrNoRegion       = fi.ErrNoRegion
+	ErrAccess         = fi.ErrAccess
+	ErrOutOfBounds    = fi.ErrOutOfBounds
+	ErrMisaligned     = fi.ErrMisaligned
+	ErrOpNotSupported = fi.ErrOpNotSupported
+	ErrNotImplemented = fi.ErrNotImplemented
+	ErrCount          = fi.ErrCount
+	ErrLength         = fi.ErrLength
+	ErrTooMany        = fi.ErrTooMany
+	ErrTooBig         = fi.ErrTooBig
+	ErrTruncated      = fi.ErrTruncated
+	ErrPeerSilent     = fi.ErrPeerSilent
+	ErrRefused        = fi.ErrRefused
+	ErrSessionLost    = fi.ErrSessionLost
+	ErrPeerClosed     = fi.ErrPeerClosed
+	ErrProtocol       = fi.ErrProtocol
+	ErrHostLost       = fi.ErrHostLost
+	ErrClosed         = fi.ErrClosed
+	ErrBusy           = fi.ErrBusy
+	ErrDenied         = fi.ErrDenied
+	ErrForeign        = fi.ErrForeign
+	ErrInterfaceLost  = fi.ErrInterfaceLost // see Domain.Err
+)

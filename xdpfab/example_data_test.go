@@ -10,6 +10,7 @@ import (
 	"log"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // The node with the memory learns of each operation, by a number that comes with it.
@@ -23,29 +24,29 @@ func ExampleEndpoint_Atomic_remoteCQData() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	arrivals, _ := server.NewCompletionQueue(xdpfab.CQAttr{})
+	arrivals, _ := server.NewCompletionQueue(fi.CQAttr{})
 	target, _ := server.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
-	if err := errors.Join(target.Bind(arrivals, xdpfab.BindRecv), target.Enable()); err != nil {
+	if err := errors.Join(target.Bind(arrivals, fi.BindRecv), target.Enable()); err != nil {
 		log.Fatal(err)
 	}
 
 	av, _ := client.NewAddressVector()
-	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{})
-	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, xdpfab.BindTransmit), ep.Enable()); err != nil {
+	cq, _ := client.NewCompletionQueue(fi.CQAttr{})
+	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, fi.BindTransmit), ep.Enable()); err != nil {
 		log.Fatal(err)
 	}
 	dest, _ := av.Insert(ctx, server.Name(7))
 	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
-	m := xdpfab.Msg{Dest: dest, Key: counters.Key(), Datatype: xdpfab.Uint64, Op: xdpfab.Sum, Buf: five, Data: 42}
-	if err := ep.Atomic(&m, xdpfab.FlagRemoteCQData); err != nil {
+	m := fi.Msg{Dest: dest, Key: counters.Key(), Datatype: fi.Uint64, Op: fi.Sum, Buf: five, Data: 42}
+	if err := ep.Atomic(&m, fi.FlagRemoteCQData); err != nil {
 		log.Fatal(err)
 	}
 
 	if err := arrivals.Wait(ctx, 1); err != nil {
 		log.Fatal(err)
 	}
-	var c [1]xdpfab.Completion
+	var c [1]fi.Completion
 	if _, err := arrivals.Read(c[:]); err != nil {
 		log.Fatal(err)
 	}

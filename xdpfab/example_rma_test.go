@@ -10,6 +10,7 @@ import (
 	"log"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Bytes of a peer's region are read and written at any offset.
@@ -54,21 +55,21 @@ func ExampleEndpoint_Write() {
 		log.Fatal(err)
 	}
 	av, _ := client.NewAddressVector()
-	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{})
-	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, xdpfab.BindTransmit), ep.Enable()); err != nil {
+	cq, _ := client.NewCompletionQueue(fi.CQAttr{})
+	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber})
+	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, fi.BindTransmit), ep.Enable()); err != nil {
 		log.Fatal(err)
 	}
 	dest, _ := av.Insert(ctx, server.Name(0))
 
 	// An entry of a log, and then the number of entries: whoever sees the number sees the
 	// entry.
-	entry := xdpfab.RMA{Dest: dest, Key: log1.Key(), Offset: 8, Pieces: [][]byte{[]byte("first "), []byte("entry")}, Context: "entry"}
-	one := xdpfab.Msg{Dest: dest, Key: log1.Key(), Datatype: xdpfab.Uint64, Op: xdpfab.Sum, Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Context: "number"}
-	if err := errors.Join(ep.Write(&entry, xdpfab.FlagMore), ep.Atomic(&one, 0)); err != nil {
+	entry := fi.RMA{Dest: dest, Key: log1.Key(), Offset: 8, Pieces: [][]byte{[]byte("first "), []byte("entry")}, Context: "entry"}
+	one := fi.Msg{Dest: dest, Key: log1.Key(), Datatype: fi.Uint64, Op: fi.Sum, Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Context: "number"}
+	if err := errors.Join(ep.Write(&entry, fi.FlagMore), ep.Atomic(&one, 0)); err != nil {
 		log.Fatal(err)
 	}
-	var done [2]xdpfab.Completion
+	var done [2]fi.Completion
 	for n := 0; n < len(done); {
 		if err := cq.Wait(ctx, 1); err != nil {
 			log.Fatal(err)

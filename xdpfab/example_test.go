@@ -9,6 +9,7 @@ import (
 	"log"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // nodes returns two domains, the second of which serves a region "counters". On
@@ -181,7 +182,7 @@ func ExampleEndpoint_FetchAtomic() {
 	ctx := context.Background()
 
 	av, _ := client.NewAddressVector()
-	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{})
+	cq, _ := client.NewCompletionQueue(fi.CQAttr{})
 	ep, err := client.NewEndpoint(xdpfab.EndpointAttr{Number: 1})
 	if err != nil {
 		log.Fatal(err)
@@ -200,10 +201,10 @@ func ExampleEndpoint_FetchAtomic() {
 
 	operand := xdpfab.Bytes[uint32](2, 3)
 	result := make([]byte, 8)
-	add := xdpfab.Msg{
+	add := fi.Msg{
 		Buf: operand, Result: result,
 		Dest: dest, Key: region.Key, Offset: region.Base,
-		Datatype: xdpfab.Uint32, Op: xdpfab.Sum,
+		Datatype: fi.Uint32, Op: fi.Sum,
 	}
 	for range 3 {
 		if err := ep.FetchAtomic(&add, 0); err != nil {
@@ -212,7 +213,7 @@ func ExampleEndpoint_FetchAtomic() {
 		if err := cq.Wait(ctx, 1); err != nil {
 			log.Fatal(err)
 		}
-		var done [1]xdpfab.Completion
+		var done [1]fi.Completion
 		n, err := cq.Read(done[:])
 		fmt.Println(n, err, xdpfab.Values[uint32](result))
 	}
@@ -230,21 +231,21 @@ func ExampleGetInfo() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	hints := &xdpfab.Info{
-		Caps:     xdpfab.CapAtomic,
-		Transmit: xdpfab.TransmitInfo{InjectSize: 16, MsgOrder: xdpfab.OrderAtomicWAW},
-		Domain:   xdpfab.DomainInfo{Instance: client},
+	hints := &fi.Info{
+		Caps:     fi.CapAtomic,
+		Transmit: fi.TransmitInfo{InjectSize: 16, MsgOrder: fi.OrderAtomicWAW},
+		Domain:   fi.DomainInfo{Instance: client.Domain},
 	}
-	infos, err := xdpfab.GetInfo(ctx, hints)
+	infos, err := fi.GetInfo(ctx, hints)
 	if err != nil {
 		log.Fatal(err)
 	}
 	best := &infos[0] // xdpfab.OpenInfo(ctx, best, xdpfab.DomainAttr{}) opens an interface
 	fmt.Println(best.Domain.Name, best.AddrFormat, best.Endpoint.Type, best.Endpoint.AtomicOrder.WAW)
 
-	hints.Caps |= xdpfab.CapCollective
-	_, err = xdpfab.GetInfo(ctx, hints)
-	fmt.Println(errors.Is(err, xdpfab.ErrNoInfo))
+	hints.Caps |= fi.CapCollective
+	_, err = fi.GetInfo(ctx, hints)
+	fmt.Println(errors.Is(err, fi.ErrNoInfo))
 	// Output:
 	// pipe ethernet rdm unlimited
 	// true

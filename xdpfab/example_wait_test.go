@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Addresses are inserted, and a region is registered, while the program does something
@@ -21,7 +22,7 @@ func ExampleEventQueue() {
 	defer client.CloseAll()
 	ctx := context.Background()
 
-	events, err := client.Fabric().NewEventQueue(xdpfab.EQAttr{})
+	events, err := client.Fabric().NewEventQueue(fi.EQAttr{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func ExampleEventQueue() {
 			log.Fatal(err)
 		}
 		e, ok, err := events.Read()
-		if errors.Is(err, xdpfab.ErrErrorPending) {
+		if errors.Is(err, fi.ErrErrorPending) {
 			e, ok = events.ReadErr()
 		}
 		switch {
@@ -60,8 +61,8 @@ func ExampleCompletionQueue_TryWait() {
 	ctx := context.Background()
 
 	av, _ := client.NewAddressVector()
-	cq, _ := client.NewCompletionQueue(xdpfab.CQAttr{Wait: xdpfab.WaitFD})
-	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber})
+	cq, _ := client.NewCompletionQueue(fi.CQAttr{Wait: fi.WaitFD})
+	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber})
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		log.Fatal(err)
 	}
@@ -82,21 +83,21 @@ func ExampleCompletionQueue_TryWait() {
 	}
 
 	for i := range 3 {
-		m := &xdpfab.Msg{Buf: make([]byte, 8), Dest: dest, Key: region.Key, Datatype: xdpfab.Uint64, Op: xdpfab.Sum, Context: i}
+		m := &fi.Msg{Buf: make([]byte, 8), Dest: dest, Key: region.Key, Datatype: fi.Uint64, Op: fi.Sum, Context: i}
 		if err := ep.Atomic(m, 0); err != nil {
 			log.Fatal(err)
 		}
 	}
 	var (
 		events      [8]unix.EpollEvent
-		completions [8]xdpfab.Completion
+		completions [8]fi.Completion
 	)
 	for done := 0; done < 3; {
 		if err := cq.TryWait(1); err == nil {
 			if _, err := unix.EpollWait(epoll, events[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
 				log.Fatal(err)
 			}
-		} else if !errors.Is(err, xdpfab.ErrAgain) {
+		} else if !errors.Is(err, fi.ErrAgain) {
 			log.Fatal(err)
 		}
 		n, err := cq.Read(completions[:])

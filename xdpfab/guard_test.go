@@ -9,12 +9,13 @@ import (
 
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // A guard ends with what the word's memory ends with, and says which.
 func TestGuard(t *testing.T) {
 	own := errors.New("enough")
-	progressModes(t, func(t *testing.T, a xdpfab.DomainAttr) {
+	progressModes(t, func(t *testing.T, a fi.DomainAttr) {
 		for _, e := range []struct {
 			name string
 			end  func(f *fixture, p *xdpfab.Peer, stop context.CancelCauseFunc) error
@@ -26,10 +27,10 @@ func TestGuard(t *testing.T) {
 				}
 				_, err := f.server.NewRegion("r", 64)
 				return err
-			}, xdpfab.ErrPeerRestarted},
-			{"withdrawn", func(f *fixture, _ *xdpfab.Peer, _ context.CancelCauseFunc) error { return f.region.Close() }, xdpfab.ErrPeerRestarted},
-			{"the peer closes", func(f *fixture, _ *xdpfab.Peer, _ context.CancelCauseFunc) error { return f.server.CloseAll() }, xdpfab.ErrPeerClosed},
-			{"closed here", func(_ *fixture, p *xdpfab.Peer, _ context.CancelCauseFunc) error { return p.Close() }, xdpfab.ErrClosed},
+			}, fi.ErrPeerRestarted},
+			{"withdrawn", func(f *fixture, _ *xdpfab.Peer, _ context.CancelCauseFunc) error { return f.region.Close() }, fi.ErrPeerRestarted},
+			{"the peer closes", func(f *fixture, _ *xdpfab.Peer, _ context.CancelCauseFunc) error { return f.server.CloseAll() }, fi.ErrPeerClosed},
+			{"closed here", func(_ *fixture, p *xdpfab.Peer, _ context.CancelCauseFunc) error { return p.Close() }, fi.ErrClosed},
 			{"the caller's", func(_ *fixture, _ *xdpfab.Peer, stop context.CancelCauseFunc) error { stop(own); return nil }, own},
 		} {
 			t.Run(e.name, func(t *testing.T) {
@@ -61,7 +62,7 @@ func TestGuard(t *testing.T) {
 				if why := context.Cause(guarded); !errors.Is(why, e.want) {
 					t.Errorf("the guard ended with: %v, want %v", why, e.want)
 				}
-				if e.want == xdpfab.ErrPeerRestarted {
+				if e.want == fi.ErrPeerRestarted {
 					if _, err := w.Guard(parent); !errors.Is(err, e.want) {
 						t.Errorf("another guard: %v, want %v", err, e.want)
 					}
@@ -73,7 +74,7 @@ func TestGuard(t *testing.T) {
 
 // What cannot be guarded is refused at once.
 func TestGuardRefused(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	f := setUp(t, fi.DomainAttr{}, 64)
 	m, err := mr.Alloc(64, mr.AllocOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,26 +89,26 @@ func TestGuardRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1, Size: 64}, 0).Guard(ctx(t)); !errors.Is(err, xdpfab.ErrNotImplemented) {
+	if _, err := xdpfab.WordAt[uint64](p, fi.RemoteRegion{Key: 1, Size: 64}, 0).Guard(ctx(t)); !errors.Is(err, fi.ErrNotImplemented) {
 		t.Errorf("a word by its key alone: %v", err)
 	}
 	w, err := xdpfab.Word[uint64](ctx(t), p, "mute", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Guard(ctx(t)); !errors.Is(err, xdpfab.ErrAccess) {
+	if _, err := w.Guard(ctx(t)); !errors.Is(err, fi.ErrAccess) {
 		t.Errorf("a word that cannot be read: %v", err)
 	}
-	if _, err := (xdpfab.Remote[uint64]{}).Guard(ctx(t)); !errors.Is(err, xdpfab.ErrClosed) {
+	if _, err := (xdpfab.Remote[uint64]{}).Guard(ctx(t)); !errors.Is(err, fi.ErrClosed) {
 		t.Errorf("a zero value: %v", err)
 	}
-	one, other, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: xdpfab.ThreadDomain}, xdpfab.DomainAttr{})
+	one, other, err := xdpfab.Pipe(fi.DomainAttr{Progress: fi.ProgressManual, Threading: fi.ThreadDomain}, fi.DomainAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.CloseAll()
 	defer one.CloseAll()
-	ep, err := other.NewEndpoint(xdpfab.EndpointAttr{})
+	ep, err := other.NewEndpoint(fi.EndpointAttr{})
 	if err == nil {
 		err = ep.Enable()
 	}
@@ -117,8 +118,8 @@ func TestGuardRefused(t *testing.T) {
 	if p, err = one.Dial(ctx(t), other.Name(0)); err != nil {
 		t.Fatal(err)
 	}
-	alone := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1, Incarnation: 1, Size: 64}, 0)
-	if _, err := alone.Guard(ctx(t)); !errors.Is(err, xdpfab.ErrNotImplemented) {
+	alone := xdpfab.WordAt[uint64](p, fi.RemoteRegion{Key: 1, Incarnation: 1, Size: 64}, 0)
+	if _, err := alone.Guard(ctx(t)); !errors.Is(err, fi.ErrNotImplemented) {
 		t.Errorf("with ThreadDomain: %v", err)
 	}
 }

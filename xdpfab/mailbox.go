@@ -11,6 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Mailbox is an endpoint that receives messages by calls that wait, without a completion
@@ -35,8 +36,8 @@ type MailboxAttr struct {
 	// MiB. See EndpointAttr.BufferedReceive.
 	Buffered int
 
-	TrafficClass TrafficClass // as EndpointAttr.TrafficClass
-	AuthKey      AuthKey      // as EndpointAttr.AuthKey
+	TrafficClass fi.TrafficClass // as EndpointAttr.TrafficClass
+	AuthKey      fi.AuthKey      // as EndpointAttr.AuthKey
 }
 
 // Sender is the endpoint that a message came from. Values can be compared with ==.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -35,5 +36,5 @@ func (p *Peer) message(ctx context.Context, verb wire.Verb, tag uint64, b []byte
 	if len(b) > math.MaxUint32 {
 		return fmt.Errorf("xdpfab: message of %d bytes: want at most %d, send it in parts: %w", len(b), math.MaxUint32, ErrTooMany)
 	}
-	return p.to.Do(ctx, calls.Call{Verb: verb, Op: uint8(Write), Datatype: uint8(Uint8), Count: uint32(len(b)), Key: tag, Operand: b})
+	return p.to.Do(ctx, calls.Call{Verb: verb, Op: uint8(atomic.Write), Datatype: uint8(atomic.Uint8), Count: uint32(len(b)), Key: tag, Operand: b})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // dialWord dials the server and makes a handle on the first word of its region.
@@ -29,9 +30,9 @@ func dialWord[T xdpfab.Element](t *testing.T, f *fixture) (*xdpfab.Peer, xdpfab.
 // Operations that are started run in their order, and each tells its own outcome, as
 // often as it is asked, in both modes of progress.
 func TestPending(t *testing.T) {
-	for _, progress := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+	for _, progress := range []fi.ProgressMode{fi.ProgressAuto, fi.ProgressManual} {
 		t.Run(progress.String(), func(t *testing.T) {
-			f := setUp(t, xdpfab.DomainAttr{Progress: progress}, 64)
+			f := setUp(t, fi.DomainAttr{Progress: progress}, 64)
 			_, w := dialWord[uint64](t, f)
 			var all []*xdpfab.Pending[uint64]
 			for range 100 {
@@ -62,19 +63,19 @@ func TestPending(t *testing.T) {
 
 // What cannot be started, or is not waited for, says so when it is waited for.
 func TestPendingFails(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	f := setUp(t, fi.DomainAttr{}, 64)
 	p, w := dialWord[float64](t, f)
 	done, cancel := context.WithCancel(ctx(t))
 	cancel()
-	far := xdpfab.WordAt[float64](p, xdpfab.RemoteRegion{Key: 12345}, 0)
+	far := xdpfab.WordAt[float64](p, fi.RemoteRegion{Key: 12345}, 0)
 	for name, tt := range map[string]struct {
 		p    *xdpfab.Pending[float64]
 		want error
 	}{
-		"zero value": {xdpfab.Remote[float64]{}.StartAdd(ctx(t), 1), xdpfab.ErrClosed},
-		"no bits":    {w.StartFetch(ctx(t), atomic.Band, 1), xdpfab.ErrOpNotSupported},
-		"cancelled":  {w.StartApply(done, atomic.Sum, 1), xdpfab.ErrNotExecuted},
-		"no region":  {far.StartAdd(ctx(t), 1), xdpfab.ErrNoKey},
+		"zero value": {xdpfab.Remote[float64]{}.StartAdd(ctx(t), 1), fi.ErrClosed},
+		"no bits":    {w.StartFetch(ctx(t), atomic.Band, 1), fi.ErrOpNotSupported},
+		"cancelled":  {w.StartApply(done, atomic.Sum, 1), fi.ErrNotExecuted},
+		"no region":  {far.StartAdd(ctx(t), 1), fi.ErrNoKey},
 	} {
 		if _, err := tt.p.Wait(ctx(t)); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
@@ -82,7 +83,7 @@ func TestPendingFails(t *testing.T) {
 	}
 	left := w.StartAdd(ctx(t), 1)
 	_, err := left.Wait(done)
-	var oe *xdpfab.OpError
+	var oe *fi.OpError
 	if err != nil && !errors.As(err, &oe) {
 		t.Errorf("left: %v, want an OpError", err)
 	}
@@ -105,9 +106,9 @@ func TestPendingFails(t *testing.T) {
 
 // A caller whose context ends leaves, though another one goes on waiting.
 func TestPendingOfSeveral(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	f := setUp(t, fi.DomainAttr{}, 64)
 	_, w := dialWord[uint64](t, f)
-	if err := f.client.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
+	if err := f.client.SetFaults(fi.Faults{Loss: 1}); err != nil {
 		t.Fatal(err)
 	}
 	held := w.StartAdd(ctx(t), 1)
@@ -126,7 +127,7 @@ func TestPendingOfSeveral(t *testing.T) {
 	})
 	cancel()
 	wg.Wait()
-	if err := f.client.SetFaults(xdpfab.Faults{}); err != nil {
+	if err := f.client.SetFaults(fi.Faults{}); err != nil {
 		t.Fatal(err)
 	}
 }

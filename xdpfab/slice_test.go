@@ -11,9 +11,10 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-func testSlice[T xdpfab.Element](t *testing.T, f *fixture, p *xdpfab.Peer, r xdpfab.RemoteRegion, at uint64, values ...T) {
+func testSlice[T xdpfab.Element](t *testing.T, f *fixture, p *xdpfab.Peer, r fi.RemoteRegion, at uint64, values ...T) {
 	t.Helper()
 	clear(f.mem)
 	back := make([]T, len(values))
@@ -29,7 +30,7 @@ func testSlice[T xdpfab.Element](t *testing.T, f *fixture, p *xdpfab.Peer, r xdp
 
 // Slices of every kind of value are written as Bytes lays them out, and read back.
 func TestSlices(t *testing.T) {
-	f, p, r := dialled(t, xdpfab.DomainAttr{})
+	f, p, r := dialled(t, fi.DomainAttr{})
 	type celsius float32
 	testSlice(t, f, p, r, 0, uint64(1), math.MaxUint64)
 	testSlice(t, f, p, r, 3, int16(-2), 5, 6)
@@ -46,7 +47,7 @@ func TestSlices(t *testing.T) {
 	if err := xdpfab.ReadSlice(ctx(t), p, r, 100, one[:]); err != nil || one[0] != 0x01020304 {
 		t.Errorf("%#x, %v", one[0], err)
 	}
-	if err := xdpfab.WriteSlice(ctx(t), p, r, 1<<16-8, make([]uint32, 3)); !errors.Is(err, xdpfab.ErrOutOfBounds) {
+	if err := xdpfab.WriteSlice(ctx(t), p, r, 1<<16-8, make([]uint32, 3)); !errors.Is(err, fi.ErrOutOfBounds) {
 		t.Errorf("beyond the end: %v", err)
 	}
 }

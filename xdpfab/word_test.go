@@ -9,12 +9,13 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // A word that a region does not have is refused, whatever the index, and whether the
 // region's size is known or not.
 func TestWordAtOutside(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	f := setUp(t, fi.DomainAttr{}, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
@@ -24,13 +25,13 @@ func TestWordAtOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := found.Size / 8
-	for _, r := range []xdpfab.RemoteRegion{found, {Key: found.Key}} {
+	for _, r := range []fi.RemoteRegion{found, {Key: found.Key}} {
 		if err := xdpfab.WordAt[uint64](p, r, words-1).Store(ctx(t), 1); err != nil {
 			t.Errorf("the last word: %v", err)
 		}
 		for _, index := range []uint64{words, 1 << 61, math.MaxUint64 / 8, math.MaxUint64} {
 			err := xdpfab.WordAt[uint64](p, r, index).Store(ctx(t), 1)
-			if !errors.Is(err, xdpfab.ErrOutOfBounds) || !errors.Is(err, xdpfab.ErrNotExecuted) {
+			if !errors.Is(err, fi.ErrOutOfBounds) || !errors.Is(err, fi.ErrNotExecuted) {
 				t.Errorf("word %d: %v, want ErrOutOfBounds and ErrNotExecuted", index, err)
 			}
 		}
@@ -68,7 +69,7 @@ func testEveryOperation[T xdpfab.Element](t *testing.T, p *xdpfab.Peer, dt atomi
 				many = v.Compare(ctx(t), op, at, comparands, operands, olds)
 			}
 			if !atomic.Valid(f, op, dt) {
-				if !errors.Is(one, xdpfab.ErrOpNotSupported) || !errors.Is(many, xdpfab.ErrOpNotSupported) {
+				if !errors.Is(one, fi.ErrOpNotSupported) || !errors.Is(many, fi.ErrOpNotSupported) {
 					t.Errorf("%v %v: %v and %v, want ErrOpNotSupported", f, op, one, many)
 				}
 				continue
@@ -103,7 +104,7 @@ func locally[T xdpfab.Element](t *testing.T, f atomic.Func, op atomic.Op, dt ato
 }
 
 func TestEveryOperation(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	f := setUp(t, fi.DomainAttr{}, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func TestEveryOperation(t *testing.T) {
 
 // A compare-and-exchange returns what was there. That of floats is numeric.
 func TestCompareAndExchange(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	f := setUp(t, fi.DomainAttr{}, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestCompareAndExchange(t *testing.T) {
 
 // Add returns the new value of every type, of a word and of a vector's words.
 func TestAddOfEveryType(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	f := setUp(t, fi.DomainAttr{}, 64)
 	p, err := f.client.Dial(ctx(t), f.server.Name(0))
 	if err != nil {
 		t.Fatal(err)

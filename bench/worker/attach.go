@@ -13,6 +13,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/bench/measure"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // attach attaches to a daemon as many times as a flag says, prints the median of the
@@ -41,8 +42,8 @@ func attach(ctx context.Context, s *settings) (err error) {
 // flag names, or directly.
 func (s *settings) attr() xdpfab.DomainAttr {
 	a := xdpfab.DomainAttr{UDP: s.udp, Transport: s.carrier, Progress: s.progress, Threading: s.threads}
-	if a.Attach = xdpfab.AttachNever; s.control != "" {
-		a.Attach, a.Control = xdpfab.AttachAlways, s.control
+	if a.Attach = fi.AttachNever; s.control != "" {
+		a.Attach, a.Control = fi.AttachAlways, s.control
 	}
 	return a
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // host serves programs that attach at the control socket to the interface of another
@@ -117,7 +118,7 @@ func (s *settings) openElsewhere(ctx context.Context) (*hostpkg.Host, error) {
 		return nil, fmt.Errorf("namespace %s: %w", s.netns, err)
 	}
 	h, err := hostpkg.Open(ctx, s.ifname,
-		hostpkg.Options{Config: node.Config{Manual: s.progress == xdpfab.ProgressManual}})
+		hostpkg.Options{Config: node.Config{Manual: s.progress == fi.ProgressManual}})
 	if back := unix.Setns(own, unix.CLONE_NEWNET); back != nil {
 		return nil, errors.Join(err, back)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/bench/measure"
 	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // kinds maps the names that the flag takes.
@@ -65,9 +66,9 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 }
 
 // order returns the order that the initiator's endpoints keep.
-func (s *settings) order() xdpfab.Order {
+func (s *settings) order() fi.Order {
 	if s.unordered {
-		return xdpfab.OrderNone
+		return fi.OrderNone
 	}
 	return 0
 }
@@ -119,7 +120,7 @@ func (in *initiator) measure(ctx context.Context) error {
 
 // closed keeps the window full until the end, and then waits for the posts in flight.
 func (in *initiator) closed(ctx context.Context, end time.Duration) error {
-	g, wait := in.Generator, in.s.progress == xdpfab.ProgressAuto
+	g, wait := in.Generator, in.s.progress == fi.ProgressAuto
 	for {
 		if g.Now() < end && ctx.Err() == nil {
 			if err := g.Fill(g.Free()); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // look is how often the target of a lossy run looks for requests: what a round trip takes
@@ -22,7 +23,7 @@ const look = 50 * time.Microsecond
 // veth passes by everything that could make the kernel lose some. One thread drives both
 // ends, so that no core has to be shared.
 func lossy(ctx context.Context, s *settings) error {
-	client, server, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
+	client, server, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: fi.ProgressManual})
 	if err != nil {
 		return err
 	}

@@ -21,15 +21,16 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // settings are the flags of all parts.
 type settings struct {
 	ifname   string
-	progress xdpfab.ProgressMode
-	threads  xdpfab.Threading
+	progress fi.ProgressMode
+	threads  fi.Threading
 	udp      bool
-	carrier  xdpfab.Transport
+	carrier  fi.Transport
 
 	control string // socket of the daemon to attach to; of a host, its own
 	netns   string // of a host: the namespace of the interface that it shares
@@ -83,10 +84,10 @@ func run(ctx context.Context, args []string) error {
 	var s settings
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	fs.StringVar(&s.ifname, "i", "veth0", "interface")
-	fs.TextVar(&s.progress, "progress", xdpfab.ProgressManual, "manual or auto")
-	fs.TextVar(&s.threads, "threading", xdpfab.ThreadSafe, "safe, or domain, which all calls of this program keep to")
+	fs.TextVar(&s.progress, "progress", fi.ProgressManual, "manual or auto")
+	fs.TextVar(&s.threads, "threading", fi.ThreadSafe, "safe, or domain, which all calls of this program keep to")
 	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
-	fs.TextVar(&s.carrier, "transport", xdpfab.TransportXDP, "xdp or udp")
+	fs.TextVar(&s.carrier, "transport", fi.TransportXDP, "xdp or udp")
 	fs.IntVar(&s.regions, "regions", 1, "regions")
 	fs.StringVar(&s.control, "control", "", "control socket of the daemon to attach to; of a host, its own")
 	var part func(context.Context, *xdpfab.Domain, *settings) error
@@ -138,7 +139,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	attr := s.attr()
 	if args[0] == "host" {
-		attr.Attach = xdpfab.AttachNever
+		attr.Attach = fi.AttachNever
 	}
 	dom, err := xdpfab.Open(ctx, s.ifname, attr)
 	if err != nil {

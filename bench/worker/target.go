@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/bench/measure"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // targetLimit is the time after which a target ends by itself.
@@ -35,7 +36,7 @@ func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 		return err
 	}
 	fmt.Println(measure.Ready, dom.Name(0))
-	if s.progress == xdpfab.ProgressAuto {
+	if s.progress == fi.ProgressAuto {
 		<-ctx.Done()
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/bench/measure"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Both sides of each test, joined by a pipe.
@@ -25,7 +26,7 @@ func TestTransfers(t *testing.T) {
 		{test: "stream", length: 4096, flight: 64}, {test: "stream", length: 8, flight: 32},
 		{test: "write", length: 1 << 20, flight: 8}, {test: "read", length: 100_000, flight: 3}, {test: "read", length: 8, flight: 1},
 	} {
-		a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Threading: xdpfab.ThreadDomain, GiveUp: time.Minute})
+		a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: fi.ProgressManual, Threading: fi.ThreadDomain, GiveUp: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

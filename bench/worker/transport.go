@@ -9,17 +9,18 @@ import (
 	"errors"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // transport is xdpfab's load.Transport: an endpoint, which sends tagged messages as the
 // peers' do, and the messages that it posts, which are used again and again.
 type transport struct {
-	ep *xdpfab.Endpoint
-	cq *xdpfab.CompletionQueue
+	ep *fi.Endpoint
+	cq *fi.CompletionQueue
 
-	message xdpfab.Message
-	receive xdpfab.Receive
-	access  xdpfab.RMA
+	message fi.Message
+	receive fi.Receive
+	access  fi.RMA
 	base    uint64 // of the peer's region; see RemoteRegion.Base
 }
 
@@ -36,13 +37,13 @@ func newTransport(ctx context.Context, dom *xdpfab.Domain, peer string, room int
 		return nil, err
 	}
 	t.message.Dest, t.access.Dest = dest, dest
-	if t.cq, err = dom.NewCompletionQueue(xdpfab.CQAttr{Size: 2 * room}); err != nil {
+	if t.cq, err = dom.NewCompletionQueue(fi.CQAttr{Size: 2 * room}); err != nil {
 		return nil, err
 	}
 	if t.ep, err = dom.NewEndpoint(xdpfab.EndpointAttr{Size: room, ReceiveSize: room}); err != nil {
 		return nil, err
 	}
-	return t, errors.Join(t.ep.Bind(av, 0), t.ep.Bind(t.cq, xdpfab.BindTransmit|xdpfab.BindRecv), t.ep.Enable())
+	return t, errors.Join(t.ep.Bind(av, 0), t.ep.Bind(t.cq, fi.BindTransmit|fi.BindRecv), t.ep.Enable())
 }
 
 // find makes the peer's region the one that is written and read.
@@ -70,12 +71,12 @@ func (t *transport) Read(buf []byte, offset uint64, c any) error {
 	return t.ep.Read(t.at(buf, offset, c), 0)
 }
 
-func (t *transport) at(buf []byte, offset uint64, c any) *xdpfab.RMA {
+func (t *transport) at(buf []byte, offset uint64, c any) *fi.RMA {
 	t.access.Buf, t.access.Offset, t.access.Context = buf, t.base+offset, c
 	return &t.access
 }
 
-func (t *transport) Collect(batch []xdpfab.Completion) (int, error) {
+func (t *transport) Collect(batch []fi.Completion) (int, error) {
 	n, err := t.cq.Read(batch)
 	if err != nil {
 		if c, ok := t.cq.ReadErr(); ok {

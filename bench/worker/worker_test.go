@@ -17,6 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/bench/measure"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // pair is an initiator's domain and a target that serves the regions of s.
@@ -97,7 +98,7 @@ func TestInitiator(t *testing.T) {
 		"open loop":      {op: "fetch", window: 64, endpoints: 1, words: 64, elements: 1, scatter: 1, rate: 20000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.progress = xdpfab.ProgressAuto
+			s.progress = fi.ProgressAuto
 			s.size, s.warmup = 8192, 10*time.Millisecond
 			var r measure.Result
 			// A busy machine may get nothing done in a short time.
@@ -116,8 +117,8 @@ func TestInitiator(t *testing.T) {
 // was, not only the one that was in flight.
 func TestOpenLoopDoesNotOmit(t *testing.T) {
 	const stall, rate = 100 * time.Millisecond, 10000
-	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1, progress: xdpfab.ProgressManual, size: 64, rate: rate, duration: 2 * stall}
-	a, b := pair(t, &s, xdpfab.DomainAttr{Progress: xdpfab.ProgressManual})
+	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1, progress: fi.ProgressManual, size: 64, rate: rate, duration: 2 * stall}
+	a, b := pair(t, &s, xdpfab.DomainAttr{Progress: fi.ProgressManual})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	stalled := make(chan struct{})

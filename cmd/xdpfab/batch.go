@@ -19,6 +19,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // batchLine is a line of input: the format of the test vectors, in which bytes are
@@ -61,7 +62,7 @@ func (p *poster) run(ctx context.Context, r request, at xdpfab.RemoteRegion) ([]
 	if r.form != atomic.Base {
 		before = make([]byte, r.count*r.dt.Size())
 	}
-	m := xdpfab.Msg{Buf: r.operand, Compare: r.compare, Result: before, Count: r.count, Offset: at.Base + r.offset,
+	m := fi.Msg{Buf: r.operand, Compare: r.compare, Result: before, Count: r.count, Offset: at.Base + r.offset,
 		Key: at.Key, Incarnation: at.Incarnation, Datatype: r.dt, Op: r.op}
 	return before, p.do(ctx, r.form, &m)
 }

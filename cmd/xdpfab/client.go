@@ -17,15 +17,16 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // linkFlags say which interface to use, and how.
 type linkFlags struct {
 	ifname    string
-	progress  xdpfab.ProgressMode
-	copyMode  xdpfab.CopyMode
+	progress  fi.ProgressMode
+	copyMode  fi.CopyMode
 	generic   bool
-	transport xdpfab.Transport
+	transport fi.Transport
 	queues    int
 	cores     []int
 	giveUp    time.Duration
@@ -37,11 +38,11 @@ type linkFlags struct {
 func (f *linkFlags) register(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use (required)")
-	fs.TextVar(&f.progress, "progress", xdpfab.ProgressAuto,
+	fs.TextVar(&f.progress, "progress", fi.ProgressAuto,
 		"the thread that moves operations on: auto (a poller) or manual (the waiting thread; lowest latency)")
-	fs.TextVar(&f.copyMode, "copy", xdpfab.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
+	fs.TextVar(&f.copyMode, "copy", fi.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
 	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP, slower, where the driver has no native one")
-	fs.TextVar(&f.transport, "transport", xdpfab.TransportXDP,
+	fs.TextVar(&f.transport, "transport", fi.TransportXDP,
 		"what carries frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
@@ -52,14 +53,14 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.BoolVar(&f.borrow, "borrow", false,
 		"drive a queue of the interface that the daemon lends, if its configuration allows that")
 	_ = c.RegisterFlagCompletionFunc("progress",
-		cobra.FixedCompletions([]string{xdpfab.ProgressAuto.String(), xdpfab.ProgressManual.String()},
+		cobra.FixedCompletions([]string{fi.ProgressAuto.String(), fi.ProgressManual.String()},
 			cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("copy",
-		cobra.FixedCompletions([]string{xdpfab.CopyAuto.String(), xdpfab.CopyForce.String(),
-			xdpfab.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions([]string{fi.CopyAuto.String(), fi.CopyForce.String(),
+			fi.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("transport",
-		cobra.FixedCompletions([]string{xdpfab.TransportXDP.String(), xdpfab.TransportUDP.String(),
-			xdpfab.TransportAuto.String()}, cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions([]string{fi.TransportXDP.String(), fi.TransportUDP.String(),
+			fi.TransportAuto.String()}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 }
 
@@ -74,7 +75,7 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 		return attr, usage(c, "want one of --control and --direct")
 	case f.direct && f.borrow:
 		return attr, usage(c, "want one of --borrow and --direct")
-	case f.transport == xdpfab.TransportUDP && (f.control != "" || f.borrow):
+	case f.transport == fi.TransportUDP && (f.control != "" || f.borrow):
 		return attr, usage(c, "--transport udp opens sockets here: want neither --control nor --borrow, or leave the "+
 			"transport to the daemon")
 	case f.ifname == "":
@@ -89,14 +90,14 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 		return attr, usage(c, "%d queues: want 0 for all, or more", f.queues)
 	}
 	attr.UDP = addr.IsIP()
-	if f.transport == xdpfab.TransportUDP && !addr.IsIP() {
+	if f.transport == fi.TransportUDP && !addr.IsIP() {
 		return attr, usage(c, "--transport udp: %s is an Ethernet address; want the peer's IP address", peer)
 	}
 	switch {
 	case f.direct:
-		attr.Attach = xdpfab.AttachNever
+		attr.Attach = fi.AttachNever
 	case f.control != "":
-		attr.Attach = xdpfab.AttachAlways
+		attr.Attach = fi.AttachAlways
 	}
 	return attr, nil
 }
@@ -206,10 +207,10 @@ func (f *regionFlags) find(ctx context.Context, p *xdpfab.Peer) (xdpfab.RemoteRe
 // poster is an endpoint with a completion queue of its own, and one destination.
 // One goroutine uses it.
 type poster struct {
-	ep   *xdpfab.Endpoint
-	cq   *xdpfab.CompletionQueue
-	dest xdpfab.Address
-	done [1]xdpfab.Completion
+	ep   *fi.Endpoint
+	cq   *fi.CompletionQueue
+	dest fi.Address
+	done [1]fi.Completion
 }
 
 // newPoster makes an endpoint for size operations in flight.
@@ -218,11 +219,11 @@ func (c *client) newPoster(ctx context.Context, size int) (*poster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cq, err := c.dom.NewCompletionQueue(xdpfab.CQAttr{Size: size})
+	cq, err := c.dom.NewCompletionQueue(fi.CQAttr{Size: size})
 	if err != nil {
 		return nil, err
 	}
-	ep, err := c.dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: size, InitiateOnly: true})
+	ep, err := c.dom.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber, Size: size, InitiateOnly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +235,7 @@ func (c *client) newPoster(ctx context.Context, size int) (*poster, error) {
 }
 
 // post hands an operation in the form given to the endpoint.
-func (p *poster) post(form atomic.Func, m *xdpfab.Msg, flags xdpfab.OpFlags) error {
+func (p *poster) post(form atomic.Func, m *fi.Msg, flags fi.OpFlags) error {
 	m.Dest = p.dest
 	switch form {
 	case atomic.Base:
@@ -249,14 +250,14 @@ func (p *poster) post(form atomic.Func, m *xdpfab.Msg, flags xdpfab.OpFlags) err
 
 // do posts one operation and waits for its end. When the context ends first, the
 // outcome is unknown and the poster is of no more use.
-func (p *poster) do(ctx context.Context, form atomic.Func, m *xdpfab.Msg) error {
+func (p *poster) do(ctx context.Context, form atomic.Func, m *fi.Msg) error {
 	if err := p.post(form, m, 0); err != nil {
 		return err
 	}
 	if err := p.cq.Wait(ctx, 1); err != nil {
 		return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
 	}
-	if n, err := p.cq.Read(p.done[:]); n == 1 || err != nil && !errors.Is(err, xdpfab.ErrErrorPending) {
+	if n, err := p.cq.Read(p.done[:]); n == 1 || err != nil && !errors.Is(err, fi.ErrErrorPending) {
 		return err
 	}
 	e, ok := p.cq.ReadErr()

@@ -26,6 +26,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/load"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Every way to call a command wrongly, and the text of its error.
@@ -238,7 +239,7 @@ func TestPingGivesUp(t *testing.T) {
 func TestFlagsReachTheDomain(t *testing.T) {
 	n := newNode(t)
 	n.run("", n.line("ping PEER -c 1 --progress manual --generic --copy zero-copy --timeout 9s --queues 1 --cores 0,1")...)
-	want := xdpfab.DomainAttr{Progress: xdpfab.ProgressManual, Generic: true, Copy: xdpfab.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1, Cores: []int{0, 1}}
+	want := xdpfab.DomainAttr{Progress: fi.ProgressManual, Generic: true, Copy: fi.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1, Cores: []int{0, 1}}
 	if fmt.Sprint(n.attr) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", n.attr, want)
 	}

@@ -10,23 +10,23 @@ import (
 	"io"
 	"strings"
 
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // discovery is the output of info --fabric: what GetInfo found.
-type discovery []xdpfab.Info
+type discovery []fi.Info
 
 // discover asks for everything, or for one interface; of daemons, for the one at the
 // control socket, if that is given.
 func discover(ctx context.Context, args []string, socket string) (discovery, error) {
-	var hints xdpfab.Info
+	var hints fi.Info
 	if hints.Interface.Daemon = socket; socket != "" {
-		hints.Attach = xdpfab.AttachAlways
+		hints.Attach = fi.AttachAlways
 	}
 	if len(args) > 0 {
 		hints.Domain.Name = args[0]
 	}
-	list, err := xdpfab.GetInfo(ctx, &hints)
+	list, err := fi.GetInfo(ctx, &hints)
 	if err != nil {
 		return nil, interfaceError(err)
 	}

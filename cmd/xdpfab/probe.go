@@ -10,12 +10,12 @@ import (
 	"io"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // probed is what binding an interface gave: at this moment, or to the daemon that has it.
 type probed struct {
-	xdpfab.Probe
+	fi.Probe
 	Daemon int `json:"daemon_pid,omitempty"` // of the daemon that was asked instead
 }
 
@@ -23,7 +23,7 @@ type probed struct {
 func probeInterface(ctx context.Context, ifname, socket string) (*probed, error) {
 	s, silent := statusOf(ctx, ifname, socket, probeLimit)
 	if s != nil {
-		return &probed{Probe: xdpfab.Probe{InterfaceInfo: xdpfab.InterfaceInfo(s.Interface), Refused: []string{}},
+		return &probed{Probe: fi.Probe{InterfaceInfo: fi.InterfaceInfo(s.Interface), Refused: []string{}},
 			Daemon: s.PID}, nil
 	}
 	if socket != "" && silent != nil {
@@ -35,7 +35,7 @@ func probeInterface(ctx context.Context, ifname, socket string) (*probed, error)
 				"--control %s: %w there that serves %s and answers; leave --control out to bind the interface itself",
 				socket, control.ErrNoDaemon, ifname)
 	}
-	p, err := xdpfab.ProbeInterface(ctx, ifname)
+	p, err := fi.ProbeInterface(ctx, ifname)
 	if err != nil && silent != nil {
 		err = fmt.Errorf("%w; %w", err, silent)
 	}

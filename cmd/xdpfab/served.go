@@ -16,7 +16,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/nic"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // servedBy says which daemon serves an interface.
@@ -71,13 +71,13 @@ func (s *served) silence() string {
 
 // controlOf is the control socket at which programs look for the daemon of an interface.
 func controlOf(ifname, socket string) string {
-	return cmp.Or(socket, os.Getenv(xdpfab.ControlEnv), xdpfab.DefaultControl(ifname))
+	return cmp.Or(socket, os.Getenv(fi.ControlEnv), fi.DefaultControl(ifname))
 }
 
 // statusOf asks the daemon of an interface. The status is nil if there is no daemon that
 // serves it and answers this user. The error says that a daemon has not answered in time.
 func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) (*control.Status, error) {
-	named := cmp.Or(socket, os.Getenv(xdpfab.ControlEnv)) != ""
+	named := cmp.Or(socket, os.Getenv(fi.ControlEnv)) != ""
 	path := controlOf(ifname, socket)
 	silent := fmt.Errorf("the daemon at %s has not told its status within %v: it is stopped, or its machine is "+
 		"overloaded: have it go on (kill -CONT), or restart it", path, limit)

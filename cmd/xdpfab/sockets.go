@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/udpport"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // sockets are the addresses at which UDP sockets can serve an interface, whatever AF_XDP
@@ -39,7 +39,7 @@ func (s sockets) String() string {
 
 // how says by what the daemon carries frames, unless it is AF_XDP.
 func (s *servedBy) how() string {
-	if s.Transport == xdpfab.TransportUDP.String() {
+	if s.Transport == fi.TransportUDP.String() {
 		return ", by UDP sockets"
 	}
 	return ""

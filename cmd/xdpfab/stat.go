@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 type statFlags struct {
@@ -73,8 +73,8 @@ func (f *daemonFlags) dial(c *cobra.Command) (*control.Client, error) {
 		return nil, usage(c, "want one of --control and --interface")
 	case f.ifname != "":
 		f.path = control.DefaultPath(f.ifname)
-	case f.path == "" && os.Getenv(xdpfab.ControlEnv) != "":
-		f.path = os.Getenv(xdpfab.ControlEnv)
+	case f.path == "" && os.Getenv(fi.ControlEnv) != "":
+		f.path = os.Getenv(fi.ControlEnv)
 	case f.path == "":
 		var err error
 		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 func rulesOf(t *testing.T, texts ...string) rules {
@@ -190,7 +191,7 @@ func TestGuestOfDaemon(t *testing.T) {
 	p := servePipe(t, cfg)
 	receive(t, conn)
 	ctx := limited(t)
-	g, err := xdpfab.Open(ctx, "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: xdpfab.AttachAlways})
+	g, err := xdpfab.Open(ctx, "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: fi.AttachAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func TestGuestsOfRule(t *testing.T) {
 	p := servePipe(t, cfg)
 	receive(t, conn)
 	open := func() (*xdpfab.Domain, error) {
-		return xdpfab.Open(limited(t), "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: xdpfab.AttachAlways})
+		return xdpfab.Open(limited(t), "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: fi.AttachAlways})
 	}
 	first, err := open()
 	if err != nil {

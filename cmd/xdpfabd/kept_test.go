@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // The daemon lists what it keeps when the program has ended, and withdraws it when it is
@@ -23,7 +24,7 @@ func TestKeptByDaemon(t *testing.T) {
 	p := servePipe(t, cfg)
 	receive(t, conn)
 	ctx := limited(t)
-	g, err := xdpfab.Open(ctx, "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: xdpfab.AttachAlways})
+	g, err := xdpfab.Open(ctx, "pipe", xdpfab.DomainAttr{Control: cfg.Control, Attach: fi.AttachAlways})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Each socket has permissions and rules of its own, and refusals name the rule.
@@ -27,7 +28,7 @@ func TestSockets(t *testing.T) {
 	receive(t, conn)
 	ctx := limited(t)
 	attach := func(path string) (*xdpfab.Domain, error) {
-		return xdpfab.Open(ctx, "pipe", xdpfab.DomainAttr{Control: path, Attach: xdpfab.AttachAlways})
+		return xdpfab.Open(ctx, "pipe", xdpfab.DomainAttr{Control: path, Attach: fi.AttachAlways})
 	}
 	for path, refused := range map[string]bool{cfg.Control: false, open: true} {
 		g, err := attach(path)

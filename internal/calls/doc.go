@@ -6,7 +6,11 @@
 // here is concrete, so that the buffers of a call may stay on its caller's stack.
 package calls
 
-import "context"
+import (
+	"context"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+)
 
 // Domain is a domain as a facade reaches it.
 type Domain interface {
@@ -14,4 +18,6 @@ type Domain interface {
 	Dial(ctx context.Context, addr string) (*Peer, error)
 	// OpenBox makes a mailbox, to which peers can send from now on.
 	OpenBox(BoxAttr) (*Box, error)
+	// Node returns the interface in use, for tests.
+	Node() *node.Node
 }

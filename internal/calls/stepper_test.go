@@ -8,11 +8,12 @@ import (
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 func init() {
 	calls.Open = func(t *testing.T) (*node.Stepper, func()) {
-		a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: xdpfab.ProgressManual}, xdpfab.DomainAttr{})
+		a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{Progress: fi.ProgressManual}, xdpfab.DomainAttr{})
 		if err != nil {
 			t.Fatal(err)
 		}

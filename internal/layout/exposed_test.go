@@ -15,7 +15,7 @@ import (
 
 // door is how the facade reaches the objects of libfabric: other programs cannot name its
 // result.
-const door = "xdpfab.Domain.Calls"
+const door = "xdpfab/fi.Domain.Calls"
 
 // Users cannot name the types of internal packages: none is in what a public package
 // exports.

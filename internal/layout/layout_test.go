@@ -49,12 +49,13 @@ var imports = map[string][]string{
 	"internal/udpnode":      {"bpf", "internal/engine", "internal/errno", "internal/nic", "internal/node", "internal/port", "internal/residence", "internal/udpport", "internal/wire", "xsk"},
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/session", "internal/share", "internal/wire", "mr"},
 	"internal/host":         {"internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/udpnode", "internal/wire", "mr", "xsk"},
-	"xdpfab":                {"internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"xdpfab/fi":             {"internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
+	"xdpfab":                {"xdpfab/fi", "internal/calls", "internal/engine", "internal/matching", "internal/memory", "internal/wire", "mr", "atomic"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
 	"internal/testnet/census": {"internal/dump"},
-	"internal/fabrictest":     {"internal/node", "xdpfab"},
+	"internal/fabrictest":     {"internal/guest", "internal/host", "internal/node", "internal/share", "internal/testnet", "mr", "xdpfab", "xdpfab/fi"},
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
 	"internal/testnet/lockstep":  {},
@@ -66,7 +67,7 @@ var imports = map[string][]string{
 	"cmd/xdpfab/value":           {"atomic"},
 	"internal/plot":              {},
 	"internal/histogram":         {},
-	"internal/load":              {"internal/histogram", "xdpfab", "atomic", "mr"},
+	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/wire", "mr", "atomic"},
 	"internal/sim/scale":         {"internal/engine", "internal/plot"},
 	"test/e2e":                   {"*"},
@@ -80,7 +81,7 @@ var imports = map[string][]string{
 	"test/vm/cmd/vmtest":         {"test/vm"},
 	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control", "internal/plot"},
 	"bench/measure":              {"internal/histogram"},
-	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "internal/host", "internal/node", "xdpfab", "mr"},
+	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "internal/host", "internal/node", "xdpfab", "xdpfab/fi", "mr"},
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 
@@ -111,7 +112,8 @@ var external = map[string][]string{
 	"internal/node":      {"golang.org/x/sys/unix"},
 	"internal/calls":     {},
 	"internal/residence": {},
-	"xdpfab":             {"golang.org/x/sys/unix"},
+	"xdpfab/fi":          {"golang.org/x/sys/unix"},
+	"xdpfab":             {},
 }
 
 // unsafeFiles are the only files that may import unsafe, by base name.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // WordSize is the size of the words that the operations work on, bytes.
@@ -26,16 +27,16 @@ const WordSize = 8
 type Kind struct {
 	op   atomic.Op
 	form atomic.Func
-	post func(*xdpfab.Endpoint, *xdpfab.Msg, xdpfab.OpFlags) error
+	post func(*fi.Endpoint, *fi.Msg, fi.OpFlags) error
 }
 
 // The kinds. Those that add increase each element by one. The comparand of
 // CompareAndSwap never matches, so that it leaves the words alone, as Read does.
 var (
-	Add            = Kind{atomic.Sum, atomic.Base, (*xdpfab.Endpoint).Atomic}
-	FetchAdd       = Kind{atomic.Sum, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomic}
-	Read           = Kind{atomic.Read, atomic.Fetch, (*xdpfab.Endpoint).FetchAtomic}
-	CompareAndSwap = Kind{atomic.Cswap, atomic.Compare, (*xdpfab.Endpoint).CompareAtomic}
+	Add            = Kind{atomic.Sum, atomic.Base, (*fi.Endpoint).Atomic}
+	FetchAdd       = Kind{atomic.Sum, atomic.Fetch, (*fi.Endpoint).FetchAtomic}
+	Read           = Kind{atomic.Read, atomic.Fetch, (*fi.Endpoint).FetchAtomic}
+	CompareAndSwap = Kind{atomic.Cswap, atomic.Compare, (*fi.Endpoint).CompareAtomic}
 )
 
 // Adds reports whether the words grow.
@@ -56,7 +57,7 @@ type Config struct {
 	Keys int
 	// Order is the order of the operations of an endpoint; see
 	// xdpfab.EndpointAttr.MsgOrder.
-	Order xdpfab.Order
+	Order fi.Order
 }
 
 // check returns an error if the configuration is wrong.
@@ -80,8 +81,8 @@ func (c *Config) check() error {
 func (c *Config) size() uint64 { return uint64(c.Words) * uint64(c.Elements) * WordSize }
 
 // message returns what all posts have in common.
-func (c *Config) message() xdpfab.Msg {
-	m := xdpfab.Msg{Count: c.Elements * c.Scatter, Datatype: atomic.Uint64, Op: c.Kind.op}
+func (c *Config) message() fi.Msg {
+	m := fi.Msg{Count: c.Elements * c.Scatter, Datatype: atomic.Uint64, Op: c.Kind.op}
 	switch {
 	case c.Keys > 0:
 		m.Key = 1

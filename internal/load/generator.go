@@ -12,12 +12,13 @@ import (
 	"github.com/xdpfab/xdpfab/internal/histogram"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // slot is a post in flight; completions carry a pointer to it.
 type slot struct {
 	posted time.Duration // of the generator's clock
-	ep     *xdpfab.Endpoint
+	ep     *fi.Endpoint
 	result []byte
 	words  []mr.Extent // of a post with several
 }
@@ -29,14 +30,14 @@ type Generator struct {
 	Posts   uint64              // posts so far
 
 	c      Config
-	cq     *xdpfab.CompletionQueue
+	cq     *fi.CompletionQueue
 	free   []*slot
-	batch  []xdpfab.Completion
-	msg    xdpfab.Msg
+	batch  []fi.Completion
+	msg    fi.Msg
 	offset uint64 // of the next operation, from the region's base on
 	limit  uint64 // offsets are below
 	turn   uint64 // of the keys
-	eps    []*xdpfab.Endpoint
+	eps    []*fi.Endpoint
 	epTurn int // of the endpoints
 
 	start time.Time
@@ -50,12 +51,12 @@ func New(ctx context.Context, dom *xdpfab.Domain, peer string, c Config) (*Gener
 		return nil, err
 	}
 	g := &Generator{
-		Latency: histogram.New(), c: c, batch: make([]xdpfab.Completion, min(c.Window, 1024)), msg: c.message(),
+		Latency: histogram.New(), c: c, batch: make([]fi.Completion, min(c.Window, 1024)), msg: c.message(),
 		start: time.Now(),
 		limit: c.size(), offset: uint64(c.First) * uint64(c.Elements) * WordSize,
 	}
 	var err error
-	if g.cq, err = dom.NewCompletionQueue(xdpfab.CQAttr{Size: max(c.Window, 2)}); err != nil {
+	if g.cq, err = dom.NewCompletionQueue(fi.CQAttr{Size: max(c.Window, 2)}); err != nil {
 		return nil, err
 	}
 	for range c.Endpoints {
@@ -69,7 +70,7 @@ func New(ctx context.Context, dom *xdpfab.Domain, peer string, c Config) (*Gener
 	return g, nil
 }
 
-func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer string) (*xdpfab.Endpoint, error) {
+func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer string) (*fi.Endpoint, error) {
 	av, err := dom.NewAddressVector()
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer strin
 	if g.msg.Dest, err = av.Insert(ctx, peer); err != nil {
 		return nil, err
 	}
-	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true,
+	ep, err := dom.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber, InitiateOnly: true,
 		Size: max(g.c.Window/g.c.Endpoints, 16), MsgOrder: g.c.Order})
 	if err != nil {
 		return nil, err
@@ -144,12 +145,12 @@ func (g *Generator) Post(from time.Duration, more bool) (bool, error) {
 	if s.words != nil {
 		g.msg.Offset, offset = 0, g.scatter(s.words, offset)
 	}
-	var flags xdpfab.OpFlags
+	var flags fi.OpFlags
 	if more {
-		flags = xdpfab.FlagMore
+		flags = fi.FlagMore
 	}
 	if err := g.c.Kind.post(s.ep, &g.msg, flags); err != nil {
-		if errors.Is(err, xdpfab.ErrAgain) {
+		if errors.Is(err, fi.ErrAgain) {
 			return false, nil
 		}
 		return false, err
@@ -225,7 +226,7 @@ func (g *Generator) Collect(ctx context.Context, wait bool) error {
 
 // retire counts completions. Operations that were posted together mostly complete
 // together.
-func (g *Generator) retire(batch []xdpfab.Completion) {
+func (g *Generator) retire(batch []fi.Completion) {
 	for i := 0; i < len(batch); {
 		posted, first := batch[i].Context.(*slot).posted, i
 		for ; i < len(batch); i++ {
@@ -257,7 +258,7 @@ func (g *Generator) Sum(ctx context.Context) (total uint64, err error) {
 	}
 	buf := make([]byte, size)
 	s := g.free[len(g.free)-1]
-	msg := xdpfab.Msg{Result: buf, Count: len(buf) / WordSize, Offset: g.c.Region.Base, Key: g.c.Region.Key,
+	msg := fi.Msg{Result: buf, Count: len(buf) / WordSize, Offset: g.c.Region.Base, Key: g.c.Region.Key,
 		Dest: g.msg.Dest, Datatype: atomic.Uint64, Op: atomic.Read, Context: s}
 	if err := s.ep.FetchAtomic(&msg, 0); err != nil {
 		return 0, err

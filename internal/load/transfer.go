@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/histogram"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Transport is an endpoint with one peer, to which messages and accesses of its memory
@@ -24,7 +24,7 @@ type Transport interface {
 	Write(buf []byte, offset uint64, context any) error
 	Read(buf []byte, offset uint64, context any) error
 	// Collect makes progress, and takes completions, if there are any.
-	Collect([]xdpfab.Completion) (int, error)
+	Collect([]fi.Completion) (int, error)
 }
 
 // Test says what a Transfer does. bench/c/transfer.h has the same for the peers.
@@ -96,7 +96,7 @@ type Transfer struct {
 
 	t       Transport
 	c       TransferConfig
-	batch   []xdpfab.Completion
+	batch   []fi.Completion
 	idle    turn         // to send or to access with
 	arrived []*operation // receives that hold a message
 	taken   []*operation // those that are looked at, while others arrive
@@ -115,7 +115,7 @@ func NewTransfer(t Transport, c TransferConfig, serves bool) (*Transfer, error) 
 		return nil, err
 	}
 	begun := time.Now()
-	x := &Transfer{Latency: histogram.New(), t: t, c: c, batch: make([]xdpfab.Completion, 2*c.Flight),
+	x := &Transfer{Latency: histogram.New(), t: t, c: c, batch: make([]fi.Completion, 2*c.Flight),
 		clock: func() time.Duration { return time.Since(begun) }}
 	switch {
 	case c.Test == Trip:
@@ -353,7 +353,7 @@ func (x *Transfer) post(o *operation) (posted bool, err error) {
 	default:
 		err = x.t.Read(o.buf, o.offset, o)
 	}
-	if errors.Is(err, xdpfab.ErrAgain) {
+	if errors.Is(err, fi.ErrAgain) {
 		return false, nil
 	}
 	return err == nil, err

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // wire joins two ends in memory. Every third post is refused at first.
@@ -34,7 +34,7 @@ type end struct {
 	memory    []byte
 	receives  []*operation
 	inbox     [][]byte
-	completed []xdpfab.Completion
+	completed []fi.Completion
 	failure   error
 }
 
@@ -47,7 +47,7 @@ func newEnds(memory int) (client, server *end) {
 
 func (e *end) room() error {
 	if e.posts++; e.posts%3 == 0 {
-		return xdpfab.ErrAgain
+		return fi.ErrAgain
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (e *end) Send(buf []byte, c any) error {
 		e.unexpected++
 	}
 	e.other.inbox = append(e.other.inbox, message)
-	e.completed = append(e.completed, xdpfab.Completion{Context: c})
+	e.completed = append(e.completed, fi.Completion{Context: c})
 	return nil
 }
 
@@ -101,18 +101,18 @@ func (e *end) access(buf []byte, offset uint64, c any, write bool) error {
 	} else {
 		copy(buf, there)
 	}
-	e.completed = append(e.completed, xdpfab.Completion{Context: c})
+	e.completed = append(e.completed, fi.Completion{Context: c})
 	return nil
 }
 
-func (e *end) Collect(batch []xdpfab.Completion) (int, error) {
+func (e *end) Collect(batch []fi.Completion) (int, error) {
 	e.Lock()
 	defer e.Unlock()
 	for len(e.inbox) > 0 && len(e.receives) > 0 {
 		o := e.receives[0]
 		copy(o.buf, e.inbox[0])
 		e.inbox, e.receives = e.inbox[1:], e.receives[1:]
-		e.completed = append(e.completed, xdpfab.Completion{Context: o})
+		e.completed = append(e.completed, fi.Completion{Context: o})
 	}
 	n := copy(batch, e.completed)
 	e.completed = e.completed[n:]
@@ -322,7 +322,7 @@ func (l *loop) Receive(_ []byte, c any) error {
 func (l *loop) Write([]byte, uint64, any) error { return nil }
 func (l *loop) Read([]byte, uint64, any) error  { return nil }
 
-func (l *loop) Collect(batch []xdpfab.Completion) (n int, err error) {
+func (l *loop) Collect(batch []fi.Completion) (n int, err error) {
 	for ; l.num > 0; n++ {
 		l.num--
 		batch[n].Context = l.sent[l.num]

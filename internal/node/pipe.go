@@ -30,9 +30,9 @@ func NewPipe() (a, b *PipeEnd) {
 		&PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}
 }
 
-// DomainOn makes a domain of one end, with an xdpfab.DomainAttr. Package xdpfab sets it,
+// DomainOn makes a domain of a device, with a fi.DomainAttr. Package xdpfab/fi sets it,
 // for tests that join a domain to a node.
-var DomainOn func(end *PipeEnd, attr any) (any, error)
+var DomainOn func(dev Device, attr any) (any, error)
 
 // Ports implements Device.
 func (p *PipeEnd) Ports() []engine.Port { return []engine.Port{p.Port} }

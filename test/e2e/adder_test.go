@@ -23,6 +23,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	fab "github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // asAdder, an environment variable, turns the test binary into an adder: a
@@ -114,9 +115,9 @@ func (a *adderArgs) run() error {
 type adder struct {
 	account
 	dom    *fab.Domain
-	ep     *fab.Endpoint
-	cq     *fab.CompletionQueue
-	dest   fab.Address
+	ep     *fi.Endpoint
+	cq     *fi.CompletionQueue
+	dest   fi.Address
 	key    uint64
 	free   []*[8]byte // results of no operation in flight
 	window int
@@ -208,10 +209,10 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.cq, err = w.dom.NewCompletionQueue(fab.CQAttr{Size: a.window}); err != nil {
+	if w.cq, err = w.dom.NewCompletionQueue(fi.CQAttr{Size: a.window}); err != nil {
 		return nil, err
 	}
-	if w.ep, err = w.dom.NewEndpoint(fab.EndpointAttr{Number: fab.AnyNumber, Size: a.window, InitiateOnly: true}); err != nil {
+	if w.ep, err = w.dom.NewEndpoint(fab.EndpointAttr{Number: fi.AnyNumber, Size: a.window, InitiateOnly: true}); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(w.ep.Bind(av, 0), w.ep.Bind(w.cq, 0), w.ep.Enable()); err != nil {
@@ -234,7 +235,7 @@ func (w *adder) add(ctx context.Context, count uint64) error {
 		}
 		for !full && w.First == "" && w.Posted < count && len(w.free) > 0 {
 			err := w.post()
-			if full = errors.Is(err, fab.ErrAgain); err != nil && !full {
+			if full = errors.Is(err, fi.ErrAgain); err != nil && !full {
 				return err
 			}
 		}
@@ -255,7 +256,7 @@ func (w *adder) add(ctx context.Context, count uint64) error {
 // its completion shows, so there may not be room for a whole window.
 func (w *adder) post() error {
 	r := w.free[len(w.free)-1]
-	err := w.ep.FetchAtomic(&fab.Msg{Buf: one[:], Result: r[:], Dest: w.dest, Key: w.key, Datatype: atomic.Uint64, Op: atomic.Sum, Context: r}, 0)
+	err := w.ep.FetchAtomic(&fi.Msg{Buf: one[:], Result: r[:], Dest: w.dest, Key: w.key, Datatype: atomic.Uint64, Op: atomic.Sum, Context: r}, 0)
 	if err != nil {
 		return err
 	}
@@ -271,9 +272,9 @@ func (w *adder) collect(ctx context.Context) error {
 	if err := w.cq.Wait(ctx, 1); err != nil {
 		return err
 	}
-	var done [256]fab.Completion
+	var done [256]fi.Completion
 	n, err := w.cq.Read(done[:])
-	if errors.Is(err, fab.ErrErrorPending) {
+	if errors.Is(err, fi.ErrErrorPending) {
 		e, ok := w.cq.ReadErr()
 		if !ok {
 			return errors.New("an error completion was announced and is missing")
@@ -308,7 +309,7 @@ func (w *adder) failed(err error) {
 // again runs one fetch-add by itself, after a failure.
 func (w *adder) again(ctx context.Context) error {
 	before := w.Added
-	if err := w.post(); err != nil && !errors.Is(err, fab.ErrAgain) {
+	if err := w.post(); err != nil && !errors.Is(err, fi.ErrAgain) {
 		return err
 	}
 	for len(w.free) < w.window {

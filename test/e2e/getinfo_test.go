@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	fab "github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // asInquirer, an environment variable, makes the test binary ask for what there is, try
@@ -40,7 +41,7 @@ func inquirerMain(args []string) int {
 	d := &discovery{}
 	mode, err := strconv.Atoi(args[0])
 	if err == nil {
-		err = d.inquire(fab.AttachMode(mode))
+		err = d.inquire(fi.AttachMode(mode))
 	}
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(d)
@@ -49,7 +50,7 @@ func inquirerMain(args []string) int {
 		fmt.Fprintln(os.Stderr, "inquirer:", err)
 	}
 	switch {
-	case errors.Is(err, fab.ErrDenied) && errors.Is(err, fab.ErrNoInfo):
+	case errors.Is(err, fab.ErrDenied) && errors.Is(err, fi.ErrNoInfo):
 		return 5
 	case err != nil:
 		return 1
@@ -57,29 +58,29 @@ func inquirerMain(args []string) int {
 	return 0
 }
 
-func (d *discovery) inquire(mode fab.AttachMode) error {
+func (d *discovery) inquire(mode fi.AttachMode) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	list, err := fab.GetInfo(ctx, &fab.Info{Attach: mode})
+	list, err := fi.GetInfo(ctx, &fi.Info{Attach: mode})
 	if err != nil {
 		return err
 	}
 	for n := range list {
 		i := &list[n]
 		d.Found, d.Ways = append(d.Found, i.String()), append(d.Ways, i.Attach.String())
-		if i.Attach != fab.AttachAlways {
+		if i.Attach != fi.AttachAlways {
 			continue
 		}
-		dom, err := fab.OpenInfo(ctx, i, fab.DomainAttr{})
+		dom, err := fi.OpenInfo(ctx, i, fab.DomainAttr{})
 		if err != nil {
 			return err
 		}
-		if i.Endpoint.Type == fab.EndpointRDM {
+		if i.Endpoint.Type == fi.EndpointRDM {
 			now := dom.Info()
 			d.InForce = append(d.InForce, now.String())
 		}
 		if n == 0 {
-			d.exhaust(dom, i)
+			d.exhaust(&fab.Domain{Domain: dom}, i)
 		}
 		if err := dom.CloseAll(); err != nil {
 			return err
@@ -89,7 +90,7 @@ func (d *discovery) inquire(mode fab.AttachMode) error {
 }
 
 // exhaust makes endpoints and regions until they are refused.
-func (d *discovery) exhaust(dom *fab.Domain, i *fab.Info) {
+func (d *discovery) exhaust(dom *fab.Domain, i *fi.Info) {
 	for ; ; d.Endpoints++ {
 		if _, err := dom.NewEndpoint(i.EndpointAttr()); err != nil {
 			d.Refusals[0] = err.Error()
@@ -121,14 +122,14 @@ func TestGetInfoThroughDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer self.Close()
-	ask := func(side *testnet.Side, user uint32, mode fab.AttachMode) *process {
+	ask := func(side *testnet.Side, user uint32, mode fi.AttachMode) *process {
 		return start(t, side, throughSelf, []string{strconv.Itoa(int(mode))}, func(c *exec.Cmd) {
-			c.Env = append(os.Environ(), asInquirer+"=1", fab.ControlEnv+"="+socket)
+			c.Env = append(os.Environ(), asInquirer+"=1", fi.ControlEnv+"="+socket)
 			c.ExtraFiles = []*os.File{self}
 			c.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
 		})
 	}
-	for _, mode := range []fab.AttachMode{fab.AttachAuto, fab.AttachAlways} {
+	for _, mode := range []fi.AttachMode{fi.AttachAuto, fi.AttachAlways} {
 		d := decoded[discovery](ask(net.A, nobody, mode))
 		wantWays(t, &d, 3, 0)
 		if d.Endpoints != 3 || d.Regions != 2 || !strings.Contains(d.Refusals[0], "guest[1]") || !strings.Contains(d.Refusals[1], "guest[1]") {
@@ -140,11 +141,11 @@ func TestGetInfoThroughDaemon(t *testing.T) {
 			}
 		}
 	}
-	ask(net.A, nobody, fab.AttachNever).wants(1, net.A.IfName+": ", "no interface offers this")
-	ask(net.A, 65533, fab.AttachAlways).wants(5, "guest[0]", "denies it")
+	ask(net.A, nobody, fi.AttachNever).wants(1, net.A.IfName+": ", "no interface offers this")
+	ask(net.A, 65533, fi.AttachAlways).wants(5, "guest[0]", "denies it")
 
 	// The other node has an interface of the same name, which is free.
-	d := decoded[discovery](ask(net.B, nobody, fab.AttachAuto))
+	d := decoded[discovery](ask(net.B, nobody, fi.AttachAuto))
 	wantWays(t, &d, 3, 3)
 }
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
-	lib "github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // attachedWay is the name of a subtest whose clients go through a daemon.
@@ -113,5 +113,5 @@ func through(side *testnet.Side, c *exec.Cmd) {
 	if c.Env == nil {
 		c.Env = os.Environ()
 	}
-	c.Env = append(c.Env, lib.ControlEnv+"="+h.(*node).socket)
+	c.Env = append(c.Env, fi.ControlEnv+"="+h.(*node).socket)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // fate is the known outcome of an operation.
@@ -42,9 +43,9 @@ type post struct {
 type actor struct {
 	w     *world
 	slot  int // byte offset in the region
-	ep    *xdpfab.Endpoint
-	cq    *xdpfab.CompletionQueue
-	dest  xdpfab.Address
+	ep    *fi.Endpoint
+	cq    *fi.CompletionQueue
+	dest  fi.Address
 	rnd   *rand.Rand
 	depth int // outstanding at most
 	limit int // posts at most
@@ -52,7 +53,7 @@ type actor struct {
 	mixed bool // posts kinds that a resident session passes to user space, too
 	posts []*post
 	open  int // posted, not completed
-	buf   [64]xdpfab.Completion
+	buf   [64]fi.Completion
 }
 
 // run posts until stop is closed or the limit is reached.
@@ -84,7 +85,7 @@ func (a *actor) post() bool {
 		send = a.ep.FetchAtomic
 	}
 	err := send(a.message(p), 0)
-	if errors.Is(err, xdpfab.ErrAgain) {
+	if errors.Is(err, fi.ErrAgain) {
 		return false
 	}
 	if err != nil {
@@ -104,7 +105,7 @@ func (a *actor) collect() (n int) {
 			a.completed(c)
 		}
 		n += k
-		if errors.Is(err, xdpfab.ErrErrorPending) {
+		if errors.Is(err, fi.ErrErrorPending) {
 			if c, ok := a.cq.ReadErr(); ok {
 				a.completed(c)
 				n++
@@ -118,7 +119,7 @@ func (a *actor) collect() (n int) {
 }
 
 // completed enters one completion into the books.
-func (a *actor) completed(c xdpfab.Completion) {
+func (a *actor) completed(c fi.Completion) {
 	p, is := c.Context.(*post)
 	if !is {
 		a.w.t.Errorf("completion with a context never given: %v", c)

@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // The parameters of the client process, in its environment.
@@ -63,11 +64,11 @@ func clientMain() error {
 	if err != nil {
 		return err
 	}
-	cq, err := d.NewCompletionQueue(xdpfab.CQAttr{})
+	cq, err := d.NewCompletionQueue(fi.CQAttr{})
 	if err != nil {
 		return err
 	}
-	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, InitiateOnly: true})
+	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber, InitiateOnly: true})
 	if err != nil {
 		return err
 	}
@@ -78,14 +79,14 @@ func clientMain() error {
 		_, err := book.WriteAt(binary.NativeEndian.AppendUint64(nil, n), at)
 		return err
 	}
-	var done [64]xdpfab.Completion
+	var done [64]fi.Completion
 	for posted, acked, lost := uint64(0), uint64(0), uint64(0); ctx.Err() == nil; {
 		if posted-acked-lost < 32 {
 			posted++
 			if err := write(0, posted); err != nil {
 				return err
 			}
-			if err := ep.Atomic(&xdpfab.Msg{Buf: ones[:8], Dest: dest, Offset: offset, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
+			if err := ep.Atomic(&fi.Msg{Buf: ones[:8], Dest: dest, Offset: offset, Key: regionKey, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				return err
 			}
 			continue

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // kinds are the faults one at a time, each as bad as a network may get.
@@ -90,9 +91,9 @@ func TestEverythingAtOnce(t *testing.T) {
 	cases := []struct {
 		udp    bool
 		window int
-		manual xdpfab.ProgressMode
+		manual fi.ProgressMode
 		hogs   int
-	}{{false, 0, xdpfab.ProgressAuto, 0}, {true, 1, xdpfab.ProgressManual, 0}, {true, 2, xdpfab.ProgressAuto, 2}}
+	}{{false, 0, fi.ProgressAuto, 0}, {true, 1, fi.ProgressManual, 0}, {true, 2, fi.ProgressAuto, 2}}
 	for i, c := range cases {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			attr := xdpfab.DomainAttr{GiveUp: lively, Window: c.window}

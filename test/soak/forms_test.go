@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // kind is what an actor posts. All but read add one.
@@ -103,10 +103,10 @@ func (a *actor) draw(rnd *rand.Rand) kind {
 }
 
 // message is the operation of p; its result is p's.
-func (a *actor) message(p *post) *xdpfab.Msg {
+func (a *actor) message(p *post) *fi.Msg {
 	form := &forms[p.kind]
 	f := &fields[form.place]
-	m := &xdpfab.Msg{Dest: a.dest, Key: regionKey, Offset: uint64(a.slot + f.at), Datatype: f.typ, Op: form.op, Context: p}
+	m := &fi.Msg{Dest: a.dest, Key: regionKey, Offset: uint64(a.slot + f.at), Datatype: f.typ, Op: form.op, Context: p}
 	if f.other {
 		m.Key = a.w.otherKey
 	}

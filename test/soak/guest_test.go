@@ -20,6 +20,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // A guest's book has three numbers: operations that it was about to post, those that are
@@ -58,7 +59,7 @@ func guestMain() error {
 	var p *xdpfab.Peer
 	for p == nil { // the daemon may be dead at the moment
 		if d == nil {
-			d, err = xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{Attach: xdpfab.AttachAlways, GiveUp: lively})
+			d, err = xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{Attach: fi.AttachAlways, GiveUp: lively})
 		}
 		if err == nil {
 			p, err = d.Dial(ctx, os.Getenv(envAddress))
@@ -111,7 +112,7 @@ func startGuest(t *testing.T, w *world, host *daemon) *guestProcess {
 	t.Helper()
 	g := &guestProcess{book: filepath.Join(t.TempDir(), "book")}
 	must(t, os.WriteFile(g.book, make([]byte, 24), 0o600))
-	g.leashed = leash(t, disguised("guest", envAddress+"="+w.addr, envBook+"="+g.book, xdpfab.ControlEnv+"="+host.path), w.wire.A, &g.out)
+	g.leashed = leash(t, disguised("guest", envAddress+"="+w.addr, envBook+"="+g.book, fi.ControlEnv+"="+host.path), w.wire.A, &g.out)
 	return g
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // crew is the group of actors of a world.
@@ -44,9 +45,9 @@ func (w *world) hire(p plan) *crew {
 		av, err := w.client.NewAddressVector()
 		must(w.t, err)
 		a.dest = w.insert(av)
-		a.cq, err = w.client.NewCompletionQueue(xdpfab.CQAttr{Size: p.size})
+		a.cq, err = w.client.NewCompletionQueue(fi.CQAttr{Size: p.size})
 		must(w.t, err)
-		a.ep, err = w.client.NewEndpoint(xdpfab.EndpointAttr{Number: xdpfab.AnyNumber, Size: p.size, InitiateOnly: true})
+		a.ep, err = w.client.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber, Size: p.size, InitiateOnly: true})
 		must(w.t, err)
 		must(w.t, errors.Join(a.ep.Bind(av, 0), a.ep.Bind(a.cq, 0), a.ep.Enable()))
 		c.actors = append(c.actors, a)
@@ -56,7 +57,7 @@ func (w *world) hire(p plan) *crew {
 
 // insert gives the server's address to an address vector. It tries repeatedly:
 // after a partition the kernel's ARP may take longer than the give-up time.
-func (w *world) insert(av *xdpfab.AddressVector) xdpfab.Address {
+func (w *world) insert(av *fi.AddressVector) fi.Address {
 	w.t.Helper()
 	ctx := limited(w.t)
 	for {

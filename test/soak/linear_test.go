@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // step is an operation of a history of one word.
@@ -72,11 +73,11 @@ func (s *soloist) play(n, client int, start time.Time) {
 		var err error
 		switch st.op {
 		case atomic.Cswap:
-			err = s.ep.CompareAtomic(&xdpfab.Msg{Buf: arg[:], Compare: cmp[:], Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
+			err = s.ep.CompareAtomic(&fi.Msg{Buf: arg[:], Compare: cmp[:], Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
 		case atomic.Read:
-			err = s.ep.FetchAtomic(&xdpfab.Msg{Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
+			err = s.ep.FetchAtomic(&fi.Msg{Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
 		default:
-			err = s.ep.FetchAtomic(&xdpfab.Msg{Buf: arg[:], Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
+			err = s.ep.FetchAtomic(&fi.Msg{Buf: arg[:], Result: result[:], Dest: s.dest, Key: regionKey, Datatype: atomic.Uint64, Op: st.op, Context: p}, 0)
 		}
 		if err != nil {
 			s.w.t.Errorf("posting: %v", err)

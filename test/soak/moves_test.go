@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // moves are the changes of the network that a session over UDP survives. Each leaves a
@@ -87,7 +88,7 @@ func TestMoves(t *testing.T) {
 // Calls are left early, while the wire has all faults: the outcome of each becomes
 // known, and the sum is exact.
 func TestCallsLeftEarly(t *testing.T) {
-	for _, manual := range []xdpfab.ProgressMode{xdpfab.ProgressAuto, xdpfab.ProgressManual} {
+	for _, manual := range []fi.ProgressMode{fi.ProgressAuto, fi.ProgressManual} {
 		w := newWorld(t, setting{seed: 11, client: xdpfab.DomainAttr{GiveUp: lively, Progress: manual}})
 		c := w.call(6, 3*time.Millisecond, 11)
 		rnd := rand.New(rand.NewPCG(11, 11))

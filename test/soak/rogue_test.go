@@ -21,7 +21,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
-	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Rogues are guests that break the rules, several at a time, in a process of their own.
@@ -47,7 +47,7 @@ func rogueMain() error {
 		go func() {
 			for life := uint64(0); ; life++ {
 				r := &rogue{rnd: rand.New(rand.NewPCG(seed, i<<32|life)), peer: peer}
-				r.live(os.Getenv(xdpfab.ControlEnv))
+				r.live(os.Getenv(fi.ControlEnv))
 				time.Sleep(time.Millisecond) // at most so many a second
 			}
 		}()
@@ -223,7 +223,7 @@ func some[T any](r *rogue, list []T) (x T) {
 func (r *rogue) step() error {
 	wanted := 100 + r.rnd.IntN(60) // of an endpoint, so that there are collisions
 	if r.one(8) {
-		wanted = xdpfab.AnyNumber
+		wanted = fi.AnyNumber
 	}
 	number := some(r, r.numbers)
 	switch r.rnd.IntN(21) {

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // scenario is a few seconds of trouble. Everything in it is drawn from rnd.
@@ -77,7 +78,7 @@ func TestSoak(t *testing.T) {
 // draw is a random world and plan. Half of the worlds are resident.
 func draw(rnd *rand.Rand, giveUp time.Duration) (setting, plan) {
 	s := setting{seed: rnd.Uint64(), udp: rnd.IntN(2) == 0, process: rnd.IntN(3) == 0, resident: resides(rnd)}
-	s.client = xdpfab.DomainAttr{GiveUp: giveUp, Window: rnd.IntN(3) * rnd.IntN(33), Progress: xdpfab.ProgressMode(rnd.IntN(2))}
+	s.client = xdpfab.DomainAttr{GiveUp: giveUp, Window: rnd.IntN(3) * rnd.IntN(33), Progress: fi.ProgressMode(rnd.IntN(2))}
 	s.server = xdpfab.DomainAttr{Window: rnd.IntN(3) * rnd.IntN(33)}
 	return s, plan{
 		actors: 1 + rnd.IntN(6), depth: 1 << rnd.IntN(9), limit: 20000, seed: rnd.Uint64(), size: 256,

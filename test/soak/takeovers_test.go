@@ -21,6 +21,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 func ended(l *leashed) bool {
@@ -115,7 +116,7 @@ func newHonest(t *testing.T, w *world, host *daemon) *honest {
 	t.Helper()
 	var g *xdpfab.Domain
 	must(t, w.wire.A.Do(func() (err error) {
-		a := xdpfab.DomainAttr{Attach: xdpfab.AttachAlways, Control: host.path, GiveUp: lively}
+		a := xdpfab.DomainAttr{Attach: fi.AttachAlways, Control: host.path, GiveUp: lively}
 		g, err = xdpfab.Open(limited(t), w.wire.A.IfName, a)
 		return err
 	}))
@@ -184,7 +185,7 @@ func amongRogues(t *testing.T, w *world, rnd *rand.Rand, n int, before func()) {
 		}
 	}()
 	var out lockedBuffer
-	bad := leash(t, disguised("rogue", envAddress+"="+w.addr, fmt.Sprint(envSeed, "=", rnd.Uint64()), xdpfab.ControlEnv+"="+box), nil, &out)
+	bad := leash(t, disguised("rogue", envAddress+"="+w.addr, fmt.Sprint(envSeed, "=", rnd.Uint64()), fi.ControlEnv+"="+box), nil, &out)
 	guests := func(is func(int) bool) func() bool {
 		return func() bool {
 			s, err := host.status(t)

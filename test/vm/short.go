@@ -24,7 +24,7 @@ var ShortSet = []Choice{
 	{Dir: "internal/resident", Except: []string{"TestTightRoom", "TestGenerated", "TestExactlyOnceInOrder", "Fuzz.*",
 		"TestReplaceIsStopped", "TestEstateMemory", "TestEstateRefused", "TestDamagedState", ".*DoesNotAllocate"}},
 	// What the protocol does with frames is the same on every kernel.
-	{Dir: "xdpfab", Only: []string{"TestVeth.*"}, Except: []string{"TestVethManyNodes", "TestVethInsertAsync",
+	{Dir: "xdpfab/fi", Only: []string{"TestVeth.*"}, Except: []string{"TestVethManyNodes", "TestVethInsertAsync",
 		"TestVethAuthKey", "TestVethSharedAV", "TestVethForgedFrames", "TestVethLocal", "TestVethMailbox",
 		"TestVethMessages", "TestVethUnordered", "TestVethRemoteCQData", "TestVethRMA", "TestVethLongArray"}},
 	{Dir: "test/e2e", Only: []string{"TestAtomicInterface", "TestKernelTraffic", "TestKillAndRestartUnderLoad",

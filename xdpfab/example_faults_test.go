@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// A program can test how it handles an operation of which it cannot know whether it ran:
+// here the answer gets lost, and the caller leaves.
+func ExampleDomain_SetFaults() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	peer, err := client.Dial(context.Background(), server.Name(0))
+	if err != nil {
+		log.Fatal(err)
+	}
+	hits, err := xdpfab.Word[uint64](context.Background(), peer, "counters", 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	_ = server.SetFaults(xdpfab.Faults{Loss: 1}) // requests arrive, answers do not
+	ctx, leave := context.WithCancel(context.Background())
+	go func() {
+		for executed := uint64(0); executed == 0; time.Sleep(time.Millisecond) {
+			stats, _ := server.Stats()
+			executed = stats["ops_executed"]
+		}
+		leave()
+	}()
+	_, err = hits.Add(ctx, 1)
+	fmt.Println(errors.Is(err, xdpfab.ErrOutcomeUnknown), errors.Is(err, context.Canceled))
+
+	_ = server.SetFaults(xdpfab.Faults{}) // healed
+	var failure *xdpfab.OpError
+	errors.As(err, &failure)
+	ran, was, err := failure.Resolve(context.Background())
+	fmt.Println(ran, was, err)
+	// Output:
+	// true true
+	// true [0 0 0 0 0 0 0 0] <nil>
+}

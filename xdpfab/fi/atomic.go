@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Atomic posts a base operation: the elements of Msg.Buf are combined with those at
+// Msg.Offset in the peer's region; nothing is returned (fi_atomic, fi_atomicmsg). Buf
+// must stay untouched until completion, unless it has at most EndpointAttr.InjectSize
+// bytes. The Msg itself may be reused when the call returns, here and in the other forms.
+//
+// The error is about the posting alone: ErrAgain when the queues are full,
+// ErrOpNotSupported, ErrBadFlags, ErrCount, ErrTooMany, ErrLength, ErrUnknownPeer,
+// ErrNotEnabled, ErrClosed. The completion tells how the operation ended.
+//
+// With FlagTagged the target is the buffer of a tagged receive (FI_TAGGED): Msg.Key is
+// the tag, Msg.Offset the first element's offset in the buffer, in bytes. The atomic is a
+// message whose bytes are combined with the buffer instead of being copied there. It is
+// matched, in the order sent, and kept for a receive as a message of SendTagged is, and
+// it has at most as many elements as Domain.QueryAtomicFlags with QueryTagged says, and
+// as the MTU of the peer allows: otherwise it ends with ErrTooMany. The receive
+// completes with CompletionAtomic and the number of bytes that were combined. Success
+// means that the target has the atomic; with FlagMatchComplete, and always for
+// FetchAtomic and CompareAtomic, that it was combined with the buffer of a receive.
+// Until then it waits, and all that is posted behind it to the same endpoint.
+//
+// Elements that do not lie in one buffer of the receive, at multiples of their alignment,
+// change nothing: the receive ends with ErrTruncated or ErrMisaligned, and an atomic that
+// has to be combined to succeed with ErrOutOfBounds or ErrMisaligned.
+func (ep *Endpoint) Atomic(m *Msg, flags OpFlags) error {
+	return ep.post(wire.VerbAtomic, m, flags, 0)
+}
+
+// FetchAtomic is like Atomic, and also stores the elements' previous values in
+// Msg.Result, which must stay untouched until completion (fi_fetch_atomic,
+// fi_fetch_atomicmsg).
+func (ep *Endpoint) FetchAtomic(m *Msg, flags OpFlags) error {
+	return ep.post(wire.VerbFetch, m, flags, 0)
+}
+
+// CompareAtomic compares the elements with those of Msg.Compare and replaces them by
+// those of Msg.Buf where the comparison holds; the previous values go to Msg.Result
+// (fi_compare_atomic, fi_compare_atomicmsg).
+func (ep *Endpoint) CompareAtomic(m *Msg, flags OpFlags) error {
+	return ep.post(wire.VerbCompare, m, flags, 0)
+}
+
+// InjectAtomic is Atomic for at most EndpointAttr.InjectSize bytes: Msg.Buf and Msg.RMA
+// may be reused on return, and success makes no completion, though counters count it
+// (fi_inject_atomic). A failure does make one.
+func (ep *Endpoint) InjectAtomic(m *Msg) error {
+	return ep.post(wire.VerbAtomic, m, FlagInject, silent)
+}
+
+// AtomicValid returns the most elements that one Atomic call takes (fi_atomicvalid). Long
+// arrays are divided among frames inside.
+func (ep *Endpoint) AtomicValid(dt Datatype, op Op) (count int, err error) {
+	return valid(Base, dt, op, unlimited)
+}
+
+// FetchAtomicValid is AtomicValid for FetchAtomic.
+func (ep *Endpoint) FetchAtomicValid(dt Datatype, op Op) (count int, err error) {
+	return valid(Fetch, dt, op, unlimited)
+}
+
+// CompareAtomicValid is AtomicValid for CompareAtomic.
+func (ep *Endpoint) CompareAtomicValid(dt Datatype, op Op) (count int, err error) {
+	return valid(Compare, dt, op, unlimited)
+}
+
+// unlimited is the limit of operations that may be divided among frames.
+func unlimited(Func, Datatype, Op) int { return math.MaxUint32 }
+
+func valid(f Func, dt Datatype, op Op, limit func(Func, Datatype, Op) int) (int, error) {
+	if !atomic.Valid(f, op, dt) {
+		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)
+	}
+	return limit(f, dt, op), nil
+}
+
+// post submits an operation and makes sure that it is started, or, with FlagMore, that
+// the next call starts it. After a failure it starts the earlier ones, since there may be
+// no next post.
+func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
+	if ep.phase.Load() == made { // Bind may be at work on what is read below
+		return ep.unready()
+	}
+	if flags&FlagDefaults != 0 {
+		flags = flags&^FlagDefaults | ep.OpFlags()
+	}
+	if ep.selective && flags&FlagCompletion == 0 {
+		cookie = silent
+	}
+	err := ep.submit(verb, m, flags, cookie)
+	switch {
+	case err != nil:
+		ep.stepper.Start()
+	case flags&FlagMore != 0:
+		ep.stepper.Defer()
+	default:
+		ep.stepper.Notify()
+	}
+	return err
+}
+
+// submit checks an operation and hands it to the engine.
+func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) (err error) {
+	if !ep.ready() {
+		return ep.unready()
+	}
+	if m == nil {
+		return fmt.Errorf("xdpfab: the message is nil: want a Msg: %w", ErrLength)
+	}
+	var word engine.Word
+	w, count := &word, uint32(1)
+	if !m.word(w, verb, flags) {
+		w = nil
+		if count, err = m.elements(verb, flags); err != nil {
+			return err
+		}
+		if flags&FlagTagged != 0 {
+			if err := ep.dom.checkTagged(verb, m, count); err != nil {
+				return err
+			}
+			verb = verb.Tagged()
+		}
+	}
+	peer, err := ep.peer(m.Dest)
+	if err != nil {
+		return err
+	}
+	switch {
+	case w != nil:
+		w.Peer, w.Cookie, w.Context, w.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
+	case m.Trigger != nil:
+		return ep.postpone(verb, m, flags, cookie, peer, count)
+	}
+	s, err := ep.claim(w, cookie)
+	if err != nil {
+		return err
+	}
+	if s.Way == calls.Extended {
+		ep.hand(s)
+		return nil
+	}
+	m.describe(s.Submission, verb, peer, cookie, count)
+	if w != nil {
+		binary.LittleEndian.PutUint64(s.Inline[:], w.Operand)
+	} else {
+		m.fill(s.Submission, flags)
+	}
+	ep.hand(s)
+	return nil
+}
+
+// describe fills in the parts that every operation has.
+func (m *Msg) describe(s *engine.Submission, verb wire.Verb, peer engine.PeerID, cookie uint64, count uint32) {
+	s.Peer, s.Cookie, s.Context, s.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
+	s.Key, s.Incarnation, s.Offset, s.Count = m.Key, m.Incarnation, m.Offset, count
+	s.Verb, s.Opcode, s.Datatype = verb, uint8(m.Op), uint8(m.Datatype)
+}
+
+// fill fills in the parts that a simple operation does not have.
+func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
+	if flags&FlagFence != 0 {
+		s.Flags |= engine.FlagFence
+	}
+	if flags&FlagRemoteCQData != 0 {
+		s.Flags |= engine.FlagData
+		s.Data = m.Data
+	}
+	if s.Verb.Message() && (flags&FlagMatchComplete != 0 || s.Verb.Returns()) {
+		s.Flags |= engine.FlagMatch
+	}
+	switch {
+	case m.RMA == nil:
+	case flags&FlagInject != 0:
+		s.CopyExtents(m.RMA)
+	default:
+		s.SetExtents(m.RMA)
+	}
+	switch {
+	case m.Pieces != nil && m.Op == Read && s.Verb.Atomic():
+		s.SetPieces(m.Pieces.results(), nil, nil)
+	case m.Pieces != nil:
+		s.SetPieces((*engine.Pieces)(m.Pieces), m.Buf, m.Compare)
+	case m.Op != Read:
+		s.SetOperands(m.Buf, m.Compare)
+	}
+}

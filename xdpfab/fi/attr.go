@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/resident"
+)
+
+// DomainAttr are the attributes of a domain. The zero value of a field means
+// its default.
+type DomainAttr struct {
+	Progress ProgressMode // ProgressAuto
+	Context  any          // comes back with each event about the domain
+	// Threading is how far the caller keeps its own goroutines apart; ThreadSafe. With
+	// ThreadDomain and manual progress the caller makes no two calls at a time on the
+	// domain and all that belongs to it; posting, reading completions and counting then
+	// take no locked instruction. In all other cases ThreadSafe is in force, which
+	// surpasses the other models.
+	Threading Threading
+	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means all
+	// of them. Frames that arrive on further queues reach these by a copy, so steer them:
+	// see InterfaceInfo.Relayed.
+	Queues int
+	// Lend is how many further queues, behind those, the domain may lend to its guests:
+	// see DomainAttr.Borrow. It takes Linux 6.4. If Queues is 0, they are the last ones.
+	Lend int
+	// Spread gives the sessions that peers begin to the queues in turn, whatever queue
+	// their frames arrive on. It is for NICs that put all frames into one queue: the
+	// other queues' pollers then share the work, and the first one passes frames on.
+	Spread bool
+	// Cores pins the poller of queue i to Cores[i%len(Cores)]. Empty leaves the
+	// choice to the kernel.
+	Cores []int
+	// Spin is how long an idle poller or waiter looks for work before it sleeps;
+	// 50 µs.
+	Spin time.Duration
+	// Copy is the AF_XDP mode: zero-copy when the driver supports it, or one that is
+	// forced.
+	Copy CopyMode
+	// Generic allows the slow XDP mode of the kernel's generic hook where the driver has
+	// no native one. It is never chosen without this permission.
+	Generic bool
+	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
+	// the interface has at each moment.
+	UDP bool
+	// Transport is what carries packets: AF_XDP, or UDP sockets, which need no privilege
+	// but are slower. TransportXDP.
+	Transport Transport
+	// Log gets the changes of the interface: of its addresses, its state and the ways to
+	// peers, and the change that ends the domain. Nil means that nothing is logged.
+	Log *slog.Logger
+
+	Window int           // request frames in flight per session, 1..64; 64
+	GiveUp time.Duration // silence of a peer after which operations are given up; 5 s
+	// RTOMin is the floor of the retransmission timeout, which should stand above
+	// the peers' scheduling noise; 10 ms.
+	RTOMin time.Duration
+	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion control
+	// takes any longer time for queueing: raise it for longer paths.
+	BaseRTT time.Duration
+	// IdleRetire is the silence after which a peer's session is forgotten, unless the
+	// peer asks for longer; 90 s.
+	IdleRetire time.Duration
+
+	// ResidentSessions is how many sessions of peers the XDP program can execute at a
+	// time, once there is resident memory; each takes 130 KiB. 256, at most 16384. What
+	// another process has left, or hands over, keeps the number that it was made with.
+	ResidentSessions int
+
+	// ResidentPin is a folder of a BPF file system, such as /sys/fs/bpf/xdpfab/eth0. It
+	// keeps the state of resident regions, so that the kernel serves them, and the
+	// sessions that use them, after the process has died. Everything else is lost then,
+	// and peers learn of a restart. A domain that is opened with the same folder takes
+	// the regions back. Such a domain takes no packets until Resume. The folder is made
+	// with the first resident memory, and Close removes it. See docs/resident.md. Empty:
+	// all ends with the process.
+	ResidentPin string
+	// ResidentLeave has Close leave what is in ResidentPin, as if the process had died,
+	// unless the interface was lost.
+	ResidentLeave bool
+
+	// MRMode makes all regions alike: with MRVirtAddr peers give virtual addresses, with
+	// MRProvKey the domain chooses all keys, MRAllocated changes nothing. Others are
+	// refused. 0 leaves the choice to mr.Options.
+	MRMode MRMode
+
+	// TrafficClass is that of endpoints which leave it to the domain (tclass), also of
+	// the one that dials; TrafficUnspec.
+	TrafficClass TrafficClass
+
+	// AuthKey is the authorization key of endpoints and regions that have none of their
+	// own (auth_key), also of the endpoint that dials; none.
+	AuthKey AuthKey
+
+	// Attach says whether the domain goes through the daemon that has the interface;
+	// AttachAuto. Through it, no privilege is needed; Queues, Copy, Generic and UDP are
+	// the daemon's and those here have no effect. GiveUp is the domain's own; Window,
+	// RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are refused.
+	// InterfaceInfo.Daemon tells which way it went.
+	Attach AttachMode
+	// Control is the path of the daemon's control socket; that of the environment
+	// variable ControlEnv, or else DefaultControl.
+	Control string
+	// Borrow makes the domain borrow a queue of the interface from the daemon, and drive
+	// it by itself, at the speed of a domain that has the interface, and without a
+	// privilege. The daemon's configuration has to allow it, and to have a queue to
+	// spare. The domain ends with the daemon: ErrHostLost.
+	Borrow bool
+
+	encap encap        // set by OpenInfo
+	usual usual        // filled in
+	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
+}
+
+// usual says which attributes have their default, for a guest: there it is the host's.
+type usual struct{ giveUp, idleRetire bool }
+
+// with returns the attributes, with the fields of b that are not zero in place of their
+// own.
+func (a DomainAttr) with(b DomainAttr) DomainAttr {
+	to, from := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
+	for i := range from.NumField() {
+		if from.Type().Field(i).IsExported() && !from.Field(i).IsZero() {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	if b.GiveUp != 0 {
+		a.usual.giveUp = b.usual.giveUp
+	}
+	if b.IdleRetire != 0 {
+		a.usual.idleRetire = b.usual.idleRetire
+	}
+	if b.clock != nil {
+		a.clock = b.clock
+	}
+	return a
+}
+
+// tune settles the attributes of sessions with the host of a domain that has one.
+func (a *DomainAttr) tune(dev node.Device) error {
+	t := node.Tuning{GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire, Window: a.Window,
+		UsualGiveUp: a.usual.giveUp, UsualIdleRetire: a.usual.idleRetire}
+	err := dev.Tune(&t)
+	a.GiveUp, a.RTOMin, a.BaseRTT, a.IdleRetire, a.Window = t.GiveUp, t.RTOMin, t.BaseRTT, t.IdleRetire, t.Window
+	return err
+}
+
+// withDefaults checks the attributes and fills in the defaults.
+func (a DomainAttr) withDefaults() (DomainAttr, error) {
+	switch {
+	case a.Progress > ProgressManual:
+		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)
+	case a.MRMode&^basicMR != 0:
+		return a, fmt.Errorf("xdpfab: memory registration mode %v: want some of %v: %w", a.MRMode, basicMR, ErrNotImplemented)
+	case a.Threading > ThreadEndpoint:
+		return a, fmt.Errorf("xdpfab: %v: want ThreadSafe or another of the models", a.Threading)
+	case a.ResidentSessions < 0 || a.ResidentSessions > resident.MaxSessions:
+		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions, resident.MaxSessions)
+	case a.ResidentPin != "" && (a.Attach == AttachAlways || a.Borrow):
+		return a, fmt.Errorf("xdpfab: resident regions in %s take an interface of the domain's own: want neither AttachAlways nor Borrow with ResidentPin", a.ResidentPin)
+	case a.ResidentLeave && a.ResidentPin == "":
+		return a, errors.New("xdpfab: nothing is left without a folder: want ResidentPin with ResidentLeave")
+	case a.Queues < 0:
+		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
+	case a.Lend < 0:
+		return a, fmt.Errorf("xdpfab: %d queues to lend: want 0 for none, or more", a.Lend)
+	case a.Borrow && (a.Attach == AttachNever || a.Lend > 0):
+		return a, errors.New("xdpfab: a queue is borrowed from a daemon: want neither AttachNever nor Lend with Borrow")
+	case a.Attach > AttachAlways:
+		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
+	case a.Transport > TransportAuto:
+		return a, fmt.Errorf("xdpfab: %v: want TransportXDP, TransportUDP or TransportAuto", a.Transport)
+	case a.Copy > ZeroCopyForce:
+		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
+	}
+	c, err := a.config().WithDefaults()
+	if err := errors.Join(err, a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
+		return a, err
+	}
+	a.AuthKey = a.AuthKey.or(nil)
+	if a.Threading != ThreadDomain || a.Progress != ProgressManual {
+		a.Threading = ThreadSafe // is in force
+	}
+	a.usual.giveUp = a.usual.giveUp || a.GiveUp == 0
+	a.usual.idleRetire = a.usual.idleRetire || a.IdleRetire == 0
+	a.Spin, a.GiveUp, a.IdleRetire = c.Spin, c.GiveUp, c.IdleRetire
+	return a, nil
+}
+
+// InterfaceInfo describes a network interface and the mode that it is used in.
+type InterfaceInfo struct {
+	Name   string `json:"name"`
+	Index  int    `json:"index"`
+	MAC    string `json:"mac"`
+	MTU    int    `json:"mtu"` // bytes
+	Driver string `json:"driver"`
+	Queues int    `json:"queues"` // in use
+	// Relayed is the number of further queues, neither in use nor to lend. Frames that
+	// the NIC puts there reach those in use by a copy.
+	Relayed  int    `json:"relayed,omitempty"`
+	XDP      string `json:"xdp"`       // "native" or "generic"
+	Copy     string `json:"copy"`      // "zero-copy" or "copy"
+	Chunk    int    `json:"chunk"`     // bytes of a packet buffer
+	HugeUMEM bool   `json:"huge_umem"` // packet memory is on huge pages
+	UDP      bool   `json:"udp"`
+	// Daemon is the control socket of the daemon through which the domain uses the
+	// interface, empty if it has the interface itself.
+	Daemon string `json:"daemon,omitempty"`
+	// Lent says that the domain drives a queue which that daemon has lent it.
+	Lent bool `json:"lent,omitempty"`
+	// Transport is "xdp" or "udp"; empty for a Pipe. Through a daemon it is the daemon's.
+	Transport string `json:"transport,omitempty"`
+	// Address is the IP address at which peers reach a domain with TransportUDP.
+	Address string `json:"address,omitempty"`
+	// NoXDP is why TransportAuto chose UDP sockets.
+	NoXDP string `json:"no_xdp,omitempty"`
+}
+
+// config is what the attributes mean to the node.
+func (a *DomainAttr) config() node.Config {
+	return node.Config{
+		Manual: a.Progress == ProgressManual, Alone: a.Threading == ThreadDomain, Spread: a.Spread,
+		Cores: a.Cores, Spin: a.Spin, Log: a.Log, Clock: a.clock,
+		Window: a.Window, GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire,
+		ProvKey: a.MRMode&MRProvKey != 0, VirtAddr: a.MRMode&MRVirtAddr != 0, AuthKey: a.AuthKey,
+		ResidentSessions: a.ResidentSessions, ResidentLeave: a.ResidentLeave,
+	}
+}

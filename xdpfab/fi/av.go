@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/sharedav"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Address names a peer within an address vector (fi_addr_t); the first one
+// inserted is 0 (FI_AV_TABLE).
+type Address uint32
+
+// AddressVector maps addresses to peers; fi_av(3).
+type AddressVector struct {
+	object
+	shared *sharedav.Table // of a vector with a name; nil without
+
+	mu      sync.Mutex
+	entries []avEntry
+	index   map[wire.Addr]Address // of the entries that have not been removed, without lane
+	bound   []*Endpoint
+	latest  sourceName // what was looked up last; forgotten when an answer may change
+}
+
+type avEntry struct {
+	addr    wire.Addr
+	link    wire.Link
+	known   bool // not of a shared vector that has not been asked for it
+	removed bool
+	named   bool // completions call it userID; see SetUserID
+	userID  Address
+}
+
+// NewAddressVector makes an address vector (fi_av_open). Without attributes it is empty
+// and the domain's own; more than one are refused.
+func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
+	if len(attr) > 1 {
+		return nil, fmt.Errorf("xdpfab: address vector with %d attributes: want one, or none: %w", len(attr), ErrNotImplemented)
+	}
+	av := &AddressVector{index: map[wire.Addr]Address{}}
+	what, err := "address vector", error(nil)
+	if len(attr) == 1 {
+		if av.shared, what, err = attr[0].open(d.attr.GiveUp); err != nil {
+			return nil, err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.node.Open(); err != nil {
+		return nil, errors.Join(err, av.unshare())
+	}
+	av.open(d, what, nil)
+	av.leave = av.unshare
+	return av, nil
+}
+
+// Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet or an
+// IP address for UDP, each optionally followed by "/" and an endpoint number. For an IP
+// address the route is looked up and the next hop resolved, which may take as long as ARP
+// does, or the domain's GiveUp time: Insert fails with ErrPeerSilent if the hop does not
+// answer. Nothing is sent to the peer itself.
+func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
+	if err := av.ended(); err != nil {
+		return 0, err
+	}
+	a, link, err := av.dom.resolve(ctx, addr)
+	if err != nil {
+		return 0, err
+	}
+	return av.put(ctx, avEntry{addr: a, link: link})
+}
+
+// put adds an entry and returns its address.
+func (av *AddressVector) put(ctx context.Context, e avEntry) (Address, error) {
+	n, err := av.share(ctx, e.addr)
+	if err != nil {
+		return 0, err
+	}
+	av.mu.Lock()
+	defer av.mu.Unlock()
+	if err := av.ended(); err != nil {
+		return 0, err
+	}
+	if err := av.full(); err != nil {
+		return 0, err
+	}
+	if av.shared == nil {
+		n = len(av.entries)
+	}
+	e.known = true
+	av.cover(n)
+	av.entries[n] = e
+	av.learn(Address(n))
+	return Address(n), nil
+}
+
+// cover makes sure that there is an entry n. av.mu is held.
+func (av *AddressVector) cover(n int) {
+	for len(av.entries) <= n {
+		av.entries = append(av.entries, avEntry{})
+	}
+}
+
+// resolve reads an address and finds the way to it.
+func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link, error) {
+	a, err := wire.ParseAddr(addr)
+	if err != nil {
+		return a, wire.Link{}, fmt.Errorf("xdpfab: %w", err)
+	}
+	// The search for a silent next hop takes 3 s, but it should not last longer than the
+	// wait for the peer itself.
+	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, node.ErrHopSilent)
+	defer cancel()
+	link, err := d.node.Dev.Link(ctx, a)
+	if err = node.HopError(err); err != nil {
+		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)
+	}
+	return a, link, nil
+}
+
+// Remove makes an address unusable (fi_av_remove). Sessions to it end, and outstanding
+// operations complete with what is known of them. The number is not used again. Other
+// users of a shared vector go on using an address that they have used already.
+func (av *AddressVector) Remove(a Address) error {
+	if err := av.unshareAddress(a); err != nil {
+		if _, used := av.lookup(a); used != nil || !errors.Is(err, ErrUnknownPeer) {
+			return err
+		} // another user of the vector has removed it
+	}
+	av.mu.Lock()
+	if av.shared != nil { // it was valid a moment ago
+		av.cover(int(a))
+	}
+	if int(a) >= len(av.entries) || av.entries[a].removed {
+		av.mu.Unlock()
+		return fmt.Errorf("xdpfab: address %d: %w", a, ErrUnknownPeer)
+	}
+	av.entries[a].removed = true
+	av.unlearn(a)
+	bound := slices.Clone(av.bound)
+	av.mu.Unlock()
+	for _, ep := range bound {
+		ep.dropPeer(a)
+	}
+	return nil
+}
+
+// use and unuse keep the list of the endpoints that are bound.
+func (av *AddressVector) use(ep *Endpoint) error {
+	if err := av.hold(); err != nil {
+		return err
+	}
+	av.mu.Lock()
+	av.bound = append(av.bound, ep)
+	av.mu.Unlock()
+	return nil
+}
+
+func (av *AddressVector) unuse(ep *Endpoint) {
+	av.mu.Lock()
+	av.bound = slices.DeleteFunc(av.bound, func(x *Endpoint) bool { return x == ep })
+	av.mu.Unlock()
+	av.drop()
+}
+
+// Lookup returns the text form of an address (fi_av_lookup).
+func (av *AddressVector) Lookup(a Address) (string, error) {
+	if av.shared != nil {
+		addr, err := av.sharedAddress(Address(a.entry()))
+		if err != nil {
+			return "", err
+		}
+		e, err := a.in(addr)
+		return e.String(), err
+	}
+	e, err := av.lookup(a)
+	return e.addr.String(), err
+}
+
+// in returns the address of the receive context that a names, of the endpoint at addr.
+func (a Address) in(addr wire.Addr) (wire.Addr, error) {
+	if int(addr.Endpoint)+a.context() > 0xffff {
+		return addr, fmt.Errorf("xdpfab: address %d (%v): there is no receive context %d: %w", a, addr, a.context(), ErrUnknownPeer)
+	}
+	addr.Endpoint += uint16(a.context())
+	return addr, nil
+}
+
+func (av *AddressVector) lookup(a Address) (avEntry, error) {
+	av.mu.Lock()
+	defer av.mu.Unlock()
+	i := a.entry()
+	if i >= len(av.entries) {
+		return avEntry{}, fmt.Errorf("xdpfab: address %d (the vector holds %d): %w", a, len(av.entries), ErrUnknownPeer)
+	}
+	e := av.entries[i]
+	var err error
+	if e.addr, err = a.in(e.addr); err != nil {
+		return avEntry{}, err
+	}
+	if e.removed {
+		return e, fmt.Errorf("xdpfab: address %d (%v) was removed: %w", a, e.addr, ErrUnknownPeer)
+	}
+	if !e.known {
+		return e, fmt.Errorf("xdpfab: address %d has not been looked up: %w", a, ErrUnknownPeer)
+	}
+	return e, nil
+}
+
+// Close ends the use of the address vector. It reports ErrBusy as long as an endpoint
+// is bound. Closing twice is no error.
+func (av *AddressVector) Close() error { return av.close() }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/matching"
+	"github.com/xdpfab/xdpfab/internal/node"
+)
+
+// Calls returns the domain as the package of calls that wait reaches it.
+func (d *Domain) Calls() calls.Domain { return asDialer{d} }
+
+// asDialer is the domain that dials, and has mailboxes.
+type asDialer struct{ *Domain }
+
+// Dial dials from the endpoint that dialled peers share.
+func (d asDialer) Dial(ctx context.Context, addr string) (*calls.Peer, error) {
+	ep, err := d.dialEndpoint()
+	if err != nil {
+		return nil, err
+	}
+	return d.dialFrom(ctx, ep, addr)
+}
+
+// Node returns what the domain stands on.
+func (d asDialer) Node() *node.Node { return d.node }
+
+// dialFrom dials from one of the domain's own endpoints.
+func (d *Domain) dialFrom(ctx context.Context, ep *Endpoint, addr string) (*calls.Peer, error) {
+	a, link, err := d.resolve(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	use, err := ep.dial(a, link)
+	if err != nil {
+		return nil, err
+	}
+	p := ep.callPeer(use, addr)
+	if err := p.Do(ctx, calls.Call{Verb: engine.VerbConnect}); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// callPeer returns a peer to call, which is a child of the domain until it is closed.
+func (ep *Endpoint) callPeer(use *name, addr string) *calls.Peer {
+	var p *calls.Peer
+	r := ep.route(use, addr)
+	r.Leave = func() {
+		ep.hangUp(use)
+		ep.dom.forget(p)
+	}
+	p = calls.NewPeer(r)
+	ep.dom.keep(p, "peer "+addr)
+	return p
+}
+
+// route returns the way of calls to a name, which errors call addr.
+func (ep *Endpoint) route(n *name, addr string) calls.Route {
+	return calls.Route{
+		Poster: (*poster)(ep), Stepper: ep.stepper, Ring: ep.ring, Peer: n.peer, Allotment: n.allotment, Name: addr,
+		GiveUp: ep.dom.attr.GiveUp, Alone: ep.dom.attr.Threading == ThreadDomain,
+	}
+}
+
+// dialEndpoint makes, at first use, the endpoint that dialled peers share.
+func (d *Domain) dialEndpoint() (*Endpoint, error) {
+	d.mu.Lock()
+	ep := d.dialer
+	d.mu.Unlock()
+	if ep != nil {
+		return ep, nil
+	}
+	ep, err := d.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true, Size: 4096, dials: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := ep.Enable(); err != nil {
+		return nil, errors.Join(err, ep.Close())
+	}
+	d.mu.Lock()
+	if d.dialer == nil {
+		d.dialer = ep
+	}
+	mine := d.dialer
+	d.mu.Unlock()
+	if mine != ep { // another goroutine was faster
+		return mine, ep.Close()
+	}
+	return ep, nil
+}
+
+// poster is an endpoint as its calls know it.
+type poster Endpoint
+
+// Claim implements calls.Poster.
+func (p *poster) Claim(cookie uint64) (calls.Claimed, error) {
+	return (*Endpoint)(p).claim(nil, cookie)
+}
+
+// Hand implements calls.Poster.
+func (p *poster) Hand(c calls.Claimed) { (*Endpoint)(p).hand(c) }
+
+// Failed implements calls.Poster. Engine's thread.
+func (p *poster) Failed(s *engine.Submission, c *engine.Completion, later *engine.Later, peer string) error {
+	return errorOf(resultOf(s, c, later), calls.NameOf(s), peer).by(p.stepper)
+}
+
+// Left implements calls.Poster.
+func (p *poster) Left(err, cause error, effect bool) error {
+	var oe *OpError
+	if !errors.As(err, &oe) {
+		return err
+	}
+	oe.Cause = cause
+	if !effect {
+		oe.Certainty, oe.outcome = ErrNotExecuted, nil
+	}
+	return oe
+}
+
+// Interrupted implements calls.Poster.
+func (p *poster) Interrupted(op, peer string, cause error, o *calls.Outcome) error {
+	certainty := ErrOutcomeUnknown
+	if o == nil {
+		certainty = ErrNotExecuted
+	}
+	return &OpError{Op: op, Peer: peer, Certainty: certainty, Cause: cause, outcome: o, stepper: p.stepper}
+}
+
+// OpenBox makes a mailbox.
+func (d asDialer) OpenBox(attr calls.BoxAttr) (*calls.Box, error) {
+	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, ReceiveSize: attr.Receives, BufferedReceive: attr.Buffered,
+		TrafficClass: TrafficClass(attr.TrafficClass), AuthKey: attr.AuthKey, dials: true, mails: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := ep.Enable(); err != nil {
+		return nil, errors.Join(err, ep.Close())
+	}
+	m := (*mailed)(ep)
+	d.keep(m, fmt.Sprintf("mailbox %d", ep.number))
+	return calls.NewBox(m, ep.stepper, ep.attr.ReceiveSize), nil
+}
+
+// mailed is an endpoint as its mailbox knows it.
+type mailed Endpoint
+
+// Number implements calls.Receiver, as all that follow do.
+func (m *mailed) Number() uint16 { return m.number }
+
+func (m *mailed) Name() string { return (*Endpoint)(m).Name() }
+
+func (m *mailed) Close() error {
+	if err := (*Endpoint)(m).Close(); err != nil {
+		return err
+	}
+	m.dom.forget(m)
+	return nil
+}
+
+func (m *mailed) Dial(ctx context.Context, addr string) (*calls.Peer, error) {
+	return m.dom.dialFrom(ctx, (*Endpoint)(m), addr)
+}
+
+func (m *mailed) Receives() (*matching.Queue, error) {
+	in, err := (*Endpoint)(m).receiving()
+	if err != nil {
+		return nil, err
+	}
+	return in.queue, nil
+}
+
+func (m *mailed) Posted(err error) error { return m.inbox.posted(err) }
+
+func (m *mailed) Cause(why matching.Reason) error { return receiveErrors[why] }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
+// objects of the domain are open: endpoints, dialled peers, memory regions, address
+// vectors, completion queues, counters, poll sets. Closing twice is no error.
+func (d *Domain) Close() error { return d.shut(false) }
+
+// CloseAll closes the domain and everything that belongs to it: it ends every session
+// (peers learn which of their operations never ran), completes the operations that wait,
+// deregisters memory and frees the interface. Closing twice is no error.
+func (d *Domain) CloseAll() error { return d.shut(true) }
+
+// keep adds a child of the domain, with a name for messages, and forget removes it.
+func (d *Domain) keep(child any, name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.children[child] = name
+}
+
+func (d *Domain) forget(child any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.children, child)
+}
+
+// busy names what is open, or returns nil. d.mu is held.
+func (d *Domain) busy() error {
+	var names []string
+	for _, name := range d.children {
+		names = append(names, name)
+	}
+	d.node.Mu.Lock() // a region that is being registered counts as open
+	for _, r := range d.node.Table.All() {
+		names = append(names, "region "+r.String())
+	}
+	d.node.Mu.Unlock()
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	const shown = 8
+	more := ""
+	if n := len(names); n > shown {
+		names, more = names[:shown], fmt.Sprintf(" and %d more", n-shown)
+	}
+	return fmt.Errorf("xdpfab: domain on %s: still open: %s%s: close them first, or everything with CloseAll: %w",
+		d.node.Dev.Info().Name, strings.Join(names, "; "), more, ErrBusy)
+}
+
+// object is what address vectors, completion queues and counters have in common:
+// endpoints are bound to them, or they are in poll sets, and they stay open while any is.
+type object struct {
+	dom    *Domain
+	what   string
+	waits  *sleepers    // for the object; nil for an address vector
+	leave  func() error // what else the end of the object ends; or nil
+	users  int          // endpoints and regions bound, and poll sets; under dom.mu
+	closed atomic.Bool  // written under dom.mu
+}
+
+// open makes the object a child of d, whose mu is held.
+func (o *object) open(d *Domain, what string, waits *sleepers) {
+	o.dom, o.what, o.waits = d, what, waits
+	d.children[o] = what
+}
+
+// hold counts a user, and drop one that has ended.
+func (o *object) hold() error {
+	o.dom.mu.Lock()
+	defer o.dom.mu.Unlock()
+	if err := o.ended(); err != nil {
+		return err
+	}
+	o.users++
+	return nil
+}
+
+func (o *object) drop() {
+	o.dom.mu.Lock()
+	defer o.dom.mu.Unlock()
+	o.users--
+}
+
+// ended reports an error when the object is closed.
+func (o *object) ended() error {
+	if o.closed.Load() {
+		return fmt.Errorf("xdpfab: %s: %w", o.what, ErrClosed)
+	}
+	return nil
+}
+
+// close closes the object, unless it has users. Closing twice is no error.
+func (o *object) close() error {
+	o.dom.mu.Lock()
+	defer o.dom.mu.Unlock()
+	if o.users > 0 {
+		return fmt.Errorf("xdpfab: %s: endpoints are bound, or it is in poll sets, %d in all: close or empty them first: %w", o.what, o.users, ErrBusy)
+	}
+	if o.closed.Swap(true) || o.leave == nil {
+		delete(o.dom.children, o)
+		return nil
+	}
+	delete(o.dom.children, o)
+	return o.leave()
+}
+
+// endObjects closes the objects along with the domain. d.mu is held.
+func (d *Domain) endObjects() {
+	for child := range d.children {
+		if o, ok := child.(*object); ok {
+			if !o.closed.Swap(true) && o.leave != nil {
+				_ = o.leave() // the objects of others are not the domain's concern
+			}
+			o.wake()
+		}
+	}
+	clear(d.children)
+}
+
+// WakeObjects ends the waits for all objects, once nothing more will happen to them.
+func (d asOwner) WakeObjects() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for child := range d.children {
+		if o, ok := child.(*object); ok {
+			o.wake()
+		}
+	}
+}
+
+func (o *object) wake() {
+	if o.waits != nil {
+		o.waits.wakeAll()
+	}
+}
+
+// arm arms the file descriptor, or returns why nothing would make it readable.
+func (o *object) arm(of waitable, want, errs uint64) error {
+	if err := o.waits.arm(of, o.what, want, errs); err != nil {
+		return err
+	}
+	return o.dom.node.End.Returned()
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Endpoint posts operations, and accepts the sessions of peers. It is the reliable
+// datagram endpoint (FI_EP_RDM) of fi_endpoint(3), or, as EndpointAttr.Type says, a
+// connected one (FI_EP_MSG). Any number of goroutines may post at
+// the same time. The operations of one endpoint to one peer apply in the order posted,
+// unless EndpointAttr.MsgOrder says that none is needed.
+type Endpoint struct {
+	dom    *Domain
+	attr   EndpointAttr
+	number uint16
+	// identity is that of its operations' origin at the host of a domain that has one.
+	identity uint64
+	key      *session.Key // nil for none
+	stepper  *node.Stepper
+	ring     *engine.Ring
+
+	mu    sync.Mutex    // guards binding, enabling, and the making of peers
+	phase atomic.Uint32 // one of the phases below, which follow each other; stored under mu
+	av    *AddressVector
+	cq    *CompletionQueue
+	recv  *CompletionQueue // of the events of peers; it may be the same
+	// selective says that only failures, and operations with FlagCompletion, make entries
+	// in cq; selectiveRecv says the same of receives and recv.
+	selective     bool
+	selectiveRecv bool
+	accepting     atomic.Bool   // sessions of peers
+	opFlags       atomic.Uint32 // OpFlags
+	cntr          [directions]*Counter
+	remote        tally                             // of what peers do through the endpoint
+	tally         *share.Tally                      // where a host counts that; under mu
+	origin        *engine.Origin                    // set by Enable
+	names         map[wire.Addr]*name               // under mu
+	peers         atomic.Pointer[[]known]           // by Address, of those without a receive context; stored under mu
+	contextPeers  atomic.Pointer[map[Address]known] // of the others; stored under mu
+	room          *calls.Room                       // for dialled peers
+	deferral      deferral                          // for operations that wait for a counter
+	events        eventLink                         // under mu
+	aliases       int                               // open; under mu
+	shared        *SharedTransmit                   // nil if the endpoint shares with none
+	sharedReceive *SharedReceive                    // that inbox is of, or nil
+	inbox         *inbox                            // set by Enable or Bind; nil if the endpoint receives no messages
+	conn          *connection                       // nil unless the endpoint is of type EndpointMsg
+}
+
+// Phases of the life of an endpoint. Operations can be posted while it is enabled.
+const (
+	made     = iota
+	enabled  // by Enable
+	draining // by Shutdown: the outstanding operations complete
+	shutOff  // by Close
+)
+
+// known is an address of the address vector that the endpoint has used.
+type known struct {
+	id   engine.PeerID
+	name *name
+}
+
+// NewEndpoint makes an endpoint (fi_endpoint). Bind the objects that it needs, then
+// Enable it.
+func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
+	defer d.stay()()
+	attr, err := attr.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if r := attr.Request; r != nil && (r.pep == nil || r.pep.dom != d) {
+		if r.pep == nil {
+			return nil, fmt.Errorf("xdpfab: endpoint for a request that is empty: want that of an EventConnReq: %w", ErrForeign)
+		}
+		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.node.Dev.Info().Name, ErrForeign)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.node.Open(); err != nil {
+		return nil, err
+	}
+	attr.TrafficClass, attr.AuthKey = attr.TrafficClass.or(d.attr.TrafficClass), attr.AuthKey.or(d.attr.AuthKey)
+	identity := node.NewLife() // random, and not 0
+	number, err := d.pickNumber(attr, identity)
+	if err != nil {
+		return nil, err
+	}
+	ep, err := d.newEndpoint(attr, number, identity)
+	if err != nil {
+		d.node.Numbers.Drop(number, nil)
+		return nil, err
+	}
+	d.node.Numbers.Put(number, (*asTenant)(ep))
+	d.endpoints[number] = ep
+	if !attr.dials {
+		d.children[ep] = fmt.Sprintf("endpoint %d", number)
+	}
+	return ep, nil
+}
+
+// newEndpoint makes an endpoint of a number. d.mu is held.
+func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) (ep *Endpoint, err error) {
+	attr.Number = int(number)
+	ep = &Endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
+	if ep.key, err = d.node.Session(attr.AuthKey); err != nil {
+		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	if attr.Type == EndpointMsg {
+		if ep.conn, err = newConnection(ep); err != nil {
+			return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+		}
+	}
+	ep.opFlags.Store(uint32(attr.OpFlags))
+	completions := engine.Sink((*sink)(ep))
+	if attr.dials {
+		completions = engine.Contexts{}
+	}
+	if ep.ring, err = engine.NewRing(attr.Size, completions); err != nil {
+		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	if attr.part.of != nil {
+		ep.stepper = d.node.Steppers[attr.part.queue%len(d.node.Steppers)]
+	} else {
+		ep.stepper = d.node.NextStepper()
+	}
+	ep.room = calls.NewRoom(ep.stepper, attr.Size)
+	ep.peers.Store(&[]known{})
+	return ep, nil
+}
+
+// pickNumber checks or chooses an endpoint number. d.mu is held.
+func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) {
+	number, given, err := d.node.Dev.Number(attr.toHost(identity))
+	if err != nil {
+		return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
+	}
+	if given {
+		return number, nil
+	}
+	var of *node.Block
+	if inBlock := attr.part; inBlock.of != nil && !inBlock.posts { // the numbers of a scalable endpoint are those of its receive contexts
+		of = inBlock.of.block
+	}
+	return d.node.Numbers.Take(attr.Number, attr.InitiateOnly, of)
+}
+
+// toHost describes an endpoint for a host.
+func (a *EndpointAttr) toHost(identity uint64) share.Endpoint {
+	x := share.Endpoint{Number: a.Number, Highest: a.InitiateOnly,
+		Unordered: a.MsgOrder == OrderNone, Connected: a.Type == EndpointMsg, Key: a.AuthKey, Origin: identity}
+	if s := a.part.of; s != nil {
+		first := uint16(s.attr.Number)
+		x.Block, x.Posts = &first, a.part.posts
+	}
+	return x
+}
+
+// Attr returns the attributes in force.
+func (ep *Endpoint) Attr() EndpointAttr { return ep.attr }
+
+// SetOpFlags sets what FlagDefaults stands for, of posts from now on; see
+// EndpointAttr.OpFlags (fi_control with FI_SETOPSFLAG).
+func (ep *Endpoint) SetOpFlags(flags OpFlags) error {
+	if err := flags.check("default flags", defaultFlags); err != nil {
+		return err
+	}
+	ep.opFlags.Store(uint32(flags))
+	return nil
+}
+
+// OpFlags returns what FlagDefaults stands for (fi_control with FI_GETOPSFLAG).
+func (ep *Endpoint) OpFlags() OpFlags { return OpFlags(ep.opFlags.Load()) }
+
+// Number returns the endpoint's number.
+func (ep *Endpoint) Number() uint16 { return ep.number }
+
+// Name returns the address of the endpoint on its Ethernet segment (fi_getname). That of
+// a transmit context is the scalable endpoint's.
+func (ep *Endpoint) Name() string {
+	if p := ep.attr.part; p.posts {
+		return p.of.Name()
+	}
+	return ep.dom.Name(ep.number)
+}
+
+// Enable makes the endpoint ready (fi_enable). An endpoint that has an address vector can
+// post, and must have a completion queue, or counters for both directions, so that no
+// failure goes unnoticed. An endpoint that is not InitiateOnly accepts sessions from
+// peers.
+func (ep *Endpoint) Enable() error {
+	defer ep.dom.stay()()
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	switch phase := ep.phase.Load(); {
+	case phase >= draining:
+		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
+	case phase == enabled:
+		return nil
+	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
+		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
+			ep.number, ErrNoAV)
+	case ep.attr.SourceErr && ep.sources() == nil:
+		return fmt.Errorf("xdpfab: endpoint %d: unknown sources are to be errors (SourceErr), but nothing says which are known: bind an address vector: %w",
+			ep.number, ErrNoAV)
+	case (ep.av != nil || ep.conn != nil) && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
+		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion queue, or counters with BindRead and BindWrite: %w",
+			ep.number, ErrNoCQ)
+	}
+	for _, c := range ep.counters() {
+		c.owner.CompareAndSwap(nil, ep.stepper)
+	}
+	if ep.origin = ep.stepper.Eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
+		ep.origin = ep.stepper.Eng.NewUnorderedOrigin(ep.source())
+	}
+	if ep.dom.node.Dev.Carries() != nil {
+		ep.origin.Assume(ep.identity, 0) // its sessions are the host's
+	}
+	ep.origin.SetKey(ep.key)
+	ep.openReceives()
+	ep.stepper.Call(func() {
+		ep.stepper.Eng.AddRing(ep.ring, ep.origin)
+		if ep.conn != nil {
+			ep.stepper.Eng.AddRing(ep.conn.ring, ep.origin)
+		}
+	})
+	if !ep.attr.InitiateOnly {
+		if err := ep.serveAtHost(); err != nil {
+			return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, err)
+		}
+		ep.dom.serve(ep, true)
+	}
+	ep.phase.Store(enabled)
+	return nil
+}
+
+// serveAtHost has the host of a domain that has one serve the endpoint.
+func (ep *Endpoint) serveAtHost() error {
+	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}
+	return ep.dom.node.Dev.Serve(s, ep.tallyAtHost)
+}
+
+// serve publishes the endpoints that accept sessions.
+func (d *Domain) serve(ep *Endpoint, on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ep.accepting.Store(on)
+	list := slices.DeleteFunc(slices.Clone(*d.served.Load()), func(x *Endpoint) bool { return x == ep })
+	if on {
+		list = append(list, ep)
+	}
+	d.served.Store(&list)
+}
+
+// Close ends the endpoint's sessions to its peers; operations that wait complete
+// with what is known of them. It reports ErrBusy as long as the endpoint has aliases.
+// Closing twice is no error.
+func (ep *Endpoint) Close() error {
+	if err := ep.drain(); err != nil {
+		return err
+	}
+	ep.shut()
+	d := ep.dom
+	d.mu.Lock()
+	own := d.endpoints[ep.number] == ep
+	if own {
+		delete(d.endpoints, ep.number)
+	}
+	delete(d.children, ep)
+	own = d.node.Numbers.Drop(ep.number, (*asTenant)(ep)) && own && d.node.Numbers.BlockOf(ep.number) == nil
+	d.mu.Unlock()
+	if own {
+		d.node.Dev.GiveBack(ep.number, 1)
+	}
+	return nil
+}
+
+func (ep *Endpoint) shut() {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.phase.Swap(shutOff) == shutOff {
+		return
+	}
+	waiting := ep.endDeferral()
+	if ep.origin != nil {
+		ep.dom.serve(ep, false)
+		ep.stepper.Call(func() {
+			ep.dropAll()
+			if ep.conn != nil {
+				ep.conn.shut(ep.dom.node.End.Closed())
+			}
+			ep.cancelOperations(waiting)
+			for _, r := range ep.rings() {
+				ep.stepper.Eng.Exhaust(r) // the operations posted before the endpoint was closed
+				ep.stepper.Eng.RemoveRing(r)
+			}
+		})
+		ep.endTargets()
+	}
+	ep.dom.node.Dev.Drop(ep.identity, ep.tally)
+	if ep.conn != nil {
+		ep.conn.free()
+	}
+	ep.dom.triggers.startReceives() // those that became due before; no other one will
+	ep.closeReceives()
+	if ep.cq != nil {
+		ep.cq.drop()
+	}
+	if ep.recv != nil {
+		ep.recv.drop()
+	}
+	if ep.av != nil {
+		ep.av.unuse(ep)
+	}
+	if ep.shared != nil {
+		ep.shared.drop()
+	}
+	if ep.sharedReceive != nil {
+		ep.sharedReceive.drop()
+	}
+	for _, c := range ep.counters() {
+		c.drop()
+	}
+	ep.events.tell(ep, ep.attr.Context, ep.dom.node.End.Returned())
+	ep.events.cut()
+}
+
+// endTargets ends the sessions of peers to the endpoint.
+func (ep *Endpoint) endTargets() {
+	for _, st := range ep.dom.node.Steppers {
+		st.Call(func() { st.Eng.EndTargets(ep.number) })
+	}
+}

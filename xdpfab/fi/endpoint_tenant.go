@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/executor"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// asTenant is an endpoint as the tenant of its number.
+type asTenant Endpoint
+
+func (ep *asTenant) Serves() bool { return ep.accepting.Load() }
+
+func (ep *asTenant) Admit(origin uint64) wire.HelloStatus {
+	if ep.conn != nil {
+		return ep.conn.admit(origin)
+	}
+	return wire.HelloAccepted
+}
+
+func (ep *asTenant) Requested(*wire.Connection, wire.Addr, int64) (wire.HelloStatus, wire.Connection) {
+	return wire.HelloNoEndpoint, wire.Connection{}
+}
+
+func (ep *asTenant) SessionKey() *session.Key { return ep.key }
+
+func (ep *asTenant) EventsTo() engine.Events {
+	if ep.recv == nil {
+		return nil
+	}
+	return (*receiver)(ep)
+}
+
+func (ep *asTenant) Inflow(from wire.Addr) session.Inflow {
+	if ep.inbox == nil {
+		return nil
+	}
+	return (*Endpoint)(ep).newInflow(from)
+}
+
+func (ep *asTenant) Begin(x *executor.Executor, _ int, now int64, p session.TargetParams) engine.Served {
+	if ep.conn != nil {
+		ep.conn.met.Store(true)
+	}
+	if ep.MayReside() {
+		return nil
+	}
+	return x.Begin(now, p, &ep.remote)
+}
+
+func (ep *asTenant) MayReside() bool { return ep.remote == (tally{}) }
+
+func (ep *asTenant) IsTarget() bool {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errno is a fabric error code, after fi_errno(3): an errno of the system, or one of the
+// codes below, which libfabric adds from 256 on. It is positive; functions in C return it
+// with a minus sign. As an error it has a text (fi_strerror), and errors.Is finds it
+// equal to the [syscall.Errno] of the same number.
+type Errno uint16
+
+// The codes that libfabric adds to those of the system. ENOKEY differs from the system's
+// errno of that name, which it also equals for errors.Is.
+const (
+	EOTHER      Errno = 256 + iota // FI_EOTHER: none of the others
+	ETOOSMALL                      // FI_ETOOSMALL
+	EOPBADSTATE                    // FI_EOPBADSTATE
+	EAVAIL                         // FI_EAVAIL: to be read with ReadErr
+	EBADFLAGS                      // FI_EBADFLAGS
+	ENOEQ                          // FI_ENOEQ
+	EDOMAIN                        // FI_EDOMAIN
+	ENOCQ                          // FI_ENOCQ
+	ECRC                           // FI_ECRC
+	ETRUNC                         // FI_ETRUNC
+	ENOKEY                         // FI_ENOKEY
+	ENOAV                          // FI_ENOAV
+	EOVERRUN                       // FI_EOVERRUN: never returned, since queues do not overflow here
+	ENORX                          // FI_ENORX
+	ENOMR                          // FI_ENOMR
+)
+
+// fabricErrors are the names and texts of the codes from EOTHER on.
+var fabricErrors = [...]struct{ name, text string }{
+	{"EOTHER", "unclassified error"},
+	{"ETOOSMALL", "buffer too small"},
+	{"EOPBADSTATE", "not possible in the present state"},
+	{"EAVAIL", "an error waits to be read"},
+	{"EBADFLAGS", "unsupported flags"},
+	{"ENOEQ", "no event queue"},
+	{"EDOMAIN", "object of another domain"},
+	{"ENOCQ", "no completion queue"},
+	{"ECRC", "checksum mismatch"},
+	{"ETRUNC", "truncated"},
+	{"ENOKEY", "no memory region with this key"},
+	{"ENOAV", "no address vector"},
+	{"EOVERRUN", "queue overflow"},
+	{"ENORX", "no receive buffer at the peer"},
+	{"ENOMR", "too many memory regions"},
+}
+
+// added returns the place of a code in fabricErrors.
+func (e Errno) added() (i int, ok bool) {
+	i = int(e) - int(EOTHER)
+	return i, i >= 0 && i < len(fabricErrors)
+}
+
+// Number returns the code as the number that it has in C.
+func (e Errno) Number() uint16 { return uint16(e) }
+
+// Name returns the name of the code in C, such as "FI_ENOCQ".
+func (e Errno) Name() string {
+	if i, ok := e.added(); ok {
+		return "FI_" + fabricErrors[i].name
+	}
+	if name := unix.ErrnoName(syscall.Errno(e)); name != "" {
+		return "FI_" + name
+	}
+	if e == 0 {
+		return "FI_SUCCESS"
+	}
+	return fmt.Sprintf("errno %d", uint16(e))
+}
+
+// Error returns the text of the code (fi_strerror).
+func (e Errno) Error() string {
+	if i, ok := e.added(); ok {
+		return fabricErrors[i].text
+	}
+	if e == 0 {
+		return "success"
+	}
+	return syscall.Errno(e).Error()
+}
+
+// Is reports whether the target is the system's errno for the same failure, or Go's own
+// error for something that is not supported.
+func (e Errno) Is(target error) bool {
+	switch target {
+	case errors.ErrUnsupported:
+		return e == EBADFLAGS || syscall.Errno(e).Is(target)
+	case syscall.ENOKEY:
+		return e == ENOKEY || e == Errno(syscall.ENOKEY)
+	}
+	return target == syscall.Errno(e)
+}
+
+// ErrnoOf returns the fabric error code for an error of this package: the positive number
+// that a function in C would return with a minus sign. For a failed operation it is the
+// code of the cause; ENOKEY, if the memory that was meant is gone. A context that ended
+// is ETIMEDOUT or ECANCELED, and no error is 0. An error without a code is EOTHER, and
+// then ok is false.
+func ErrnoOf(err error) (code Errno, ok bool) {
+	var (
+		op     *OpError
+		own    *coded
+		lower  interface{ Fabric() uint16 } // of the packages below
+		system syscall.Errno
+	)
+	switch {
+	case err == nil:
+		return 0, true
+	case errors.As(err, &op) && op.Cause != nil:
+		return ErrnoOf(op.Cause)
+	case errors.As(err, &own):
+		return own.code, true
+	case errors.As(err, &code):
+		return code, true
+	case errors.As(err, &lower):
+		return Errno(lower.Fabric()), true
+	case errors.As(err, &system):
+		return Errno(system), true
+	case errors.Is(err, ErrPeerRestarted):
+		return ENOKEY, true
+	case errors.Is(err, context.DeadlineExceeded):
+		return Errno(syscall.ETIMEDOUT), true
+	case errors.Is(err, context.Canceled):
+		return Errno(syscall.ECANCELED), true
+	}
+	return EOTHER, false
+}
+
+// coded is an error with a text of its own, for which libfabric has a code.
+type coded struct {
+	text string
+	code Errno
+}
+
+// reason returns an error with a fabric error code: an Errno, or a syscall.Errno.
+func reason[E Errno | syscall.Errno](code E, text string) error { return &coded{text, Errno(code)} }
+
+func (e *coded) Error() string { return e.text }
+
+// Is reports whether the target is the code, or what equals the code.
+func (e *coded) Is(target error) bool { return target == e.code || e.code.Is(target) }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// Fabric opens domains; fi_fabric(3). It holds the default attributes of its domains.
+type Fabric struct {
+	attr DomainAttr
+
+	mu      sync.Mutex
+	domains []*Domain
+	queues  []*EventQueue
+}
+
+// NewFabric makes a fabric (fi_fabric). attr are the defaults of its domains.
+func NewFabric(attr DomainAttr) (*Fabric, error) {
+	a, err := attr.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Fabric{attr: a}, nil
+}
+
+// OpenDomain puts an interface to use (fi_domain). If a daemon serves the interface, the
+// domain goes through the daemon, and needs no privilege: see DomainAttr.Attach.
+// Otherwise it attaches the XDP program and opens a socket and an engine for each queue;
+// the kernel keeps everything that is not addressed to xdpfab, and an interface can be
+// opened by one domain at a time: ErrBusy. The attributes are the fabric's, but fields of
+// attr that are not zero replace them; so an option that is on in the fabric stays on.
+//
+// Without a daemon it needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
+// CAP_IPC_LOCK or a sufficient limit of locked memory; the error names what is missing.
+func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
+	return f.open(ctx, ifname, f.attr.with(attr))
+}
+
+// open is OpenDomain with all attributes.
+func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain, error) {
+	a, err := a.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	path, chosen := a.control(ifname)
+	if a.Borrow {
+		dev, err := guestpkg.OpenBorrowed(ctx, ifname, path, chosen)
+		if err != nil {
+			return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
+		}
+		return f.adopt(dev, a)
+	}
+	var noDaemon error
+	if a.attaches() {
+		dev, err := guestpkg.OpenAttached(ctx, ifname, path, chosen)
+		if err == nil {
+			return f.adopt(dev, a)
+		}
+		if a.Attach == AttachAlways || !errors.Is(err, ErrNoDaemon) {
+			return nil, fmt.Errorf("xdpfab: %w", err)
+		}
+		noDaemon = err
+	}
+	dev, at, err := a.openTransport(ctx, ifname)
+	if err != nil {
+		if err = ours(ifname, err); errors.Is(noDaemon, fs.ErrPermission) { // there may be a daemon after all
+			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)
+		}
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	d, err := f.add(newDomain(f, dev, a, at, 0))
+	if err == nil {
+		d.settle(node.Here(dev.Info().Index))
+	}
+	return d, err
+}
+
+var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
+
+// options say how an interface is opened.
+func (a *DomainAttr) options() port.Options {
+	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
+}
+
+// adopt makes a domain of a device and adds it to the fabric's.
+func (f *Fabric) adopt(dev node.Device, a DomainAttr) (*Domain, error) {
+	return f.add(newDomain(f, dev, a, nil, 0))
+}
+
+// add adds a new domain to the fabric's, unless there is an error.
+func (f *Fabric) add(d *Domain, err error) (*Domain, error) {
+	if err != nil {
+		return nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	f.mu.Lock()
+	f.domains = append(f.domains, d)
+	f.mu.Unlock()
+	return d, nil
+}
+
+// forget is called by a domain that closes.
+func (f *Fabric) forget(d *Domain) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.domains = slices.DeleteFunc(f.domains, func(x *Domain) bool { return x == d })
+}
+
+// Close fails with ErrBusy, and names the interfaces, as long as domains are open, and as
+// long as event queues are.
+func (f *Fabric) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.domains) == 0 && len(f.queues) == 0 {
+		return nil
+	}
+	if len(f.domains) == 0 {
+		return fmt.Errorf("xdpfab: fabric: %d event queues are open, close them first: %w", len(f.queues), ErrBusy)
+	}
+	var names []string
+	for _, d := range f.domains {
+		names = append(names, d.node.Dev.Info().Name)
+	}
+	return fmt.Errorf("xdpfab: fabric: domains on %v are open, close them first: %w", names, ErrBusy)
+}
+
+// Pipe returns two domains joined by a cable in memory: no interface, no
+// privilege, no kernel, but otherwise all of xdpfab. It is meant for tests and
+// examples, like net.Pipe. Their addresses are a.Name(n) and b.Name(n).
+// attr is for both, or one for each.
+func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
+	var attrs [2]DomainAttr
+	if len(attr) > 2 {
+		return nil, nil, fmt.Errorf("xdpfab: Pipe with %d attributes: want one for both domains, or one for each: %w", len(attr), ErrNotImplemented)
+	}
+	if copy(attrs[:], attr) == 1 {
+		attrs[1] = attrs[0]
+	}
+	ends, err := cable()
+	if err != nil {
+		return nil, nil, err
+	}
+	if a, err = domainOn(ends[0], attrs[0]); err != nil {
+		return nil, nil, err
+	}
+	if b, err = domainOn(ends[1], attrs[1]); err != nil {
+		_ = a.CloseAll()
+		return nil, nil, err
+	}
+	return a, b, nil
+}
+
+// cable returns the ends of a Pipe. Tests put other devices in their place.
+var cable = func() (ends [2]node.Device, err error) {
+	a, b := node.NewPipe()
+	return [2]node.Device{a, b}, nil
+}
+
+// domainOn makes a domain of a device.
+func domainOn(dev node.Device, attr DomainAttr) (*Domain, error) {
+	f, err := NewFabric(attr)
+	if err != nil {
+		return nil, err
+	}
+	return f.adopt(dev, f.attr)
+}
+
+func init() {
+	node.DomainOn = func(dev node.Device, attr any) (any, error) {
+		a := attr.(DomainAttr)
+		if _, cable := dev.(*node.PipeEnd); !cable {
+			a.clock = nil // a test's clock is that of one domain: of the one with the cable
+		}
+		return domainOn(dev, a)
+	}
+}

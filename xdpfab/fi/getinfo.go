@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// ErrNoInfo means that nothing on this machine is as the hints want it (-FI_ENODATA).
+var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
+
+// GetInfo lists what can be opened with OpenInfo, the fastest first: each Ethernet
+// interface that is fit for use, by raw Ethernet and by UDP over each version of IP that
+// it has an address of (fi_getinfo). With hints, it lists what meets them; nil asks for
+// nothing. Every result can do all that there is; Info.Caps has the primary capabilities
+// that the hints name, or all.
+//
+// An interface that a daemon serves is listed as this program would have it through the
+// daemon, with what the daemon's rule allows it (Info.Allowance), and also for direct
+// use, if that is possible; Info.Attach tells the ways apart, and in hints chooses. The
+// daemon is the one that Open would find: see DomainAttr.Control, in hints
+// Interface.Daemon. If its rules keep this program out and nothing else meets the hints,
+// the error names the rule, and wraps ErrDenied, too.
+//
+// Hints with "udp" as Interface.Transport ask for UDP sockets (TransportUDP) in place of
+// AF_XDP: each interface that is up is listed once for each version of IP, the loopback
+// interface too, and OpenInfo opens it at the address of the info alone. Without that
+// hint no UDP sockets are listed.
+//
+// Daemons are asked all at the same time. Of one that does not answer within 10 s, being
+// stopped or overloaded, the list has what the kernel tells of its interface, behind all
+// that can be opened for the same type of endpoints; Info.Missing names the daemon and
+// the remedy, and Info.Allowance says nothing. If ctx ends first, the error is its cause.
+//
+// It only reads: it opens nothing, sends nothing, but to look up names of hosts in
+// Info.Source and Info.Dest, and needs no privilege. What opening an
+// interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
+// hints, the error wraps ErrNoInfo and names every hint that is not met, and every
+// interface that cannot be used. An interface that this process has open is listed as it
+// is in use, with Domain.Instance.
+func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if hints == nil {
+		hints = &Info{}
+	}
+	h, source, dest, err := hints.addressed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var reasons []string
+	offers, unusable, err := h.offers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Info
+	for _, o := range offers {
+		if why := h.refusals(&o); why != nil {
+			if o.Endpoint.Type == EndpointRDM || h.Endpoint.Type == EndpointMsg { // others say no more than these
+				reasons = append(reasons, why...)
+			}
+		} else if !slices.ContainsFunc(list, o.sameWay) {
+			i := h.settle(&o)
+			i.Dest = dest
+			i.Source = numbered(i.Source, source.Endpoint)
+			list = append(list, i)
+		}
+	}
+	if list == nil {
+		slices.Sort(reasons)
+		return nil, nothing(slices.Compact(reasons), unusable)
+	}
+	slices.SortStableFunc(list, func(a, b Info) int { return a.rank() - b.rank() })
+	return list, nil
+}
+
+// nothing is the error of hints that nothing meets.
+func nothing(reasons []string, unusable []error) error {
+	kind := ErrNoInfo
+	for _, err := range unusable {
+		reasons = append(reasons, err.Error())
+		if errors.Is(err, ErrDenied) {
+			kind = fmt.Errorf("%w: %w", ErrNoInfo, ErrDenied)
+		}
+	}
+	return fmt.Errorf("xdpfab: %s: %w", strings.Join(reasons, "; "), kind)
+}
+
+// sameWay reports whether another info differs in the source address alone.
+func (i *Info) sameWay(other Info) bool {
+	return i.Domain.Name == other.Domain.Name && i.Attach == other.Attach && i.AddrFormat == other.AddrFormat && i.Endpoint.Type == other.Endpoint.Type
+}
+
+// rank orders infos: those that can be opened now come first, of these the ones through a
+// daemon, which Open would choose, and then the faster ones.
+func (i *Info) rank() int {
+	rank := 0
+	for bit, worse := range []bool{
+		i.AddrFormat != AddrEthernet, i.Interface.Copy != "zero-copy", i.Interface.XDP == "generic",
+		i.Attach == AttachNever, len(i.Missing) > 0, i.Endpoint.Type == EndpointMsg,
+	} {
+		if worse {
+			rank |= 1 << bit
+		}
+	}
+	return rank
+}
+
+// offers lists all that there is, or all that there is of the domain that the hints name,
+// and the reasons why interfaces and daemons cannot be used.
+func (h *Info) offers(ctx context.Context) (list []Info, unusable []error, err error) {
+	if d := h.Domain.Instance; d != nil {
+		if err := d.node.End.Returned(); err != nil {
+			return nil, nil, fmt.Errorf("xdpfab: %w: want hints with an open domain as Domain.Instance, or with none", err)
+		}
+		return h.types(d.offer()), nil, nil
+	}
+	machine, err := nic.Machine()
+	if err != nil {
+		return nil, nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	interfaces, err := nic.List()
+	if err != nil {
+		return nil, nil, fmt.Errorf("xdpfab: %w", err)
+	}
+	interfaces = named(interfaces, h.Domain.Name)
+	attached, refused := h.attachable(ctx, &machine, interfaces)
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	direct, unusable := h.direct(&machine, interfaces)
+	list, unusable = h.types(append(attached, direct...)...), append(unusable, refused...)
+	if len(list) == 0 && len(unusable) == 0 {
+		unusable = []error{fmt.Errorf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name)}
+	}
+	return list, unusable, nil
+}
+
+// types returns, for offers of reliable datagram endpoints, those of the types of
+// endpoints that the hints may mean: with those of connected ones, or these alone.
+func (h *Info) types(list ...Info) []Info {
+	if h.Endpoint.Type != EndpointMsg && h.Endpoint.Type != EndpointUnspec {
+		return list
+	}
+	var msg []Info
+	for i := range list {
+		msg = append(msg, list[i].connected())
+	}
+	if h.Endpoint.Type == EndpointMsg {
+		return msg
+	}
+	return append(list, msg...)
+}
+
+// connected returns the offer for connected endpoints in place of reliable datagram ones:
+// they have one peer, and so no contexts and no sources to tell apart.
+func (i *Info) connected() Info {
+	c := *i.Clone()
+	c.Endpoint.Type, c.Endpoint.TXContexts, c.Endpoint.RXContexts = EndpointMsg, 1, 1
+	c.Domain.MaxErrData = CMDataSize
+	const many = CapNamedRX | CapSource | CapSourceErr | CapDirectedRecv | CapAVUserID
+	c.Caps, c.Transmit.Caps, c.Receive.Caps, c.Domain.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many, c.Domain.Caps&^many
+	return c
+}
+
+// offersOf lists an interface that is fit for use with each of its addresses.
+func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
+	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy, Chunk: plan.Chunk,
+		Transport: TransportXDP.String()}
+	missing := []string{}
+	if err := plan.Missing(); err != nil {
+		missing = append(missing, err.Error())
+	}
+	if plan.XDP == "generic" {
+		missing = append(missing, "the driver has no native XDP: set DomainAttr.Generic to use the slow one of the kernel")
+	}
+	var networks []netip.Prefix
+	for _, cidr := range i.Addresses {
+		if p, err := netip.ParsePrefix(cidr); err == nil {
+			networks = append(networks, p)
+		}
+	}
+	list := offersAt(in, networks)
+	for n := range list {
+		list[n].Missing = missing
+	}
+	return list
+}
+
+// offersAt lists an interface with its MAC address, and with those of its IP addresses
+// that do not depend on the link.
+func offersAt(in InterfaceInfo, networks []netip.Prefix) []Info {
+	list := []Info{offer(in, AddrEthernet, in.MAC, "ethernet")}
+	for _, p := range networks {
+		switch {
+		case p.Addr().IsLinkLocalUnicast(): // the kernel alone knows which link
+		case p.Addr().Is4():
+			list = append(list, offer(in, AddrIPv4, p.Addr().String(), p.Masked().String()))
+		default:
+			list = append(list, offer(in, AddrIPv6, p.Addr().String(), p.Masked().String()))
+		}
+	}
+	return list
+}
+
+// offer is what xdpfab has to offer on an interface: the one place that says it. What the
+// caller can choose is at its greatest.
+func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
+	in.UDP = format == AddrIPv4 || format == AddrIPv6
+	queues := Limit(in.Queues)
+	return Info{
+		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in, Attach: AttachNever, Allowance: everything(),
+		Transmit: TransmitInfo{
+			Caps: transmitCaps, OpFlags: defaultFlags, MsgOrder: offeredOrder,
+			InjectSize: injectSize, Size: maxQueue, IOVLimit: MaxPieces, RMAIOVLimit: math.MaxUint32,
+		},
+		Receive: ReceiveInfo{
+			Caps: receiveCaps, OpFlags: defaultReceiveFlags, MsgOrder: offeredOrder,
+			TotalBufferedRcv: maxBuffered, Size: maxQueue, IOVLimit: MaxPieces,
+		},
+		Endpoint: EndpointInfo{
+			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32, MemTagFormat: math.MaxUint64,
+			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, RMAOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: MaxContexts, RXContexts: MaxContexts,
+		},
+		Domain: DomainInfo{
+			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto, ResourceMgmt: RMEnabled,
+			AVType: AVTable, MRKeySize: 8, CQDataSize: 8, CQs: Unlimited, Endpoints: maxEndpoints, TXContexts: queues, RXContexts: queues,
+			MaxEPTX: MaxContexts, MaxEPRX: MaxContexts, MaxEPSharedTX: maxEndpoints, MaxEPSharedRX: maxEndpoints, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited, AuthKeySize: MaxAuthKey,
+			MaxCounter: math.MaxUint64, MaxErrCounter: math.MaxUint64,
+		},
+		Fabric: FabricInfo{Name: fabric, Provider: "xdpfab", ProviderVersion: providerVersion, API: APIVersion},
+	}
+}
+
+// maxEndpoints is how many numbers of endpoints there are.
+const maxEndpoints = 1 << 16
+
+// providerVersion is that of internal/version, without what follows it there.
+const providerVersion Version = 0<<16 | 1

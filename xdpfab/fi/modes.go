@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ProgressMode selects the threads that move a domain's operations on; the constants are
+// those of fi_domain(3). Its text is "auto" or "manual".
+type ProgressMode uint8
+
+const (
+	// ProgressAuto is a poller thread for each queue, pinned to a core. It spins
+	// while there is work and sleeps when there is none.
+	ProgressAuto ProgressMode = iota
+	// ProgressManual leaves progress to the goroutines that read completions or wait. A
+	// program that answers messages at once, time after time, acknowledges them with the
+	// answers: so one that ends should close the domain, or the peer may not learn that
+	// the last one has arrived.
+	// Nothing is handed over between cores, so latency is lowest. A domain whose memory
+	// peers address needs a goroutine that calls Domain.Progress or waits. One goroutine
+	// at a time serves all queues of the domain, whatever it reads or waits for; other
+	// goroutines post and read meanwhile.
+	//
+	// A program that answers messages at once, time after time, acknowledges them with
+	// its answers. So it should close the domain before it ends: otherwise the peer may
+	// not learn that the last message has arrived.
+	ProgressManual
+)
+
+// ProgressControlUnified is ProgressManual with a promise of the caller's that is not
+// needed here: to keep control calls apart from all others (FI_PROGRESS_CONTROL_UNIFIED).
+const ProgressControlUnified = ProgressManual
+
+// CopyMode is the way in which packets get from the NIC to the sockets. Its text is
+// "auto", "copy" or "zero-copy".
+type CopyMode uint8
+
+// The modes. See xsk.Mode.
+const (
+	CopyAuto CopyMode = iota // zero-copy when the driver supports it, else copy
+	CopyForce
+	ZeroCopyForce
+)
+
+var (
+	progressNames = []string{ProgressAuto: "auto", ProgressManual: "manual"}
+	copyModeNames = []string{CopyAuto: "auto", CopyForce: "copy", ZeroCopyForce: "zero-copy"}
+)
+
+// String returns the text, or ProgressMode(n) for a value that is none of the constants.
+func (p ProgressMode) String() string { return modeString("ProgressMode", progressNames, p) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (p ProgressMode) MarshalText() ([]byte, error) { return modeText("progress", progressNames, p) }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
+func (p *ProgressMode) UnmarshalText(text []byte) error {
+	return parseMode("progress", progressNames, text, p)
+}
+
+// String returns the text, or CopyMode(n) for a value that is none of the constants.
+func (m CopyMode) String() string { return modeString("CopyMode", copyModeNames, m) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m CopyMode) MarshalText() ([]byte, error) { return modeText("copy mode", copyModeNames, m) }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
+func (m *CopyMode) UnmarshalText(text []byte) error {
+	return parseMode("copy mode", copyModeNames, text, m)
+}
+
+func modeString[M ~uint8](typ string, names []string, m M) string {
+	if int(m) < len(names) {
+		return names[m]
+	}
+	return fmt.Sprintf("%s(%d)", typ, uint8(m))
+}
+
+func modeText[M ~uint8](what string, names []string, m M) ([]byte, error) {
+	if int(m) < len(names) {
+		return []byte(names[m]), nil
+	}
+	return nil, fmt.Errorf("xdpfab: %s %d: want %s", what, uint8(m), alternatives(names))
+}
+
+func parseMode[M ~uint8](what string, names []string, text []byte, m *M) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("xdpfab: %s %q: want %s", what, text, alternatives(names))
+	}
+	*m = M(i)
+	return nil
+}
+
+// alternatives returns a list such as "auto, copy or zero-copy".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Msg is an operation to post (struct fi_msg_atomic).
+type Msg struct {
+	Buf     []byte // operand: Count elements, little-endian; ignored for Read
+	Compare []byte // Count elements; CompareAtomic only
+	Result  []byte // Count elements; not for Atomic
+	// Count is the number of elements. 0 means as many as the buffers hold: Buf, or for
+	// Read, Result.
+	Count    int
+	Dest     Address
+	Offset   uint64 // of the first element in the region, bytes; or its virtual address, if the region is addressed virtually; with FlagTagged, in the buffer of the receive
+	Key      uint64 // of the region; with FlagTagged, the tag
+	Datatype Datatype
+	Op       Op
+	Context  any    // returned with the completion
+	Data     uint64 // with FlagRemoteCQData: for the completion at the target; otherwise ignored
+
+	// Incarnation is that of the region meant, and of all extents, as in RemoteRegion: if
+	// another registration has the key, the operation fails with ErrPeerRestarted. 0
+	// means any region that has the key.
+	Incarnation uint32
+
+	// RMA scatters the operation: its elements go to these extents, one after the other;
+	// Offset and Key must be 0 then. Count is their sum. There is one completion for all.
+	// This is the fastest way to update many words, as they share frames, in which the
+	// parts that they have in common are sent once. An extent out of bounds makes the
+	// operation fail, but the other extents may be changed, so the outcome is that of an
+	// operation that may have run in part. RMA must stay untouched until completion,
+	// unless FlagInject is given.
+	RMA []mr.Extent
+
+	// Pieces gives operands or the result as lists of buffers (fi_atomicv, fi_ioc).
+	Pieces *Pieces
+
+	// Trigger, if it is not nil, defers the operation until a counter has reached a
+	// threshold (FI_TRIGGER, struct fi_triggered_context). Until then it has no place in
+	// the order of the endpoint's operations; those that start one after the other apply
+	// in that order among themselves. It takes a place in the completion queue at once,
+	// and ErrAgain means that there is none, or that as many operations are deferred as
+	// EndpointAttr.Size says. All that must stay untouched until completion must do so
+	// all the time. If the endpoint is closed first, the operation completes with
+	// ErrNotExecuted and ErrCancelled. See also Domain.QueueWork.
+	Trigger *Threshold
+
+	work *Work // that the operation is the part of
+}
+
+// Pieces are the operands and the result of an operation whose elements lie in several
+// buffers, each of whole elements, one after the other. A list takes the place of the
+// field of Msg with the same name, which must be empty then; any of the lists may be
+// empty. They may be divided differently. A list has at most MaxPieces buffers. The
+// lists, like the buffers, must stay untouched until completion, but for operands with
+// FlagInject.
+type Pieces struct {
+	Buf, Compare, Result [][]byte
+}
+
+// results returns the pieces of an operation that ignores its operands.
+func (p *Pieces) results() *engine.Pieces {
+	if len(p.Buf) == 0 && len(p.Compare) == 0 {
+		return (*engine.Pieces)(p)
+	}
+	return &engine.Pieces{Result: p.Result}
+}
+
+// MaxPieces is the most buffers in a list of Pieces (iov_limit of fi_tx_attr).
+const MaxPieces = 1024
+
+// elements returns the number of elements, after it has compared all that the message
+// gives with it.
+func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
+	if !verb.Atomic() {
+		return m.bytes(verb, flags)
+	}
+	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
+		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
+	}
+	if err := flags.check("operation flags", atomicFlags); err != nil {
+		return 0, err
+	}
+	if m.Pieces != nil {
+		if err := m.checkPieces(verb); err != nil {
+			return 0, err
+		}
+	}
+	count := m.Count
+	if count == 0 {
+		count = m.implied()
+	}
+	switch {
+	case count <= 0:
+		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", count, math.MaxUint32, ErrCount)
+	case count > math.MaxUint32:
+		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", count, math.MaxUint32, ErrTooMany)
+	}
+	if m.RMA != nil {
+		if err := m.checkRMA(count); err != nil {
+			return 0, err
+		}
+	}
+	return uint32(count), m.checkBuffers(verb, count, flags)
+}
+
+// implied returns the number of elements of an operation whose Count is 0: as many as the
+// buffer holds, of which the last one may be short.
+func (m *Msg) implied() int {
+	n, size := m.operandLen(), m.Datatype.Size()
+	if m.Op == Read {
+		n = m.resultLen()
+	}
+	return (n + size - 1) / size
+}
+
+// operandLen, compareLen and resultLen return the bytes given, in one buffer or in
+// pieces.
+func (m *Msg) operandLen() int {
+	if m.Pieces == nil {
+		return len(m.Buf)
+	}
+	return len(m.Buf) + total(m.Pieces.Buf)
+}
+
+func (m *Msg) compareLen() int {
+	if m.Pieces == nil {
+		return len(m.Compare)
+	}
+	return len(m.Compare) + total(m.Pieces.Compare)
+}
+
+func (m *Msg) resultLen() int {
+	if m.Pieces == nil {
+		return len(m.Result)
+	}
+	return len(m.Result) + total(m.Pieces.Result)
+}
+
+// total returns the length of buffers taken together.
+func total(list [][]byte) (n int) {
+	for _, b := range list {
+		n += len(b)
+	}
+	return n
+}
+
+// checkBuffers compares the buffers with the number of elements.
+func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
+	n := count * m.Datatype.Size()
+	operand, compare, result := n, 0, n
+	switch {
+	case m.Op == Read: // Buf is ignored
+		operand = m.operandLen()
+	case verb == wire.VerbAtomic:
+		result = 0
+	case verb == wire.VerbCompare:
+		compare = n
+	}
+	switch {
+	case m.operandLen() != operand:
+		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", m.operandLen(), count, m.Datatype, operand, ErrLength)
+	case m.compareLen() != compare:
+		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", m.compareLen(), count, m.Datatype, compare, ErrLength)
+	case m.resultLen() != result:
+		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", m.resultLen(), count, m.Datatype, result, ErrLength)
+	case flags&FlagInject != 0 && m.Op != Read && operand+compare > injectSize:
+		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, injectSize, ErrTooBig)
+	}
+	return nil
+}
+
+// checkPieces checks that the lists take the place of buffers, and hold whole elements.
+func (m *Msg) checkPieces(verb wire.Verb) error {
+	for _, x := range []struct {
+		what    string
+		whole   []byte
+		list    [][]byte
+		ignored bool
+	}{
+		{"Buf", m.Buf, m.Pieces.Buf, verb.Atomic() && m.Op == Read},
+		{"Compare", m.Compare, m.Pieces.Compare, false},
+		{"Result", m.Result, m.Pieces.Result, false},
+	} {
+		switch {
+		case x.ignored:
+			continue
+		case len(x.list) > MaxPieces:
+			return fmt.Errorf("xdpfab: %d pieces of %s: want at most %d: %w", len(x.list), x.what, MaxPieces, ErrTooMany)
+		case len(x.list) > 0 && len(x.whole) > 0:
+			return fmt.Errorf("xdpfab: %s in pieces and in one buffer of %d bytes: want one of the two: %w", x.what, len(x.whole), ErrLength)
+		}
+		for i, b := range x.list {
+			if size := m.Datatype.Size(); len(b)%size != 0 {
+				return fmt.Errorf("xdpfab: piece %d of %s has %d bytes: want whole elements of %d: %w", i, x.what, len(b), size, ErrLength)
+			}
+		}
+	}
+	return nil
+}
+
+// checkRMA compares the extents with the number of elements.
+func (m *Msg) checkRMA(count int) error {
+	if m.Offset != 0 || m.Key != 0 {
+		return fmt.Errorf("xdpfab: offset %#x and key %#x beside extents, which have their own: want 0: %w", m.Offset, m.Key, ErrNotImplemented)
+	}
+	sum := 0
+	for i := range m.RMA {
+		n := m.RMA[i].Count
+		if n == 0 {
+			return fmt.Errorf("xdpfab: extent %d has a count of 0: want at least 1: %w", i, ErrCount)
+		}
+		sum += int(n)
+	}
+	if sum != count {
+		return fmt.Errorf("xdpfab: %d extents with a count of %d in all for an operation on %d: want the same number: %w",
+			len(m.RMA), sum, count, ErrCount)
+	}
+	return nil
+}
+
+// word describes the operation as a Word, if it is one: on one element of 8 bytes,
+// without a comparand or a fence. Then it is also as elements would have it.
+func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
+	result := 8
+	if verb == wire.VerbAtomic {
+		result = 0
+	}
+	if !verb.Atomic() || uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
+		return false
+	}
+	w.Of(verb, uint8(m.Op), uint8(m.Datatype))
+	w.In(m.Key, m.Incarnation)
+	w.Offset, w.Operand = m.Offset, 0
+	if m.Op != Read {
+		if len(m.Buf) != 8 {
+			return false
+		}
+		w.Operand = binary.LittleEndian.Uint64(m.Buf)
+	}
+	return true
+}
+
+// words tells, by verb and operation, the datatypes of 8 bytes on which the operation is
+// defined in the base and the fetch form, a bit for each.
+var words = func() (t [wire.NumAtomicVerbs][atomic.NumOps]uint32) {
+	for verb := range t {
+		for op := range atomic.Op(atomic.NumOps) {
+			for dt := range atomic.Datatype(atomic.NumDatatypes) {
+				if verb := wire.Verb(verb); verb.Atomic() && verb != wire.VerbCompare &&
+					dt.Size() == 8 && atomic.Valid(memory.FormOf(verb), op, dt) {
+					t[verb][op] |= 1 << dt
+				}
+			}
+		}
+	}
+	return t
+}()

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// The flags of fi_query_atomic choose the form; those that exclude each other and
+// unknown flags are refused with their reasons. What has a tag is as long as a frame.
+func TestQueryAtomic(t *testing.T) {
+	f := setUp(t, fi.DomainAttr{}, 16)
+	for flags, form := range map[fi.QueryFlags]atomic.Func{0: atomic.Base, fi.QueryFetch: atomic.Fetch, fi.QueryCompare: atomic.Compare} {
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			for op := range atomic.Op(atomic.NumOps) {
+				attr, err := f.client.QueryAtomicFlags(dt, op, flags)
+				same, err2 := f.client.QueryAtomic(form, dt, op)
+				if attr != same || (err == nil) != (err2 == nil) || err != nil && !errors.Is(err, fi.ErrOpNotSupported) {
+					t.Fatalf("%v %v %v: %+v, %v; by form %+v, %v", flags, dt, op, attr, err, same, err2)
+				}
+			}
+		}
+	}
+	for flags, want := range map[fi.QueryFlags][]error{
+		fi.QueryFetch | fi.QueryCompare:                  {fi.ErrBadFlags, fi.EBADFLAGS},
+		fi.QueryFetch | fi.QueryCompare | fi.QueryTagged: {fi.ErrBadFlags},
+		1 << 20: {fi.ErrBadFlags},
+	} {
+		_, err := f.client.QueryAtomicFlags(fi.Uint64, fi.Sum, flags)
+		for _, w := range want {
+			if !errors.Is(err, w) {
+				t.Errorf("%v: %v, want %v", flags, err, w)
+			}
+		}
+	}
+	plain, err1 := f.client.QueryAtomicFlags(fi.Uint64, fi.Sum, 0)
+	tagged, err2 := f.client.QueryAtomicFlags(fi.Uint64, fi.Sum, fi.QueryTagged)
+	plain.Count, plain.ResidentActor = tagged.Count, fi.ActorPoller
+	if tagged != plain || tagged.Count < 100 || tagged.Count > 187 || err1 != nil || err2 != nil { // in a frame of 1500 bytes
+		t.Errorf("with a tag %+v, without %+v; %v, %v", tagged, plain, err1, err2)
+	}
+	if s := (fi.QueryFetch | fi.QueryTagged).String(); s != "fetch|tagged" {
+		t.Error(s)
+	}
+}
+
+// What a query tells of elements is what the target does: it refuses an address that is
+// not aligned, updates elements in ascending order, and is atomic against its own CPUs
+// where it says so.
+func TestQueryTellsHow(t *testing.T) {
+	onEveryWire(t, func(b *bench) {
+		ep, cq := b.endpoint(fi.EndpointAttr{})
+		for dt := range atomic.Datatype(atomic.NumDatatypes) {
+			attr, err := b.client.QueryAtomic(atomic.Base, dt, atomic.Write)
+			b.ok(err)
+			if coherent := dt != atomic.LongDoubleComplex; coherent != (attr.CoherentAlign == attr.Size) || !coherent && attr.CoherentAlign != 0 {
+				b.Errorf("%v: %+v", dt, attr)
+			}
+			if !attr.Ascending || attr.Actor != fi.ActorPoller || (attr.ResidentActor == fi.ActorXDP) != (dt <= fi.Uint64) || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
+				b.Errorf("%v: %+v", dt, attr)
+			}
+			for offset, want := range map[int]error{attr.Align: nil, attr.Align / 2: fi.ErrMisaligned} {
+				if attr.Align == 1 && want != nil {
+					continue
+				}
+				m := &fi.Msg{Buf: make([]byte, attr.Size), Dest: b.dest, Key: b.key, Offset: uint64(offset), Datatype: dt, Op: fi.Write}
+				b.ok(ep.Atomic(m, 0))
+				if done := b.take(cq, 1); !errors.Is(done[0].Err, want) {
+					b.Errorf("%v at %d: %v, want %v", dt, offset, done[0].Err, want)
+				}
+			}
+		}
+		// All elements are the same word: each finds what the one before it has left.
+		const n = 500
+		m := &fi.Msg{Buf: make([]byte, 8*n), Result: make([]byte, 8*n), Dest: b.dest, Datatype: fi.Uint64, Op: fi.Sum}
+		for i := range n {
+			m.Buf[8*i] = 1
+			m.RMA = append(m.RMA, mr.Extent{Key: b.key, Offset: 800, Count: 1})
+		}
+		b.ok(ep.FetchAtomic(m, 0))
+		b.take(cq, 1)
+		for i := range n {
+			if got := int(m.Result[8*i]) + int(m.Result[8*i+1])<<8; got != i {
+				b.Fatalf("element %d found %d", i, got)
+			}
+		}
+	})
+	f := setUp(t, fi.DomainAttr{}, 64)
+	b := &bench{t, f.client, f.server, f.av, f.dest, 1}
+	own, err := f.region.Uint64(5)
+	b.ok(err)
+	const each = 2000
+	var mine sync.WaitGroup
+	mine.Go(func() {
+		for range each {
+			own.Add(1)
+		}
+	})
+	ep, cq := b.endpoint(fi.EndpointAttr{})
+	for range each / 50 {
+		for range 50 {
+			b.ok(ep.Atomic(b.add(5), 0))
+		}
+		b.take(cq, 50)
+	}
+	mine.Wait()
+	if got := own.Load(); got != 2*each {
+		t.Errorf("%d, want %d", got, 2*each)
+	}
+}

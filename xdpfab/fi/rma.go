@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// RMA is a remote read or write to post (struct fi_msg_rma). It is of as many bytes as
+// the local buffers have: up to 4 GiB less one byte, or none, and then the region is
+// only asked whether it would allow the operation.
+type RMA struct {
+	Buf    []byte // local: what is written, or where to put what is read
+	Dest   Address
+	Offset uint64 // of the first byte in the region; or its virtual address, if the region is addressed virtually
+	Key    uint64 // of the region
+
+	Context any    // returned with the completion
+	Data    uint64 // with FlagRemoteCQData: for the completion at the target; otherwise ignored
+
+	// Incarnation is that of the region meant, and of all extents; see Msg.Incarnation.
+	Incarnation uint32
+
+	// Pieces takes the place of Buf if the bytes lie in several buffers, one after the
+	// other (fi_readv, fi_writev). It has at most MaxPieces buffers, and like those it
+	// must stay untouched until completion.
+	Pieces [][]byte
+
+	// Extents takes the place of Offset and Key if the bytes go to several places, or
+	// come from there (struct fi_rma_iov): the Count of each is in bytes, at least one.
+	// There is one completion for all. Each extent is checked for itself: if one is
+	// refused, others may have been written. Extents must stay untouched until
+	// completion, unless FlagInject is given.
+	Extents []mr.Extent
+
+	// Trigger, if it is not nil, defers the operation; see Msg.Trigger.
+	Trigger *Threshold
+
+	work *Work // that the operation is the part of
+}
+
+// Read posts a remote read: bytes of the peer's region are copied to the local buffers,
+// which must stay untouched until completion (fi_read, fi_readv, fi_readmsg). The RMA
+// itself may be reused when the call returns, here and in the other forms. The error is
+// about the posting alone, as that of Endpoint.Atomic is.
+//
+// Every word of 8 bytes, at an address that is a multiple of 8, is read at once; all of
+// them are not.
+func (ep *Endpoint) Read(x *RMA, flags OpFlags) error { return ep.transfer(wire.VerbRead, x, flags, 0) }
+
+// Write posts a remote write: the bytes of the local buffers are copied to the peer's
+// region (fi_write, fi_writev, fi_writemsg; fi_writedata with FlagRemoteCQData). The
+// buffers must stay untouched until completion, unless they have at most
+// EndpointAttr.InjectSize bytes and FlagInject is given.
+//
+// Every word of 8 bytes, at an address that is a multiple of 8, changes at once, whole or
+// in the part that the operation covers; all of them do not. The words change in
+// ascending order, those of extents in the order of the extents, unless the endpoint
+// has no order.
+func (ep *Endpoint) Write(x *RMA, flags OpFlags) error {
+	return ep.transfer(wire.VerbWrite, x, flags, 0)
+}
+
+// InjectWrite is Write for at most EndpointAttr.InjectSize bytes: the local buffers, and
+// RMA.Extents, may be reused on return, and success makes no completion, though counters
+// count it (fi_inject_write). A failure does make one.
+func (ep *Endpoint) InjectWrite(x *RMA) error {
+	return ep.transfer(wire.VerbWrite, x, FlagInject, silent)
+}
+
+// InjectWriteData is InjectWrite with RMA.Data for a completion at the target
+// (fi_inject_writedata).
+func (ep *Endpoint) InjectWriteData(x *RMA) error {
+	return ep.transfer(wire.VerbWrite, x, FlagInject|FlagRemoteCQData, silent)
+}
+
+// transfer posts a remote read or write.
+func (ep *Endpoint) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint64) error {
+	if x == nil {
+		return fmt.Errorf("xdpfab: the message is nil: want an RMA: %w", ErrLength)
+	}
+	m := x.msg(verb)
+	return ep.post(verb, &m, flags, cookie)
+}
+
+// msg returns the operation in the form that all operations on memory share: an array of
+// bytes.
+func (x *RMA) msg(verb wire.Verb) Msg {
+	m := Msg{Dest: x.Dest, Offset: x.Offset, Key: x.Key, Datatype: Uint8, Op: Write, Context: x.Context, Data: x.Data,
+		Incarnation: x.Incarnation, Trigger: x.Trigger, work: x.work}
+	if len(x.Extents) > 0 {
+		m.RMA = x.Extents
+	}
+	if verb == wire.VerbRead {
+		m.Op, m.Result = Read, x.Buf
+	} else {
+		m.Buf = x.Buf
+	}
+	if len(x.Pieces) > 0 {
+		m.Pieces = piecesOf(verb, x.Pieces)
+	}
+	return m
+}
+
+func piecesOf(verb wire.Verb, list [][]byte) *Pieces {
+	if verb == wire.VerbRead {
+		return &Pieces{Result: list}
+	}
+	return &Pieces{Buf: list}
+}
+
+// bytes returns the length of a transfer or a message, after it has compared all that the
+// message gives with it.
+func (m *Msg) bytes(verb wire.Verb, flags OpFlags) (uint32, error) {
+	if err := flags.check("operation flags", knownOpFlags); err != nil {
+		return 0, err
+	}
+	if m.Pieces != nil {
+		if err := m.checkPieces(verb); err != nil {
+			return 0, err
+		}
+	}
+	n := m.operandLen()
+	if verb == wire.VerbRead {
+		n = m.resultLen()
+	}
+	switch {
+	case n > math.MaxUint32:
+		return 0, fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, post it in parts: %w", verb, n, math.MaxUint32, ErrTooMany)
+	case flags&FlagInject != 0 && verb != wire.VerbRead && n > injectSize:
+		return 0, fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", n, injectSize, ErrTooBig)
+	}
+	if m.RMA == nil {
+		return uint32(n), nil
+	}
+	return uint32(n), m.checkRMA(n)
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/progress"
+)
+
+// waitable is what goroutines wait for: a queue or a counter.
+type waitable interface {
+	over(w *sleeper) bool // nothing is left for w to wait for; any thread may ask
+	ended() error         // not nil if the object is closed
+	// park returns when the signal has been raised, or earlier, or with an error.
+	park(ctx context.Context, sig *progress.Signal) error
+}
+
+// sleeper is one that waits for a queue or counter: a goroutine in Wait, or a file
+// descriptor that is armed.
+type sleeper struct {
+	signal  *progress.Signal // nil for the file descriptor
+	stepper *node.Stepper    // whose port the goroutine may sleep in, if that may be another one than the object's
+	want    uint64           // completions that can be read, or the value of a counter
+	errs    uint64           // failures that are known; any other number ends the wait
+	called  atomic.Bool      // Signal was called
+}
+
+// sleepers are those that wait for one object. The thread that completes operations looks
+// at count, after it has changed the object, and does no more while nobody waits. One
+// that comes to wait counts itself, and then looks at the object. One of the two sees the
+// other.
+type sleepers struct {
+	count atomic.Int32 // len(list)
+	kind  WaitObject   // never changes
+
+	mu     sync.Mutex
+	list   []*sleeper
+	called bool // Signal was called while nobody waited
+	fd     eventFD
+	armed  sleeper // the file descriptor's
+	guard  runtime.Cleanup
+}
+
+// open prepares for waits of the given kind on an object.
+func (ws *sleepers) open(what string, kind WaitObject) (err error) {
+	if err := kind.check(what); err != nil {
+		return err
+	}
+	ws.kind, ws.fd.fd = kind, -1
+	if kind != WaitFD {
+		return nil
+	}
+	if ws.fd, err = openEventFD(); err != nil {
+		return fmt.Errorf("xdpfab: %s: %w", what, err)
+	}
+	ws.guard = runtime.AddCleanup(ws, func(fd int) { _ = unix.Close(fd) }, ws.fd.fd) // for an owner that only closes the domain
+	return nil
+}
+
+// raise wakes those whose wait is over.
+func (ws *sleepers) raise(of waitable) {
+	if ws.count.Load() == 0 {
+		return
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for i := len(ws.list) - 1; i >= 0; i-- { // from the end, since wake may remove
+		if w := ws.list[i]; of.over(w) {
+			ws.wake(w)
+		}
+	}
+}
+
+// wake ends a wait. The file descriptor waits no more then: it stays readable, without
+// further system calls, until it is armed again. ws.mu is held.
+func (ws *sleepers) wake(w *sleeper) {
+	if w.signal != nil {
+		w.signal.Raise()
+		if w.stepper != nil {
+			w.stepper.Eng.Alert()
+		}
+		return
+	}
+	ws.fd.raise()
+	ws.remove(w)
+}
+
+// wakeAll ends every wait at the end of the object or its domain.
+func (ws *sleepers) wakeAll() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for i := len(ws.list) - 1; i >= 0; i-- {
+		ws.wake(ws.list[i])
+	}
+}
+
+// call ends every wait with ErrSignalled or, if nobody waits, the next one.
+func (ws *sleepers) call() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.called = len(ws.list) == 0
+	for i := len(ws.list) - 1; i >= 0; i-- {
+		w := ws.list[i]
+		w.called.Store(true)
+		ws.wake(w)
+	}
+}
+
+// add counts a sleeper in, and remove counts it out. After remove nothing raises its
+// signal.
+func (ws *sleepers) add(w *sleeper) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.enter(w)
+}
+
+func (ws *sleepers) enter(w *sleeper) {
+	ws.list = append(ws.list, w)
+	ws.count.Add(1)
+	if ws.called {
+		ws.called = false
+		w.called.Store(true)
+	}
+}
+
+func (ws *sleepers) drop(w *sleeper) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.remove(w)
+}
+
+// remove is drop with ws.mu held.
+func (ws *sleepers) remove(w *sleeper) {
+	if i := slices.Index(ws.list, w); i >= 0 {
+		ws.list = slices.Delete(ws.list, i, i+1)
+		ws.count.Add(-1)
+	}
+}
+
+// spare are sleepers with signals that nobody uses.
+var spare = sync.Pool{New: func() any {
+	s := progress.NewSignal()
+	return &sleeper{signal: &s}
+}}
+
+// wait returns when the object is over for a sleeper with these wants, or with an error:
+// the object's own if it is closed, the context's, or ErrSignalled.
+func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) error {
+	w := spare.Get().(*sleeper)
+	w.want, w.errs = want, errs
+	w.called.Store(false)
+	w.signal.Reset()
+	ws.add(w)
+	defer func() {
+		ws.drop(w)
+		spare.Put(w)
+	}()
+	for !of.over(w) {
+		if err := of.ended(); err != nil {
+			return err
+		}
+		if w.called.Load() {
+			return ErrSignalled
+		}
+		if err := of.park(ctx, w.signal); err != nil {
+			return err
+		}
+		w.signal.Reset() // before the next look, so that a signal raised after it counts
+	}
+	return nil
+}
+
+// step makes progress, or lets others make it, until the signal is raised; with WaitYield
+// only once. The stepper is nil before an endpoint is bound to the object.
+func (ws *sleepers) step(ctx context.Context, what string, st *node.Stepper, sig *progress.Signal) error {
+	if st == nil {
+		return fmt.Errorf("xdpfab: %s: no endpoint is bound: %w", what, ErrNotEnabled)
+	}
+	if ws.kind != WaitYield {
+		return st.Wait(ctx, sig)
+	}
+	st.Progress()
+	if err := st.End.Returned(); err != nil {
+		return err
+	}
+	return yield(ctx)
+}
+
+// yield lets other goroutines run, and returns the context's error if it has ended.
+func yield(ctx context.Context) error {
+	runtime.Gosched()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// arm makes the file descriptor readable once the object is over for a sleeper with these
+// wants. It returns ErrAgain, and arms nothing, if the object is over already or Signal
+// was called.
+func (ws *sleepers) arm(of waitable, what string, want, errs uint64) error {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if err := ws.usable(what); err != nil {
+		return err
+	}
+	w := &ws.armed
+	ws.fd.lower()
+	ws.remove(w)
+	w.want, w.errs = want, errs
+	w.called.Store(false)
+	ws.enter(w)
+	if of.over(w) || w.called.Load() {
+		ws.remove(w)
+		return ErrAgain
+	}
+	return nil
+}
+
+// usable returns an error if there is no file descriptor. ws.mu is held.
+func (ws *sleepers) usable(what string) error {
+	switch {
+	case ws.fd.fd >= 0:
+		return nil
+	case ws.kind == WaitFD:
+		return fmt.Errorf("xdpfab: %s: %w", what, ErrClosed)
+	}
+	return fmt.Errorf("xdpfab: %s without a file descriptor: make it with WaitFD in place of %v: %w", what, ws.kind, ErrNotImplemented)
+}
+
+// descriptor returns the file descriptor.
+func (ws *sleepers) descriptor(what string) (int, error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.fd.fd, ws.usable(what)
+}
+
+// refuse returns an error if nobody may wait.
+func (ws *sleepers) refuse(what string) error {
+	if ws.kind == WaitNone {
+		return fmt.Errorf("xdpfab: wait for a %s that was made with WaitNone: make it with another WaitObject: %w", what, ErrNotImplemented)
+	}
+	return nil
+}
+
+// close wakes everything and closes the file descriptor.
+func (ws *sleepers) close() {
+	ws.wakeAll()
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.guard.Stop()
+	ws.fd.close()
+}

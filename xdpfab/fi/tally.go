@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// tally has the counters of what peers do (FI_RMA_EVENT), by direction; nil where there
+// is none. A peer's operation is counted when it has been applied, before the peer can
+// know; one that fails is not counted.
+type tally [directions]*Counter
+
+// Touched implements executor.Observer, and with Closed that of a region. Engines'
+// threads.
+func (t *tally) Touched(returning, silent, bytesRead, bytesWritten int) {
+	if c := t[reads]; c != nil && bytesRead|returning > 0 {
+		c.count(c.amount(uint64(returning), uint64(bytesRead)), 0)
+	}
+	if c := t[writes]; c != nil && bytesWritten|silent > 0 {
+		c.count(c.amount(uint64(silent), uint64(bytesWritten)), 0)
+	}
+}
+
+// amount is what the counter counts of operations of so many bytes in all.
+func (c *Counter) amount(ops, bytes uint64) uint64 {
+	if c.bytes {
+		return bytes
+	}
+	return ops
+}
+
+// regionTally is the tally of a region, which holds its counters until it is closed.
+type regionTally struct {
+	dom *Domain
+	by  [directions]atomic.Pointer[Counter]
+}
+
+// Touched implements mr.Observer.
+func (t *regionTally) Touched(returning, silent, bytesRead, bytesWritten int) {
+	now := t.now()
+	now.Touched(returning, silent, bytesRead, bytesWritten)
+}
+
+// now is the tally with the counters that the region has now.
+func (t *regionTally) now() tally {
+	return tally{reads: t.by[reads].Load(), writes: t.by[writes].Load()}
+}
+
+// Closed implements mr.Observer.
+func (t *regionTally) Closed() {
+	residence.Of(t.dom.node).Counted.Forget(t)
+	t.Tell() // of what another goroutine has counted, and can no longer tell
+	for i := range t.by {
+		if c := t.by[i].Swap(nil); c != nil {
+			c.drop()
+		}
+	}
+}
+
+// BindRegion has a counter count what peers do to a region of the domain (fi_mr_bind,
+// FI_RMA_EVENT): with BindRemoteRead their fetch and compare operations, with
+// BindRemoteWrite their base operations, once they have been applied. An array counts
+// once, an operation on extents once for each; a counter of bytes has those that they
+// have read or changed. A region has one counter for each of the two, and holds it until
+// it is closed.
+//
+// The region may be resident. What the XDP program executes is counted before the peer
+// can know, as is what the poller executes, and whoever reads the counter finds it.
+// Callers that wait wake up when the program has executed what they wait for; one that
+// begins to wait while peers are at work may do so a millisecond later. A counter ends
+// with its process, though a resident region may not.
+func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
+	defer d.stay()()
+	switch {
+	case flags == 0 || flags&^remoteFlags != 0:
+		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)
+	case c == nil || c.dom != d || r == nil || !slices.Contains(d.node.Table.All(), r):
+		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.node.Dev.Info().Name, ErrForeign)
+	}
+	r.Observe(&regionTally{dom: d})
+	t, ours := r.Observer().(*regionTally)
+	if !ours {
+		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
+	}
+	if err := d.node.Dev.Observe(r.Key(), t); err != nil {
+		return err
+	}
+	if r.Memory().Kind() == mr.KindResident {
+		if err := residence.Of(d.node).ObserveProgram(r.Key(), t); err != nil {
+			return err
+		}
+	}
+	c.owner.CompareAndSwap(nil, d.node.Steppers[0])
+	for direction, flag := range [directions]BindFlags{reads: BindRemoteRead, writes: BindRemoteWrite} {
+		if flags&flag == 0 {
+			continue
+		}
+		if err := c.hold(); err != nil {
+			return err
+		}
+		if !t.by[direction].CompareAndSwap(nil, c) {
+			c.drop()
+			return fmt.Errorf("xdpfab: region %v: a counter with %v is bound already: want only one: %w", r, flag, ErrBusy)
+		}
+	}
+	if r.Observer() != t { // closed meanwhile, maybe before it had the counter
+		t.Closed()
+		return fmt.Errorf("xdpfab: region %v: %w", r, ErrClosed)
+	}
+	return nil
+}
+
+// Awaited reports whether anything waits for the counters of the region.
+func (t *regionTally) Awaited() bool {
+	for _, c := range t.now() {
+		if c != nil && (c.sleepers.count.Load() > 0 || c.due.Load() != math.MaxUint64) {
+			return true
+		}
+	}
+	return false
+}

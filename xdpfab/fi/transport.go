@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Transport is what carries the packets of a domain. Its text is "xdp", "udp" or "auto".
+type Transport uint8
+
+// The transports.
+const (
+	// TransportXDP is AF_XDP and an XDP program.
+	TransportXDP Transport = iota
+	// TransportUDP is UDP sockets of the kernel: any system, any interface and no
+	// privilege, but several times slower. Peers are reached by their IP addresses,
+	// whichever transport they use; those with AF_XDP need DomainAttr.UDP. The domain's
+	// interface may also be named by one of its IP addresses, and then only that one is
+	// used. One domain or other program can use each address.
+	TransportUDP
+	// TransportAuto is TransportXDP with DomainAttr.UDP where that can be had, otherwise
+	// TransportUDP, which then has no resident regions. InterfaceInfo.Transport tells
+	// which one it is.
+	TransportAuto
+)
+
+var transportNames = []string{TransportXDP: "xdp", TransportUDP: "udp", TransportAuto: "auto"}
+
+// String returns the text, or Transport(n) for a value that is none of the constants.
+func (t Transport) String() string { return modeString("Transport", transportNames, t) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Transport) MarshalText() ([]byte, error) { return modeText("transport", transportNames, t) }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
+func (t *Transport) UnmarshalText(text []byte) error {
+	return parseMode("transport", transportNames, text, t)
+}
+
+// attaches reports whether a daemon is looked for.
+func (a *DomainAttr) attaches() bool {
+	if a.Transport == TransportUDP && a.Attach == AttachAuto {
+		return false
+	}
+	return a.Attach != AttachNever && a.ResidentPin == ""
+}
+
+// openTransport opens an interface by the transport that the attributes ask for, with the
+// home of what is resident there. UDP sockets have no resident memory.
+func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Home, error) {
+	a.UDP = a.UDP || a.Transport == TransportAuto
+	dev, at, err := udpnode.Open(ctx, ifname, udpnode.Transport(a.Transport), a.ResidentPin, a.Spread, a.options())
+	if udp, is := dev.(*udpnode.Device); is {
+		a.ResidentPin, a.ResidentLeave = "", false
+		if a.Log != nil && udp.NoXDP != nil {
+			a.Log.LogAttrs(ctx, slog.LevelWarn, "UDP sockets in place of AF_XDP",
+				slog.String("interface", ifname), slog.Any("cause", udp.NoXDP))
+		}
+	}
+	return dev, at, err
+}
+
+// socketEncap describes the encapsulation of a domain with UDP sockets, also of one
+// whose host has them.
+func socketEncap(dev node.Device, addr string) encap {
+	format, ip := AddrIPv6, netip.MustParseAddr(addr)
+	if ip.Is4() {
+		format = AddrIPv4
+	}
+	fabric := netip.PrefixFrom(ip, ip.BitLen())
+	if u, is := dev.(*udpnode.Device); is {
+		fabric = u.Network(ip)
+	}
+	return encap{format, addr, fabric.Masked().String()}
+}
+
+// settle notes the place of a domain that has an interface. UDP sockets leave the
+// interface to others.
+func (d *Domain) settle(p node.Place) {
+	if d.node.Dev.Medium() == wire.OnSocket {
+		d.node.Place = p
+		return
+	}
+	d.enter(p)
+}

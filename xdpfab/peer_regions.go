@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+)
+
+// Lookup finds a region by the name under which it is published. It fails with
+// ErrNoRegion when there is none.
+func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
+	r, err := p.to.Lookup(ctx, name)
+	return RemoteRegion(r), err
+}
+
+// Regions lists the peer's catalogue.
+func (p *Peer) Regions(ctx context.Context) ([]RemoteRegion, error) {
+	var list []RemoteRegion
+	for total := uint32(1); uint32(len(list)) < total; {
+		r, n, err := p.to.Entry(ctx, len(list))
+		if errors.Is(err, ErrNoRegion) {
+			break // an empty catalogue, or one that shrank meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		list, total = append(list, RemoteRegion(r)), n
+	}
+	return list, nil
+}

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build race
-
-package xdpfab_test
-
-// Under the race detector sync.Pool drops items at random, so allocations mean
-// nothing.
-func init() { raceDetector = true }
