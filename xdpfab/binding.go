@@ -41,14 +41,17 @@ func bind(p *Peer, r RemoteRegion, size uint64, options []HandleOption) *binding
 // rebind looks the region up again.
 func (b *binding) rebind(ctx context.Context) error {
 	if b.name == "" {
-		return fmt.Errorf("xdpfab: a handle that was made from a key cannot be bound again: find the region by its name: %w", ErrNotImplemented)
+		return fmt.Errorf(
+			"xdpfab: a handle that was made from a key cannot be bound again: find the region by its name: %w",
+			ErrNotImplemented)
 	}
 	r, err := b.peer.Lookup(ctx, b.name)
 	if err != nil {
 		return err
 	}
 	if r.Size < b.size {
-		return fmt.Errorf("xdpfab: region %q now has %d bytes, want at least %d: %w", b.name, r.Size, b.size, ErrOutOfBounds)
+		return fmt.Errorf("xdpfab: region %q now has %d bytes, want at least %d: %w", b.name, r.Size, b.size,
+			ErrOutOfBounds)
 	}
 	b.at.Store(&r)
 	return nil
@@ -64,7 +67,8 @@ func (b *binding) after(ctx context.Context, err error, r *RemoteRegion, attempt
 	if !errors.As(err, &oe) {
 		return err, false
 	}
-	if !b.auto || attempt >= mostRebinds || !errors.Is(err, ErrPeerRestarted) || !errors.Is(oe.Certainty, ErrNotExecuted) {
+	if !b.auto || attempt >= mostRebinds || !errors.Is(err, ErrPeerRestarted) ||
+		!errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}
 	if again := b.rebind(ctx); again != nil {

@@ -35,9 +35,11 @@ func (p *Peer) Write(ctx context.Context, r RemoteRegion, offset uint64, b []byt
 func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n int, c calls.Call) error {
 	switch {
 	case n > math.MaxUint32:
-		return fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, take them in parts: %w", c.Verb, n, math.MaxUint32, ErrTooMany)
+		return fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, take them in parts: %w", c.Verb, n,
+			math.MaxUint32, ErrTooMany)
 	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
-		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.Verb, n, offset, r.Size, ErrOutOfBounds)
+		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.Verb, n, offset, r.Size,
+			ErrOutOfBounds)
 	}
 	c.Datatype, c.Count = uint8(atomic.Uint8), uint32(n)
 	c.Key, c.Incarnation, c.Offset = r.Key, r.Incarnation, r.Base+offset
@@ -92,11 +94,13 @@ func (r *RemoteBytes) WriteAt(b []byte, off int64) (n int, err error) {
 }
 
 func (r *RemoteBytes) outside(what string, n int, off int64) error {
-	return fmt.Errorf("xdpfab: %s of %d bytes at %d of a region of %d bytes: %w", what, n, off, r.Size(), ErrOutOfBounds)
+	return fmt.Errorf("xdpfab: %s of %d bytes at %d of a region of %d bytes: %w", what, n, off, r.Size(),
+		ErrOutOfBounds)
 }
 
 // parts moves b in parts, up to the first that fails.
-func (r *RemoteBytes) parts(b []byte, off int64, move func(context.Context, RemoteRegion, uint64, []byte) error) (n int, err error) {
+func (r *RemoteBytes) parts(b []byte, off int64, move func(context.Context, RemoteRegion, uint64, []byte) error) (n int,
+	err error) {
 	for n < len(b) {
 		part := b[n:min(n+mostAtOnce, len(b))]
 		if err := move(r.ctx, r.region, uint64(off)+uint64(n), part); err != nil {

@@ -38,10 +38,15 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 	}
 	at, p := *r.bind.at.Load(), r.bind.peer
 	if at.Incarnation == 0 {
-		return nil, fmt.Errorf("xdpfab: a word that was made from a key alone cannot be guarded: find its region by its name: %w", ErrNotImplemented)
+		return nil,
+			fmt.Errorf(
+				"xdpfab: a word that was made from a key alone cannot be guarded: find its region by its name: %w",
+				ErrNotImplemented)
 	}
 	if p.to.Alone {
-		return nil, fmt.Errorf("xdpfab: a guard uses the domain at any time, ThreadDomain leaves that to one caller: want ThreadSafe: %w", ErrNotImplemented)
+		return nil,
+			fmt.Errorf("xdpfab: a guard uses the domain at any time, ThreadDomain leaves that to one caller: want "+
+				"ThreadSafe: %w", ErrNotImplemented)
 	}
 	guarded, lose := context.WithCancelCause(ctx)
 	stop := p.to.AfterClose(lose)

@@ -49,9 +49,11 @@ func (s Sender) String() string { return s.addr.String() }
 
 // Received is a message that has been received.
 type Received struct {
-	Bytes   []byte // the message, or the beginning of it, in the buffer of the call; of a tagged atomic, the elements that it was combined with
-	Length  int    // bytes of the whole message
-	Atomic  bool   // the message is a tagged atomic; see FlagTagged
+	// the message, or the beginning of it, in the buffer of the call; of a tagged
+	// atomic, the elements that it was combined with
+	Bytes   []byte
+	Length  int  // bytes of the whole message
+	Atomic  bool // the message is a tagged atomic; see FlagTagged
 	From    Sender
 	Tagged  bool
 	Tag     uint64 // of a tagged message

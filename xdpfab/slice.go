@@ -33,5 +33,6 @@ func littleEndian() error {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: slices of values on a big-endian machine: want a little-endian one, or convert them by Bytes and ReadBytes: %w", ErrNotImplemented)
+	return fmt.Errorf("xdpfab: slices of values on a big-endian machine: want a little-endian one, or convert them "+
+		"by Bytes and ReadBytes: %w", ErrNotImplemented)
 }

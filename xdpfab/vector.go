@@ -99,7 +99,8 @@ func (v RemoteVector[T]) Apply(ctx context.Context, op atomic.Op, at []uint64, v
 // Compare is [Remote.Compare] for the words at the given indexes, each with its own of
 // comparands and values, and stores their previous values in olds.
 func (v RemoteVector[T]) Compare(ctx context.Context, op atomic.Op, at []uint64, comparands, values, olds []T) error {
-	return v.do(ctx, wire.VerbCompare, op, places{at: at, n: len(at)}, buffers[T]{operands: values, compares: comparands, results: olds})
+	return v.do(ctx, wire.VerbCompare, op, places{at: at, n: len(at)},
+		buffers[T]{operands: values, compares: comparands, results: olds})
 }
 
 // LoadRange stores the values of len(values) words, from the one at index from on, in

@@ -34,7 +34,8 @@ type Remote[T Element] struct {
 // The word is bound to the registration that is found: after a restart of the peer,
 // or when it has registered the region anew, every method fails with ErrPeerRestarted
 // until Rebind; with AutoRebind the word is bound again by itself.
-func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (Remote[T], error) {
+func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (
+	Remote[T], error) {
 	r, err := p.Lookup(ctx, region)
 	if err != nil {
 		return Remote[T]{}, err
@@ -179,7 +180,8 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 	for attempt := 0; ; attempt++ {
 		at := r.bind.at.Load()
 		err := r.bind.peer.to.Do(ctx, calls.Call{
-			Verb: verb, Op: uint8(op), Datatype: uint8(r.dt), Count: 1, Key: at.Key, Incarnation: at.Incarnation, Offset: at.Base + r.offset,
+			Verb: verb, Op: uint8(op), Datatype: uint8(r.dt), Count: 1, Key: at.Key, Incarnation: at.Incarnation,
+			Offset:  at.Base + r.offset,
 			Operand: operand, Compare: compare, Result: result,
 		})
 		if err == nil {

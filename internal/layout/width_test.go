@@ -23,9 +23,6 @@ const (
 	tabWidth     = 4
 )
 
-// wide are the folders whose code is not wrapped yet. None may be added.
-var wide = map[string]bool{"xdpfab": true, "xdpfab/fi": true}
-
 // commentLine matches a line that has only a comment, in Go or in C.
 var commentLine = regexp.MustCompile(`^[ \t]*(//|/\*|\*( |$))`)
 
@@ -71,7 +68,7 @@ func TestCommentsAreWrapped(t *testing.T) {
 func TestCodeIsWrapped(t *testing.T) {
 	lines := 0
 	sources(t, func(folder, path string, src []byte) {
-		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_bpfel.go") || wide[folder] {
+		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_bpfel.go") {
 			return
 		}
 		found, n := wideCode(t, path, src)

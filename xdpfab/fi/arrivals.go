@@ -220,7 +220,8 @@ func (av *AddressVector) unlearn(a Address) {
 	}
 	delete(av.index, key)
 	for i := range av.entries {
-		if e := &av.entries[i]; e.known && !e.removed && e.addr.MAC == key.MAC && e.addr.IP == key.IP && e.addr.Endpoint == key.Endpoint {
+		if e := &av.entries[i]; e.known && !e.removed && e.addr.MAC == key.MAC && e.addr.IP == key.IP &&
+			e.addr.Endpoint == key.Endpoint {
 			av.index[key] = Address(i)
 			return
 		}

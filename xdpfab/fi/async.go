@@ -104,7 +104,8 @@ func (d *Domain) begin(n int, call func(*EventQueue)) error {
 	}
 	q := d.events.queue
 	if q == nil {
-		return fmt.Errorf("xdpfab: domain on %s: %w is bound to tell of the end of the call: use BindEQ", d.node.Dev.Info().Name, ErrNoEQ)
+		return fmt.Errorf("xdpfab: domain on %s: %w is bound to tell of the end of the call: use BindEQ",
+			d.node.Dev.Info().Name, ErrNoEQ)
 	}
 	if err := q.promise(n); err != nil {
 		return err

@@ -158,13 +158,16 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.Progress > ProgressManual:
 		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)
 	case a.MRMode&^basicMR != 0:
-		return a, fmt.Errorf("xdpfab: memory registration mode %v: want some of %v: %w", a.MRMode, basicMR, ErrNotImplemented)
+		return a, fmt.Errorf("xdpfab: memory registration mode %v: want some of %v: %w", a.MRMode, basicMR,
+			ErrNotImplemented)
 	case a.Threading > ThreadEndpoint:
 		return a, fmt.Errorf("xdpfab: %v: want ThreadSafe or another of the models", a.Threading)
 	case a.ResidentSessions < 0 || a.ResidentSessions > resident.MaxSessions:
-		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions, resident.MaxSessions)
+		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions,
+			resident.MaxSessions)
 	case a.ResidentPin != "" && (a.Attach == AttachAlways || a.Borrow):
-		return a, fmt.Errorf("xdpfab: resident regions in %s take an interface of the domain's own: want neither AttachAlways nor Borrow with ResidentPin", a.ResidentPin)
+		return a, fmt.Errorf("xdpfab: resident regions in %s take an interface of the domain's own: want neither "+
+			"AttachAlways nor Borrow with ResidentPin", a.ResidentPin)
 	case a.ResidentLeave && a.ResidentPin == "":
 		return a, errors.New("xdpfab: nothing is left without a folder: want ResidentPin with ResidentLeave")
 	case a.Queues < 0:

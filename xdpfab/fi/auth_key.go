@@ -30,7 +30,8 @@ var (
 	errKeyWanted   = fmt.Errorf("%w: %w: its endpoint has one, this endpoint none", ErrRefused, ErrAuthKey)
 	errKeyUnwanted = fmt.Errorf("%w: %w: its endpoint has none, this endpoint one", ErrRefused, ErrAuthKey)
 	errKeyWrong    = fmt.Errorf("%w: %w: its endpoint has another one than this endpoint", ErrRefused, ErrAuthKey)
-	errUnproven    = fmt.Errorf("%w: the peer accepts, but does not prove that its endpoint has the same one", ErrAuthKey)
+	errUnproven    = fmt.Errorf(
+		"%w: the peer accepts, but does not prove that its endpoint has the same one", ErrAuthKey)
 )
 
 // String returns how many bytes the key has.

@@ -43,7 +43,8 @@ type avEntry struct {
 // and the domain's own; more than one are refused.
 func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
 	if len(attr) > 1 {
-		return nil, fmt.Errorf("xdpfab: address vector with %d attributes: want one, or none: %w", len(attr), ErrNotImplemented)
+		return nil, fmt.Errorf("xdpfab: address vector with %d attributes: want one, or none: %w", len(attr),
+			ErrNotImplemented)
 	}
 	av := &AddressVector{index: map[wire.Addr]Address{}}
 	what, err := "address vector", error(nil)
@@ -188,7 +189,8 @@ func (av *AddressVector) Lookup(a Address) (string, error) {
 // in returns the address of the receive context that a names, of the endpoint at addr.
 func (a Address) in(addr wire.Addr) (wire.Addr, error) {
 	if int(addr.Endpoint)+a.context() > 0xffff {
-		return addr, fmt.Errorf("xdpfab: address %d (%v): there is no receive context %d: %w", a, addr, a.context(), ErrUnknownPeer)
+		return addr, fmt.Errorf("xdpfab: address %d (%v): there is no receive context %d: %w", a, addr, a.context(),
+			ErrUnknownPeer)
 	}
 	addr.Endpoint += uint16(a.context())
 	return addr, nil

@@ -28,7 +28,9 @@ type AVAttr struct {
 func (a AVAttr) open(patience time.Duration) (*sharedav.Table, string, error) {
 	switch {
 	case a.Name == "" && a.ReadOnly:
-		return nil, "", fmt.Errorf("xdpfab: address vector: read-only and without a name: want the name of one that there is: %w", ErrNotImplemented)
+		return nil, "",
+			fmt.Errorf("xdpfab: address vector: read-only and without a name: want the name of one that there is: %w",
+				ErrNotImplemented)
 	case a.Name == "":
 		return nil, "address vector", nil
 	}

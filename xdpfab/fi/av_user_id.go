@@ -15,7 +15,8 @@ import (
 // a shared vector can have a user ID once this process has used it.
 func (av *AddressVector) SetUserID(a, id Address) error {
 	if a.context() != 0 {
-		return fmt.Errorf("xdpfab: user ID of address %#x, of receive context %d: want the address of the endpoint: %w", uint32(a), a.context(), ErrUnknownPeer)
+		return fmt.Errorf("xdpfab: user ID of address %#x, of receive context %d: want the address of the endpoint: %w",
+			uint32(a), a.context(), ErrUnknownPeer)
 	}
 	if err := av.ended(); err != nil {
 		return err

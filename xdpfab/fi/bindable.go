@@ -33,7 +33,8 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
 	}
 	if b == nil {
-		return fmt.Errorf("xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue, a counter or an event queue: %w", ep.number, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue, a "+
+			"counter or an event queue: %w", ep.number, ErrNotImplemented)
 	}
 	if err := ep.attr.part.mayBind(b, flags); err != nil {
 		return err
@@ -46,7 +47,8 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 func (ep *Endpoint) accepts(what string, dom *Domain, bound bool) error {
 	switch {
 	case dom != ep.dom:
-		return fmt.Errorf("xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own: %w", ep.number, what, ErrForeign)
+		return fmt.Errorf("xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own: %w",
+			ep.number, what, ErrForeign)
 	case bound:
 		return fmt.Errorf("xdpfab: endpoint %d: %s is bound already: want only one: %w", ep.number, what, ErrBusy)
 	}
@@ -55,7 +57,8 @@ func (ep *Endpoint) accepts(what string, dom *Domain, bound bool) error {
 
 func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags&^queueFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number, flags, queueFlags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number,
+			flags, queueFlags, ErrBadFlags)
 	}
 	receive, transmit := flags&BindRecv != 0, flags&BindTransmit != 0 || flags&BindRecv == 0
 	selective := flags&BindSelective != 0
@@ -106,10 +109,13 @@ func (q *CompletionQueue) receive(st *node.Stepper) {
 
 func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags,
+			ErrBadFlags)
 	}
 	if ep.conn != nil {
-		return fmt.Errorf("xdpfab: endpoint %d: an address vector of an endpoint of type %v: want none, as it has one peer: %w", ep.number, EndpointMsg, ErrNotImplemented)
+		return fmt.Errorf(
+			"xdpfab: endpoint %d: an address vector of an endpoint of type %v: want none, as it has one peer: %w",
+			ep.number, EndpointMsg, ErrNotImplemented)
 	}
 	if err := ep.accepts("an address vector", av.dom, ep.av != nil); err != nil {
 		return err
@@ -123,7 +129,8 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 
 func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^counterFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags, counterFlags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags,
+			counterFlags, ErrBadFlags)
 	}
 	for _, b := range ep.countings() {
 		if flags&b.flag == 0 {
@@ -133,7 +140,8 @@ func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
 			return err
 		}
 		if b.flag == BindRecv && ep.sharedReceive != nil {
-			return fmt.Errorf("xdpfab: endpoint %d: a counter with %v, and a shared receive context: want SharedReceiveAttr.Counter: %w", ep.number, BindRecv, ErrBusy)
+			return fmt.Errorf("xdpfab: endpoint %d: a counter with %v, and a shared receive context: want "+
+				"SharedReceiveAttr.Counter: %w", ep.number, BindRecv, ErrBusy)
 		}
 	}
 	if !slices.Contains(ep.counters(), c) {

@@ -136,8 +136,9 @@ func (p *poster) Interrupted(op, peer string, cause error, o *calls.Outcome) err
 
 // OpenBox makes a mailbox.
 func (d asDialer) OpenBox(attr calls.BoxAttr) (*calls.Box, error) {
-	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, ReceiveSize: attr.Receives, BufferedReceive: attr.Buffered,
-		TrafficClass: TrafficClass(attr.TrafficClass), AuthKey: attr.AuthKey, dials: true, mails: true})
+	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, ReceiveSize: attr.Receives,
+		BufferedReceive: attr.Buffered,
+		TrafficClass:    TrafficClass(attr.TrafficClass), AuthKey: attr.AuthKey, dials: true, mails: true})
 	if err != nil {
 		return nil, err
 	}

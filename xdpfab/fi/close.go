@@ -103,7 +103,9 @@ func (o *object) close() error {
 	o.dom.mu.Lock()
 	defer o.dom.mu.Unlock()
 	if o.users > 0 {
-		return fmt.Errorf("xdpfab: %s: endpoints are bound, or it is in poll sets, %d in all: close or empty them first: %w", o.what, o.users, ErrBusy)
+		return fmt.Errorf(
+			"xdpfab: %s: endpoints are bound, or it is in poll sets, %d in all: close or empty them first: %w", o.what,
+			o.users, ErrBusy)
 	}
 	if o.closed.Swap(true) || o.leave == nil {
 		delete(o.dom.children, o)

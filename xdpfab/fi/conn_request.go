@@ -47,7 +47,8 @@ func (r *ConnRequest) Info() Info {
 func (p *PassiveEndpoint) Reject(r *ConnRequest, param []byte) error {
 	switch {
 	case r == nil || r.pep != p:
-		return fmt.Errorf("xdpfab: passive endpoint %d: reject: want a request that it got: %w", p.listener.Number, ErrForeign)
+		return fmt.Errorf("xdpfab: passive endpoint %d: reject: want a request that it got: %w",
+			p.listener.Number, ErrForeign)
 	case len(param) > CMDataSize:
 		return fmt.Errorf("xdpfab: %d bytes for the peer: want at most %d: %w", len(param), CMDataSize, ErrCMData)
 	}

@@ -75,7 +75,8 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 	case err != nil:
 		return err
 	case r == nil:
-		return fmt.Errorf("xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request: %w", ep.number, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request: %w",
+			ep.number, ErrNotImplemented)
 	}
 	link, err := ep.dom.node.Dev.Link(ctx, r.req.From)
 	if err != nil {
@@ -98,7 +99,8 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 func (ep *Endpoint) connectable(param []byte) (*connection, error) {
 	switch {
 	case ep.conn == nil:
-		return nil, fmt.Errorf("xdpfab: endpoint %d has no connections: want one with EndpointAttr.Type %v: %w", ep.number, EndpointMsg, ErrNotImplemented)
+		return nil, fmt.Errorf("xdpfab: endpoint %d has no connections: want one with EndpointAttr.Type %v: %w",
+			ep.number, EndpointMsg, ErrNotImplemented)
 	case len(param) > CMDataSize:
 		return nil, fmt.Errorf("xdpfab: %d bytes for the peer: want at most %d: %w", len(param), CMDataSize, ErrCMData)
 	}

@@ -61,13 +61,15 @@ const (
 func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 	var a CounterAttr
 	if len(attr) > 1 {
-		return nil, fmt.Errorf("xdpfab: counter with %d attributes: want one, or none: %w", len(attr), ErrNotImplemented)
+		return nil, fmt.Errorf("xdpfab: counter with %d attributes: want one, or none: %w", len(attr),
+			ErrNotImplemented)
 	}
 	if len(attr) == 1 {
 		a = attr[0]
 	}
 	if a.Events > CountBytes {
-		return nil, fmt.Errorf("xdpfab: counter of events %d: want CountCompletions or CountBytes: %w", a.Events, ErrNotImplemented)
+		return nil, fmt.Errorf("xdpfab: counter of events %d: want CountCompletions or CountBytes: %w", a.Events,
+			ErrNotImplemented)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,7 +187,8 @@ func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
 		if err := c.ended(); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: the counter, at %d of %d, has counted %d failures: want %d", ErrErrorPending, c.value.Load(), threshold, c.errs.Load(), errs)
+		return fmt.Errorf("%w: the counter, at %d of %d, has counted %d failures: want %d", ErrErrorPending,
+			c.value.Load(), threshold, c.errs.Load(), errs)
 	}
 	return nil
 }
@@ -227,7 +230,8 @@ func (c *Counter) closeIdle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.works > 0 && !c.closed.Load() {
-		return fmt.Errorf("xdpfab: counter: deferred work needs it: wait for that work, or cancel it with CancelWork or FlushWork: %w", ErrBusy)
+		return fmt.Errorf("xdpfab: counter: deferred work needs it: wait for that work, or cancel it with CancelWork "+
+			"or FlushWork: %w", ErrBusy)
 	}
 	return c.close()
 }

@@ -31,12 +31,17 @@ type Completion struct {
 	// Endpoint by the kind of address that it uses, and otherwise NoAddress; see
 	// EndpointAttr.SourceErr.
 	Source Address
-	Bytes  int    // of the result, or of the operand if there is none; of all elements of a peer's operation; of a message
-	Data   uint64 // of a peer's operation or message; otherwise 0
-
-	Tag      uint64 // of a message received, if it has one
-	Overflow int    // bytes of a message that did not fit the buffer of its receive (olen); of a tagged atomic all or none
-	Offset   int    // of a message in the buffer of a receive with FlagMultiRecv (buf), or of the elements of a tagged atomic in any, bytes
+	// of the result, or of the operand if there is none; of all elements of a peer's
+	// operation; of a message
+	Bytes int
+	Data  uint64 // of a peer's operation or message; otherwise 0
+	Tag   uint64 // of a message received, if it has one
+	// bytes of a message that did not fit the buffer of its receive (olen); of a tagged
+	// atomic all or none
+	Overflow int
+	// of a message in the buffer of a receive with FlagMultiRecv (buf), or of the
+	// elements of a tagged atomic in any, bytes
+	Offset int
 }
 
 // CQAttr are the attributes of a completion queue.

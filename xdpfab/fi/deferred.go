@@ -61,7 +61,8 @@ func (ep *Endpoint) rings() []*engine.Ring {
 
 // postpone takes in an operation that has been checked, until its counter has reached the
 // threshold.
-func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64, peer engine.PeerID, count uint32) error {
+func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64, peer engine.PeerID,
+	count uint32) error {
 	if err := ep.dom.checkThreshold(m.Trigger); err != nil {
 		return err
 	}
@@ -90,7 +91,8 @@ func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint6
 // checkThreshold returns an error for one that work of the domain cannot wait for.
 func (d *Domain) checkThreshold(at *Threshold) error {
 	if at.Counter == nil || at.Counter.dom != d {
-		return fmt.Errorf("xdpfab: threshold %d: want a counter of domain %s: %w", at.Value, d.node.Dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: threshold %d: want a counter of domain %s: %w", at.Value,
+			d.node.Dev.Info().Name, ErrForeign)
 	}
 	return nil
 }
@@ -164,7 +166,8 @@ func (ep *Endpoint) cancelOperations(list []*deferred) {
 			ep.inbox.queue.Abandon(w.recv)
 			continue
 		}
-		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Fate: engine.NotExecuted, Reason: session.Cancelled, Flags: w.op.Completed()}
+		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Fate: engine.NotExecuted,
+			Reason: session.Cancelled, Flags: w.op.Completed()}
 		w.tell(&w.op, &c, nil)
 	}
 	(*sink)(ep).Flush()

@@ -83,9 +83,11 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	}
 	if r := attr.Request; r != nil && (r.pep == nil || r.pep.dom != d) {
 		if r.pep == nil {
-			return nil, fmt.Errorf("xdpfab: endpoint for a request that is empty: want that of an EventConnReq: %w", ErrForeign)
+			return nil,
+				fmt.Errorf("xdpfab: endpoint for a request that is empty: want that of an EventConnReq: %w", ErrForeign)
 		}
-		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w", r.pep.dom.node.Dev.Info().Name, ErrForeign)
+		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w",
+			r.pep.dom.node.Dev.Info().Name, ErrForeign)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,7 +153,8 @@ func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) 
 		return number, nil
 	}
 	var of *node.Block
-	if inBlock := attr.part; inBlock.of != nil && !inBlock.posts { // the numbers of a scalable endpoint are those of its receive contexts
+	// the numbers of a scalable endpoint are those of its receive contexts
+	if inBlock := attr.part; inBlock.of != nil && !inBlock.posts {
 		of = inBlock.of.block
 	}
 	return d.node.Numbers.Take(attr.Number, attr.InitiateOnly, of)
@@ -210,13 +213,16 @@ func (ep *Endpoint) Enable() error {
 	case phase == enabled:
 		return nil
 	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
-		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed (InitiateOnly): %w",
+		return fmt.Errorf("xdpfab: endpoint %d: it can neither post (no address vector is bound) nor be addressed "+
+			"(InitiateOnly): %w",
 			ep.number, ErrNoAV)
 	case ep.attr.SourceErr && ep.sources() == nil:
-		return fmt.Errorf("xdpfab: endpoint %d: unknown sources are to be errors (SourceErr), but nothing says which are known: bind an address vector: %w",
+		return fmt.Errorf("xdpfab: endpoint %d: unknown sources are to be errors (SourceErr), but nothing says which "+
+			"are known: bind an address vector: %w",
 			ep.number, ErrNoAV)
 	case (ep.av != nil || ep.conn != nil) && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
-		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion queue, or counters with BindRead and BindWrite: %w",
+		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion "+
+			"queue, or counters with BindRead and BindWrite: %w",
 			ep.number, ErrNoCQ)
 	}
 	for _, c := range ep.counters() {

@@ -93,7 +93,8 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 		return a, err
 	}
 	if a.InjectSize < 0 || a.InjectSize > injectSize {
-		return a, fmt.Errorf("xdpfab: endpoint: %d bytes to inject: want 0..%d: %w", a.InjectSize, injectSize, ErrTooBig)
+		return a, fmt.Errorf("xdpfab: endpoint: %d bytes to inject: want 0..%d: %w", a.InjectSize,
+			injectSize, ErrTooBig)
 	}
 	if err := a.OpFlags.check("endpoint: default flags", defaultFlags); err != nil {
 		return a, err
@@ -105,7 +106,8 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 		return a, err
 	}
 	if a.SourceErr && (a.InitiateOnly || a.Type == EndpointMsg) {
-		return a, fmt.Errorf("xdpfab: endpoint: unknown sources as errors, of an endpoint that no peer can address or that has one peer: want one or the other left out: %w", ErrNotImplemented)
+		return a, fmt.Errorf("xdpfab: endpoint: unknown sources as errors, of an endpoint that no peer can address "+
+			"or that has one peer: want one or the other left out: %w", ErrNotImplemented)
 	}
 	if err := a.receiveDefaults(); err != nil {
 		return a, err
@@ -129,9 +131,11 @@ func (a *EndpointAttr) receiveDefaults() (err error) {
 	}
 	switch {
 	case a.BufferedReceive > maxBuffered:
-		return fmt.Errorf("xdpfab: endpoint: %d bytes for messages without a receive: want at most %d: %w", a.BufferedReceive, maxBuffered, ErrTooBig)
+		return fmt.Errorf("xdpfab: endpoint: %d bytes for messages without a receive: want at most %d: %w",
+			a.BufferedReceive, maxBuffered, ErrTooBig)
 	case a.MinMultiRecv < 0:
-		return fmt.Errorf("xdpfab: endpoint: %d free bytes of a multi-receive buffer: want at least 1, or 0 for %d: %w", a.MinMultiRecv, defaultMinMultiRecv, ErrCount)
+		return fmt.Errorf("xdpfab: endpoint: %d free bytes of a multi-receive buffer: want at least 1, or 0 for %d: %w",
+			a.MinMultiRecv, defaultMinMultiRecv, ErrCount)
 	case a.BufferedReceive == 0:
 		a.BufferedReceive = defaultBuffered
 	}
@@ -149,11 +153,15 @@ func (a *EndpointAttr) checkType() error {
 	}
 	switch {
 	case a.Type != EndpointRDM && a.Type != EndpointMsg:
-		return fmt.Errorf("xdpfab: endpoint of type %v: want %v or %v: %w", a.Type, EndpointRDM, EndpointMsg, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint of type %v: want %v or %v: %w", a.Type, EndpointRDM, EndpointMsg,
+			ErrNotImplemented)
 	case a.Type == EndpointMsg && (a.InitiateOnly || a.part.of != nil):
-		return fmt.Errorf("xdpfab: endpoint of type %v that is InitiateOnly, or a context of a scalable endpoint: want neither: %w", a.Type, ErrNotImplemented)
+		return fmt.Errorf(
+			"xdpfab: endpoint of type %v that is InitiateOnly, or a context of a scalable endpoint: want neither: %w",
+			a.Type, ErrNotImplemented)
 	case a.Type != EndpointMsg && a.Request != nil:
-		return fmt.Errorf("xdpfab: endpoint of type %v for a request: want %v: %w", a.Type, EndpointMsg, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint of type %v for a request: want %v: %w", a.Type, EndpointMsg,
+			ErrNotImplemented)
 	}
 	return nil
 }
@@ -162,7 +170,8 @@ func (a *EndpointAttr) checkType() error {
 func queueSize(of string, size int) (int, error) {
 	switch {
 	case size < 0 || size > maxQueue:
-		return 0, fmt.Errorf("xdpfab: %s of size %d: want 1..%d, or 0 for %d: %w", of, size, maxQueue, defaultQueue, ErrCount)
+		return 0, fmt.Errorf("xdpfab: %s of size %d: want 1..%d, or 0 for %d: %w", of, size, maxQueue,
+			defaultQueue, ErrCount)
 	case size == 0:
 		return defaultQueue, nil
 	}

@@ -45,7 +45,8 @@ var (
 	ErrAccess         = errno.Access
 	ErrOutOfBounds    = reason(syscall.EINVAL, "beyond the end of the memory region")
 	ErrMisaligned     = reason(syscall.EINVAL, "address is not a multiple of the element's alignment")
-	ErrOpNotSupported = reason(syscall.EOPNOTSUPP, "operation not supported: for this datatype, or by the version of the peer")
+	ErrOpNotSupported = reason(syscall.EOPNOTSUPP,
+		"operation not supported: for this datatype, or by the version of the peer")
 	ErrNotImplemented = errno.NotImplemented
 	ErrCount          = errno.Count
 	ErrLength         = errno.Length
@@ -62,13 +63,14 @@ var (
 	ErrNotEnabled     = reason(EOPBADSTATE, "endpoint is not enabled: bind what it needs and call Enable")
 	ErrNoCQ           = reason(ENOCQ, "no completion queue")
 	ErrNoAV           = reason(ENOAV, "no address vector")
-	ErrNoRemoteCQ     = reason(syscall.ENOSYS, "the peer takes no data with operations: no completion queue is bound with BindRecv to its endpoint, or its version is too old")
-	ErrNoEQ           = reason(ENOEQ, "no event queue")
-	ErrBadFlags       = reason(EBADFLAGS, "unsupported flags")
-	ErrDenied         = errno.Denied
-	ErrForeign        = errno.Foreign
-	ErrErrorPending   = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
-	ErrSignalled      = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")
+	ErrNoRemoteCQ     = reason(syscall.ENOSYS, "the peer takes no data with operations: no completion queue is bound "+
+		"with BindRecv to its endpoint, or its version is too old")
+	ErrNoEQ         = reason(ENOEQ, "no event queue")
+	ErrBadFlags     = reason(EBADFLAGS, "unsupported flags")
+	ErrDenied       = errno.Denied
+	ErrForeign      = errno.Foreign
+	ErrErrorPending = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
+	ErrSignalled    = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")
 
 	// ErrInterfaceLost is wrapped by Domain.Err when the interface cannot be used any
 	// more: it is gone, it was replaced, its hardware address changed, its MTU is below
@@ -173,5 +175,6 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	if r.Fate == engine.Restarted {
 		cause = ErrSessionLost
 	}
-	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, prov: provErrnoOf(r), outcome: calls.OutcomeOf(r)}
+	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, prov: provErrnoOf(r),
+		outcome: calls.OutcomeOf(r)}
 }

@@ -20,7 +20,8 @@ func (l *eventLink) link(q *EventQueue, f *Fabric, what string) error {
 	case q == nil:
 		return fmt.Errorf("xdpfab: %s: nothing to bind: %w", what, ErrNoEQ)
 	case q.fabric != f:
-		return fmt.Errorf("xdpfab: %s: the event queue is of another fabric: want one of the same: %w", what, ErrForeign)
+		return fmt.Errorf("xdpfab: %s: the event queue is of another fabric: want one of the same: %w",
+			what, ErrForeign)
 	case l.queue != nil:
 		return fmt.Errorf("xdpfab: %s has an event queue: want one: %w", what, ErrBusy)
 	}

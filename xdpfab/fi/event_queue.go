@@ -200,7 +200,8 @@ func (q *EventQueue) reserve(n int) error {
 		return err
 	}
 	if n > q.attr.Size {
-		return fmt.Errorf("xdpfab: event queue of size %d for %d events at once: make it larger: %w", q.attr.Size, n, ErrCount)
+		return fmt.Errorf("xdpfab: event queue of size %d for %d events at once: make it larger: %w", q.attr.Size,
+			n, ErrCount)
 	}
 	if len(q.events)+q.promised+n > q.attr.Size {
 		return ErrAgain
@@ -240,7 +241,8 @@ func (q *EventQueue) Close() error {
 	q.mu.Lock()
 	if q.users > 0 {
 		defer q.mu.Unlock()
-		return fmt.Errorf("xdpfab: event queue: %d domains and endpoints are bound, close them first: %w", q.users, ErrBusy)
+		return fmt.Errorf("xdpfab: event queue: %d domains and endpoints are bound, close them first: %w",
+			q.users, ErrBusy)
 	}
 	q.closed.Store(true)
 	q.events = nil

@@ -93,7 +93,8 @@ var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyF
 
 // options say how an interface is opened.
 func (a *DomainAttr) options() port.Options {
-	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP, Execute: true}
+	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP,
+		Execute: true}
 }
 
 // adopt makes a domain of a device and adds it to the fabric's.
@@ -144,7 +145,8 @@ func (f *Fabric) Close() error {
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
 	if len(attr) > 2 {
-		return nil, nil, fmt.Errorf("xdpfab: Pipe with %d attributes: want one for both domains, or one for each: %w", len(attr), ErrNotImplemented)
+		return nil, nil, fmt.Errorf("xdpfab: Pipe with %d attributes: want one for both domains, or one for each: %w",
+			len(attr), ErrNotImplemented)
 	}
 	if copy(attrs[:], attr) == 1 {
 		attrs[1] = attrs[0]

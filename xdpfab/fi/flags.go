@@ -65,11 +65,12 @@ const (
 	// matches it as a message does; see Endpoint.Atomic (FI_TAGGED).
 	FlagTagged
 
-	completionLevels    = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
-	generalFlags        = FlagFence | FlagRemoteCQData // of operations that are more than a Word
-	knownOpFlags        = generalFlags | FlagInject | FlagMore | FlagCompletion | completionLevels
-	atomicFlags         = knownOpFlags | FlagTagged
-	receiveFlags        = FlagMultiRecv | FlagPeek | FlagClaim | FlagDiscard | FlagDirected | FlagCompletion | FlagMore | FlagDefaults
+	completionLevels = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
+	generalFlags     = FlagFence | FlagRemoteCQData // of operations that are more than a Word
+	knownOpFlags     = generalFlags | FlagInject | FlagMore | FlagCompletion | completionLevels
+	atomicFlags      = knownOpFlags | FlagTagged
+	receiveFlags     = FlagMultiRecv | FlagPeek | FlagClaim | FlagDiscard | FlagDirected | FlagCompletion |
+		FlagMore | FlagDefaults
 	defaultReceiveFlags = FlagMultiRecv | FlagCompletion
 	defaultFlags        = FlagInject | FlagCompletion | completionLevels // that may be defaults of an endpoint
 )
@@ -78,7 +79,9 @@ const (
 func (f OpFlags) check(what string, allowed OpFlags) error {
 	switch {
 	case f&FlagCommitComplete != 0:
-		return fmt.Errorf("xdpfab: %s %v: no region is durable, so nothing is ever committed; want commit_complete left out: %w", what, f, ErrNotImplemented)
+		return fmt.Errorf(
+			"xdpfab: %s %v: no region is durable, so nothing is ever committed; want commit_complete left out: %w",
+			what, f, ErrNotImplemented)
 	case f&^allowed != 0:
 		return fmt.Errorf("xdpfab: %s %v: want some of %v: %w", what, f, allowed, ErrBadFlags)
 	}
@@ -95,7 +98,8 @@ func (f OpFlags) checkReceive() error {
 	case 0, FlagMultiRecv, FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard, FlagClaim, FlagClaim | FlagDiscard:
 		return nil
 	}
-	return fmt.Errorf("xdpfab: flags of a receive %v: want one of multi_recv, peek, peek|claim, peek|discard, claim, claim|discard, or none of these: %w", how, ErrBadFlags)
+	return fmt.Errorf("xdpfab: flags of a receive %v: want one of multi_recv, peek, peek|claim, peek|discard, claim, "+
+		"claim|discard, or none of these: %w", how, ErrBadFlags)
 }
 
 // CompletionFlags describe the operation that has completed, after fi_cq(3).
@@ -157,12 +161,14 @@ const (
 // String returns the names of the flags, such as "fence|more".
 func (f OpFlags) String() string {
 	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete", "completion", "inject_complete",
-		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data", "multi_recv", "peek", "claim", "discard", "directed", "tagged")
+		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data", "multi_recv", "peek",
+		"claim", "discard", "directed", "tagged")
 }
 
 // String returns the names of the flags, such as "atomic|read".
 func (f CompletionFlags) String() string {
-	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data", "rma", "msg", "tagged", "send", "recv", "multi_recv")
+	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data", "rma",
+		"msg", "tagged", "send", "recv", "multi_recv")
 }
 
 // String returns the names of the flags, such as "read|write".

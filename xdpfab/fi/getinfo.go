@@ -99,7 +99,8 @@ func nothing(reasons []string, unusable []error) error {
 
 // sameWay reports whether another info differs in the source address alone.
 func (i *Info) sameWay(other Info) bool {
-	return i.Domain.Name == other.Domain.Name && i.Attach == other.Attach && i.AddrFormat == other.AddrFormat && i.Endpoint.Type == other.Endpoint.Type
+	return i.Domain.Name == other.Domain.Name && i.Attach == other.Attach && i.AddrFormat == other.AddrFormat &&
+		i.Endpoint.Type == other.Endpoint.Type
 }
 
 // rank orders infos: those that can be opened now come first, of these the ones through a
@@ -122,7 +123,8 @@ func (i *Info) rank() int {
 func (h *Info) offers(ctx context.Context) (list []Info, unusable []error, err error) {
 	if d := h.Domain.Instance; d != nil {
 		if err := d.node.End.Returned(); err != nil {
-			return nil, nil, fmt.Errorf("xdpfab: %w: want hints with an open domain as Domain.Instance, or with none", err)
+			return nil, nil,
+				fmt.Errorf("xdpfab: %w: want hints with an open domain as Domain.Instance, or with none", err)
 		}
 		return h.types(d.offer()), nil, nil
 	}
@@ -142,7 +144,8 @@ func (h *Info) offers(ctx context.Context) (list []Info, unusable []error, err e
 	direct, unusable := h.direct(&machine, interfaces)
 	list, unusable = h.types(append(attached, direct...)...), append(unusable, refused...)
 	if len(list) == 0 && len(unusable) == 0 {
-		unusable = []error{fmt.Errorf("domain_attr.name %q: no such interface in this network namespace", h.Domain.Name)}
+		unusable = []error{fmt.Errorf("domain_attr.name %q: no such interface in this network namespace",
+			h.Domain.Name)}
 	}
 	return list, unusable, nil
 }
@@ -170,20 +173,23 @@ func (i *Info) connected() Info {
 	c.Endpoint.Type, c.Endpoint.TXContexts, c.Endpoint.RXContexts = EndpointMsg, 1, 1
 	c.Domain.MaxErrData = CMDataSize
 	const many = CapNamedRX | CapSource | CapSourceErr | CapDirectedRecv | CapAVUserID
-	c.Caps, c.Transmit.Caps, c.Receive.Caps, c.Domain.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many, c.Domain.Caps&^many
+	c.Caps, c.Transmit.Caps, c.Receive.Caps, c.Domain.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many,
+		c.Domain.Caps&^many
 	return c
 }
 
 // offersOf lists an interface that is fit for use with each of its addresses.
 func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
-	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues, XDP: plan.XDP, Copy: plan.Copy, Chunk: plan.Chunk,
+	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues,
+		XDP: plan.XDP, Copy: plan.Copy, Chunk: plan.Chunk,
 		Transport: TransportXDP.String()}
 	missing := []string{}
 	if err := plan.Missing(); err != nil {
 		missing = append(missing, err.Error())
 	}
 	if plan.XDP == "generic" {
-		missing = append(missing, "the driver has no native XDP: set DomainAttr.Generic to use the slow one of the kernel")
+		missing = append(missing,
+			"the driver has no native XDP: set DomainAttr.Generic to use the slow one of the kernel")
 	}
 	var networks []netip.Prefix
 	for _, cidr := range i.Addresses {
@@ -220,7 +226,8 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 	in.UDP = format == AddrIPv4 || format == AddrIPv6
 	queues := Limit(in.Queues)
 	return Info{
-		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in, Attach: AttachNever, Allowance: everything(),
+		Caps: offeredCaps, AddrFormat: format, Source: source, Interface: in, Attach: AttachNever,
+		Allowance: everything(),
 		Transmit: TransmitInfo{
 			Caps: transmitCaps, OpFlags: defaultFlags, MsgOrder: offeredOrder,
 			InjectSize: injectSize, Size: maxQueue, IOVLimit: MaxPieces, RMAIOVLimit: math.MaxUint32,
@@ -230,13 +237,19 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 			TotalBufferedRcv: maxBuffered, Size: maxQueue, IOVLimit: MaxPieces,
 		},
 		Endpoint: EndpointInfo{
-			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32, MemTagFormat: math.MaxUint64,
-			AtomicOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, RMAOrder: OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: MaxContexts, RXContexts: MaxContexts,
+			Type: EndpointRDM, Protocol: ProtocolXDPFab, ProtocolVersion: wire.Version, MaxMsgSize: math.MaxUint32,
+			MemTagFormat: math.MaxUint64,
+			AtomicOrder:  OrderSizes{Unlimited, Unlimited, Unlimited},
+			RMAOrder:     OrderSizes{Unlimited, Unlimited, Unlimited}, TXContexts: MaxContexts, RXContexts: MaxContexts,
 		},
 		Domain: DomainInfo{
-			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto, ResourceMgmt: RMEnabled,
-			AVType: AVTable, MRKeySize: 8, CQDataSize: 8, CQs: Unlimited, Endpoints: maxEndpoints, TXContexts: queues, RXContexts: queues,
-			MaxEPTX: MaxContexts, MaxEPRX: MaxContexts, MaxEPSharedTX: maxEndpoints, MaxEPSharedRX: maxEndpoints, Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited, AuthKeySize: MaxAuthKey,
+			Name: in.Name, Threading: ThreadSafe, ControlProgress: ProgressAuto, Progress: ProgressAuto,
+			ResourceMgmt: RMEnabled,
+			AVType:       AVTable, MRKeySize: 8, CQDataSize: 8, CQs: Unlimited, Endpoints: maxEndpoints,
+			TXContexts: queues,
+			RXContexts: queues,
+			MaxEPTX:    MaxContexts, MaxEPRX: MaxContexts, MaxEPSharedTX: maxEndpoints, MaxEPSharedRX: maxEndpoints,
+			Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited, AuthKeySize: MaxAuthKey,
 			MaxCounter: math.MaxUint64, MaxErrCounter: math.MaxUint64,
 		},
 		Fabric: FabricInfo{Name: fabric, Provider: "xdpfab", ProviderVersion: providerVersion, API: APIVersion},

@@ -153,8 +153,9 @@ func (h *Info) addressed(ctx context.Context) (compared *Info, source wire.Addr,
 		}
 		format := formatOf(a)
 		if f := compared.AddrFormat; f != AddrUnspec && f != format {
-			return nil, source, "", fmt.Errorf("xdpfab: %s %s is of format %v: want %v, that of addr_format and of the other address: %w",
-				hint.field, hint.text, format, f, ErrNoInfo)
+			return nil, source, "",
+				fmt.Errorf("xdpfab: %s %s is of format %v: want %v, that of addr_format and of the other address: %w",
+					hint.field, hint.text, format, f, ErrNoInfo)
 		}
 		compared.AddrFormat = format
 		if hint.field == "dest_addr" {

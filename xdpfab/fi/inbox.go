@@ -127,8 +127,10 @@ func peerOf(d *matching.Done) string {
 
 // receiveErrors are the causes of receives that fail.
 var receiveErrors = map[matching.Reason]error{
-	matching.Truncated: ErrTruncated, matching.Cancelled: ErrCancelled, matching.Lost: ErrSessionLost, matching.Spent: ErrSessionLost,
-	matching.Misplaced: fmt.Errorf("%w: or elements lie in several buffers of the receive", ErrMisaligned), matching.Unsupported: ErrOpNotSupported,
+	matching.Truncated: ErrTruncated, matching.Cancelled: ErrCancelled, matching.Lost: ErrSessionLost,
+	matching.Spent:       ErrSessionLost,
+	matching.Misplaced:   fmt.Errorf("%w: or elements lie in several buffers of the receive", ErrMisaligned),
+	matching.Unsupported: ErrOpNotSupported,
 }
 
 // openReceives makes the inbox of an endpoint that is enabled, unless it shares one.
@@ -136,8 +138,9 @@ func (ep *Endpoint) openReceives() {
 	if ep.inbox != nil || !ep.attr.mails && (ep.recv == nil || ep.attr.InitiateOnly) {
 		return
 	}
-	r := &inbox{dom: ep.dom, what: fmt.Sprintf("endpoint %d", ep.number), ep: ep, cq: ep.recv, counter: ep.cntr[receives],
-		flags: ep.attr.ReceiveFlags, selective: ep.selectiveRecv}
+	r := &inbox{dom: ep.dom, what: fmt.Sprintf("endpoint %d", ep.number), ep: ep, cq: ep.recv,
+		counter: ep.cntr[receives],
+		flags:   ep.attr.ReceiveFlags, selective: ep.selectiveRecv}
 	to := matching.Sink(r)
 	if ep.attr.mails {
 		to = calls.Letters{Stepper: ep.stepper}
@@ -173,7 +176,8 @@ func (ep *Endpoint) MinMultiRecv() int {
 
 func (r *inbox) setMinMultiRecv(bytes int) error {
 	if bytes < 1 {
-		return fmt.Errorf("xdpfab: %s: %d free bytes of a multi-receive buffer: want at least 1: %w", r.what, bytes, ErrCount)
+		return fmt.Errorf("xdpfab: %s: %d free bytes of a multi-receive buffer: want at least 1: %w", r.what,
+			bytes, ErrCount)
 	}
 	r.minMultiRecv.Store(int64(bytes))
 	return nil

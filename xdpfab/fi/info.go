@@ -12,17 +12,21 @@ import "slices"
 // It also holds the hints for GetInfo. There the zero value of a field asks for nothing;
 // any other value must be offered, or be surpassed by what is offered.
 type Info struct {
-	Caps       Caps          `json:"caps"`        // what endpoints can do
-	Mode       Mode          `json:"mode"`        // what the caller has to do; in hints, what the caller can do
-	AddrFormat AddrFormat    `json:"addr_format"` // of Source, and of the addresses of peers; it selects the encapsulation
-	Source     string        `json:"src_addr"`    // by which peers address endpoint 0; in hints also by the name of a host
-	Dest       string        `json:"dest_addr"`   // a peer; only what the hints gave, names of hosts resolved
-	Transmit   TransmitInfo  `json:"tx_attr"`
-	Receive    ReceiveInfo   `json:"rx_attr"`
-	Endpoint   EndpointInfo  `json:"ep_attr"`
-	Domain     DomainInfo    `json:"domain_attr"`
-	Fabric     FabricInfo    `json:"fabric_attr"`
-	Interface  InterfaceInfo `json:"nic"` // the modes as the driver promises them, until it is open; in hints, Daemon names the daemon
+	Caps Caps `json:"caps"` // what endpoints can do
+	Mode Mode `json:"mode"` // what the caller has to do; in hints, what the caller can do
+	// of Source, and of the addresses of peers; it selects the encapsulation
+	AddrFormat AddrFormat `json:"addr_format"`
+	// by which peers address endpoint 0; in hints also by the name of a host
+	Source   string       `json:"src_addr"`
+	Dest     string       `json:"dest_addr"` // a peer; only what the hints gave, names of hosts resolved
+	Transmit TransmitInfo `json:"tx_attr"`
+	Receive  ReceiveInfo  `json:"rx_attr"`
+	Endpoint EndpointInfo `json:"ep_attr"`
+	Domain   DomainInfo   `json:"domain_attr"`
+	Fabric   FabricInfo   `json:"fabric_attr"`
+	// the modes as the driver promises them, until it is open; in hints, Daemon names
+	// the daemon
+	Interface InterfaceInfo `json:"nic"`
 	// Attach is the way: AttachAlways through the daemon in Interface.Daemon, AttachNever
 	// past any daemon. In hints AttachAuto asks for both.
 	Attach    AttachMode `json:"attach"`
@@ -37,10 +41,11 @@ type Info struct {
 
 // TransmitInfo is about operations that an endpoint posts (struct fi_tx_attr).
 type TransmitInfo struct {
-	Caps            Caps         `json:"caps"`
-	Mode            Mode         `json:"mode"`
-	OpFlags         OpFlags      `json:"op_flags"`  // that FlagDefaults stands for
-	MsgOrder        Order        `json:"msg_order"` // between operations from one endpoint to another; all that there are, or OrderNone
+	Caps    Caps    `json:"caps"`
+	Mode    Mode    `json:"mode"`
+	OpFlags OpFlags `json:"op_flags"` // that FlagDefaults stands for
+	// between operations from one endpoint to another; all that there are, or OrderNone
+	MsgOrder        Order        `json:"msg_order"`
 	CompletionOrder Order        `json:"comp_order"`
 	InjectSize      Limit        `json:"inject_size"` // bytes
 	Size            Limit        `json:"size"`        // operations in flight
@@ -51,14 +56,15 @@ type TransmitInfo struct {
 
 // ReceiveInfo is about what an endpoint takes from its peers (struct fi_rx_attr).
 type ReceiveInfo struct {
-	Caps             Caps    `json:"caps"`
-	Mode             Mode    `json:"mode"`
-	OpFlags          OpFlags `json:"op_flags"`  // that FlagDefaults stands for in receives
-	MsgOrder         Order   `json:"msg_order"` // in which the operations of a peer's endpoint apply, if it needs an order
-	CompletionOrder  Order   `json:"comp_order"`
-	TotalBufferedRcv Limit   `json:"total_buffered_recv"` // bytes of messages that wait for a receive
-	Size             Limit   `json:"size"`                // receives that can be posted
-	IOVLimit         Limit   `json:"iov_limit"`           // buffers of one receive
+	Caps    Caps    `json:"caps"`
+	Mode    Mode    `json:"mode"`
+	OpFlags OpFlags `json:"op_flags"` // that FlagDefaults stands for in receives
+	// in which the operations of a peer's endpoint apply, if it needs an order
+	MsgOrder         Order `json:"msg_order"`
+	CompletionOrder  Order `json:"comp_order"`
+	TotalBufferedRcv Limit `json:"total_buffered_recv"` // bytes of messages that wait for a receive
+	Size             Limit `json:"size"`                // receives that can be posted
+	IOVLimit         Limit `json:"iov_limit"`           // buffers of one receive
 }
 
 // OrderSizes are the sizes, in bytes, up to which data is ordered as the order of
@@ -74,14 +80,15 @@ type EndpointInfo struct {
 	Type            EndpointType `json:"type"`
 	Protocol        Protocol     `json:"protocol"`
 	ProtocolVersion uint32       `json:"protocol_version"`
-	MaxMsgSize      Limit        `json:"max_msg_size"` // bytes of a message, or of operands in one call, whatever the datatype
-	MsgPrefixSize   Limit        `json:"msg_prefix_size"`
-	AtomicOrder     OrderSizes   `json:"max_order_atomic"` // max_order_raw_size and so on, of atomics
-	RMAOrder        OrderSizes   `json:"max_order_rma"`    // the same of RMA
-	MemTagFormat    uint64       `json:"mem_tag_format"`   // TagGeneric; or as in the hints, since masks are free
-	TXContexts      Limit        `json:"tx_ctx_cnt"`
-	RXContexts      Limit        `json:"rx_ctx_cnt"`
-	AuthKey         AuthKey      `json:"auth_key"`
+	// bytes of a message, or of operands in one call, whatever the datatype
+	MaxMsgSize    Limit      `json:"max_msg_size"`
+	MsgPrefixSize Limit      `json:"msg_prefix_size"`
+	AtomicOrder   OrderSizes `json:"max_order_atomic"` // max_order_raw_size and so on, of atomics
+	RMAOrder      OrderSizes `json:"max_order_rma"`    // the same of RMA
+	MemTagFormat  uint64     `json:"mem_tag_format"`   // TagGeneric; or as in the hints, since masks are free
+	TXContexts    Limit      `json:"tx_ctx_cnt"`
+	RXContexts    Limit      `json:"rx_ctx_cnt"`
+	AuthKey       AuthKey    `json:"auth_key"`
 }
 
 // DomainInfo is about a domain (struct fi_domain_attr of fi_domain(3)). Counts and limits

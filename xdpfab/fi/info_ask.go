@@ -87,7 +87,8 @@ func (h *Info) daemons(interfaces []nic.Interface) (list []daemonAt) {
 }
 
 // attachable lists what daemons offer, and returns why others cannot be used.
-func (h *Info) attachable(ctx context.Context, machine *nic.System, interfaces []nic.Interface) (list []Info, unusable []error) {
+func (h *Info) attachable(ctx context.Context, machine *nic.System, interfaces []nic.Interface) (list []Info,
+	unusable []error) {
 	if h.Attach == AttachNever {
 		return nil, nil
 	}

@@ -34,20 +34,25 @@ type Allowance struct {
 // everything is the allowance of a program that has the interface itself.
 func everything() Allowance {
 	const u = Unlimited
-	return Allowance{Operations: u, Arena: u, Arrivals: u, Endpoints: u, Peers: u, Regions: u, Memory: u, Kept: u, Queues: u}
+	return Allowance{Operations: u, Arena: u, Arrivals: u, Endpoints: u, Peers: u, Regions: u, Memory: u,
+		Kept: u, Queues: u}
 }
 
 // guest makes an offer one for a guest.
 func (i *Info) guest(o *share.Offer) {
 	s, endpoints := guestpkg.SizesOf(o.Sizes), Limit(o.Endpoints)
 	i.Attach = AttachAlways
-	i.Allowance = Allowance{Rule: o.Rule, Operations: Limit(s.Entries), Arena: Limit(s.Arena), Arrivals: Limit(s.Arrivals),
-		Endpoints: endpoints, Peers: Limit(o.Peers), Regions: Limit(o.Regions), Memory: Limit(o.Memory), Kept: Limit(o.Kept), Queues: Limit(o.Queues)}
+	i.Allowance = Allowance{Rule: o.Rule, Operations: Limit(s.Entries), Arena: Limit(s.Arena),
+		Arrivals:  Limit(s.Arrivals),
+		Endpoints: endpoints, Peers: Limit(o.Peers), Regions: Limit(o.Regions), Memory: Limit(o.Memory),
+		Kept: Limit(o.Kept), Queues: Limit(o.Queues)}
 	i.Transmit.Size = min(i.Transmit.Size, i.Allowance.Operations)
-	i.Endpoint.TXContexts, i.Endpoint.RXContexts = min(i.Endpoint.TXContexts, endpoints), min(i.Endpoint.RXContexts, endpoints)
+	i.Endpoint.TXContexts, i.Endpoint.RXContexts = min(i.Endpoint.TXContexts,
+		endpoints), min(i.Endpoint.RXContexts, endpoints)
 	d := &i.Domain
 	d.TXContexts, d.RXContexts = 1, 1 // one engine, over the rings
-	d.Endpoints, d.MaxEPSharedTX, d.MaxEPSharedRX = min(d.Endpoints, endpoints), min(d.MaxEPSharedTX, endpoints), min(d.MaxEPSharedRX, endpoints)
+	d.Endpoints, d.MaxEPSharedTX, d.MaxEPSharedRX = min(d.Endpoints, endpoints), min(d.MaxEPSharedTX,
+		endpoints), min(d.MaxEPSharedRX, endpoints)
 	d.MaxEPTX, d.MaxEPRX, d.MRs = min(d.MaxEPTX, endpoints), min(d.MaxEPRX, endpoints), i.Allowance.Regions
 }
 

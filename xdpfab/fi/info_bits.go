@@ -23,7 +23,8 @@ const (
 
 // String returns the names of the modes, such as "context|rx_cq_data".
 func (m Mode) String() string {
-	return flagString(uint32(m), "context", "context2", "local_mr", "msg_prefix", "async_iov", "rx_cq_data", "restricted_comp",
+	return flagString(uint32(m), "context", "context2", "local_mr", "msg_prefix", "async_iov", "rx_cq_data",
+		"restricted_comp",
 		"notify_flags_only", "buffered_recv")
 }
 
@@ -58,7 +59,8 @@ const (
 
 // String returns the names of the modes, such as "virt_addr|prov_key".
 func (m MRMode) String() string {
-	return flagString(uint32(m), "basic", "scalable", "local", "raw", "virt_addr", "allocated", "prov_key", "mmu_notify",
+	return flagString(uint32(m), "basic", "scalable", "local", "raw", "virt_addr", "allocated", "prov_key",
+		"mmu_notify",
 		"rma_event", "endpoint", "hmem", "collective", "xpu_desc")
 }
 
@@ -99,7 +101,8 @@ const (
 
 	// offeredOrder is what holds unless the caller asks for OrderNone: operations of one
 	// endpoint to one peer apply in the order posted, whatever their size.
-	offeredOrder = OrderRAR | OrderRAW | OrderRAS | OrderWAR | OrderWAW | OrderWAS | OrderSAR | OrderSAW | OrderSAS | OrderRMARAR | OrderRMARAW | OrderRMAWAR | OrderRMAWAW |
+	offeredOrder = OrderRAR | OrderRAW | OrderRAS | OrderWAR | OrderWAW | OrderWAS | OrderSAR | OrderSAW | OrderSAS |
+		OrderRMARAR | OrderRMARAW | OrderRMAWAR | OrderRMAWAW |
 		OrderAtomicRAR | OrderAtomicRAW | OrderAtomicWAR | OrderAtomicWAW
 )
 

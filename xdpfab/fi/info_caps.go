@@ -61,13 +61,15 @@ const (
 	operationCaps  = CapAtomic | CapRMA | CapMsg | CapTagged
 	domainCaps     = CapLocalComm | CapRemoteComm | CapSharedAV | CapAVUserID
 	transmitCaps   = operationCaps | initiatingCaps | CapNamedRX | CapFence | CapTrigger
-	eventCaps      = CapRMAEvent | CapSource | CapSourceErr | CapMultiRecv | CapDirectedRecv // of endpoints that peers can address
-	receiveCaps    = operationCaps | targetCaps | eventCaps
-	offeredCaps    = transmitCaps | receiveCaps | domainCaps
+	// of endpoints that peers can address
+	eventCaps   = CapRMAEvent | CapSource | CapSourceErr | CapMultiRecv | CapDirectedRecv
+	receiveCaps = operationCaps | targetCaps | eventCaps
+	offeredCaps = transmitCaps | receiveCaps | domainCaps
 )
 
 var capNames = []string{
-	"msg", "rma", "tagged", "atomic", "multicast", "collective", "named_rx_ctx", "directed_recv", "variable_msg", "hmem",
+	"msg", "rma", "tagged", "atomic", "multicast", "collective", "named_rx_ctx", "directed_recv",
+	"variable_msg", "hmem",
 	"xpu", "av_user_id", "peer", "read", "write", "send", "recv", "remote_read", "remote_write", "multi_recv", "source",
 	"source_err", "rma_event", "rma_pmem", "shared_av", "trigger", "fence", "local_comm", "remote_comm",
 }
@@ -79,7 +81,8 @@ var reasonsOfCaps = []struct {
 }{
 	{CapMulticast, "exactly once is a promise between two ends; post to each peer"},
 	{CapCollective, "there are no groups of endpoints; build them of atomics and messages"},
-	{CapVariableMsg, "a receive has the caller's buffer; peek and claim a message to learn its length, and receive it then"},
+	{CapVariableMsg,
+		"a receive has the caller's buffer; peek and claim a message to learn its length, and receive it then"},
 	{CapHMEM, "operations run on a CPU of the host, which has no atomic instructions on memory of devices"},
 	{CapRMAPmem, "nothing is flushed to persistent memory, so no region is durable"},
 }

@@ -54,8 +54,10 @@ func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Do
 // agrees refuses attributes that want another way than the info describes.
 func (i *Info) agrees(a *DomainAttr) error {
 	daemon := i.Interface.Daemon
-	if i.Attach != AttachAuto && a.Attach != AttachAuto && a.Attach != i.Attach || daemon != "" && a.Control != "" && a.Control != daemon {
-		return fmt.Errorf("xdpfab: the info is of the way \"attach %v\" by the daemon %q, the attributes want \"attach %v\" and %q: choose another info, or leave them out: %w",
+	if i.Attach != AttachAuto && a.Attach != AttachAuto && a.Attach != i.Attach ||
+		daemon != "" && a.Control != "" && a.Control != daemon {
+		return fmt.Errorf("xdpfab: the info is of the way \"attach %v\" by the daemon %q, the attributes want "+
+			"\"attach %v\" and %q: choose another info, or leave them out: %w",
 			i.Attach, daemon, a.Attach, a.Control, ErrNoInfo)
 	}
 	return i.carries(a.Transport)
@@ -79,9 +81,11 @@ func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 // number that is in its source address. An endpoint that peers cannot address gets
 // AnyNumber, and so does one through a daemon, unless the number is another than 0.
 func (i *Info) EndpointAttr() EndpointAttr {
-	a := EndpointAttr{Type: i.Endpoint.Type, Request: i.Handle, Size: int(i.Transmit.Size), InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
+	a := EndpointAttr{Type: i.Endpoint.Type, Request: i.Handle, Size: int(i.Transmit.Size),
+		InjectSize: int(i.Transmit.InjectSize), MsgOrder: i.Transmit.MsgOrder,
 		OpFlags: i.Transmit.OpFlags, TrafficClass: i.Transmit.TrafficClass, AuthKey: i.Endpoint.AuthKey.or(nil),
-		ReceiveSize: int(i.Receive.Size), ReceiveFlags: i.Receive.OpFlags, BufferedReceive: int(i.Receive.TotalBufferedRcv)}
+		ReceiveSize: int(i.Receive.Size), ReceiveFlags: i.Receive.OpFlags,
+		BufferedReceive: int(i.Receive.TotalBufferedRcv)}
 	a.SourceErr = i.Caps&CapSourceErr != 0
 	if i.Receive.Size > 0 && i.Receive.TotalBufferedRcv == 0 { // in force, and not left open
 		a.BufferedReceive = -1
@@ -160,7 +164,8 @@ func (ep *Endpoint) Info() Info {
 	if ep.conn != nil {
 		o = o.connected()
 	}
-	hints := Info{Endpoint: EndpointInfo{AuthKey: ep.attr.AuthKey}, Transmit: TransmitInfo{Size: Limit(ep.attr.Size), MsgOrder: ep.attr.MsgOrder, OpFlags: ep.OpFlags(), TrafficClass: ep.attr.TrafficClass}}
+	hints := Info{Endpoint: EndpointInfo{AuthKey: ep.attr.AuthKey}, Transmit: TransmitInfo{Size: Limit(ep.attr.Size),
+		MsgOrder: ep.attr.MsgOrder, OpFlags: ep.OpFlags(), TrafficClass: ep.attr.TrafficClass}}
 	if x := ep.sharedTransmit(); x != nil {
 		hints.Endpoint.TXContexts = SharedContext
 		hints.Transmit.Size = min(hints.Transmit.Size, Limit(x.size))

@@ -56,8 +56,9 @@ func (h *Info) socketsOf(i *nic.Interface) (list []Info, err error) {
 // for none.
 func (i *Info) carries(t Transport) error {
 	if have := cmp.Or(i.Interface.Transport, TransportXDP.String()); t != TransportXDP && t.String() != have {
-		return fmt.Errorf("xdpfab: the info is of the transport %s, the attributes want %v: leave DomainAttr.Transport out, "+
-			"or choose an info that GetInfo found for hints with Interface.Transport: %w", have, t, ErrNoInfo)
+		return fmt.Errorf(
+			"xdpfab: the info is of the transport %s, the attributes want %v: leave DomainAttr.Transport out, "+
+				"or choose an info that GetInfo found for hints with Interface.Transport: %w", have, t, ErrNoInfo)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ import (
 func (d *Domain) Keep(r *mr.Region) error {
 	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
-		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with "+
+			"its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
 	}
 	defer d.stay()()
 	if err := dev.Keep(r); err != nil {
@@ -43,7 +44,9 @@ func (d *Domain) Keep(r *mr.Region) error {
 func (d *Domain) TakeBack(name string) (*mr.Region, error) {
 	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
-		return nil, fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w", name, ErrNotImplemented)
+		return nil,
+			fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w",
+				name, ErrNotImplemented)
 	}
 	defer d.stay()()
 	r, err := d.takeBack(dev, name)
@@ -68,7 +71,8 @@ func (d *Domain) takeBack(dev node.RegionKeeper, name string) (*mr.Region, error
 	if err != nil {
 		return nil, err
 	}
-	r, err := d.node.Table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name, Offset: told.Offset, Length: told.Length,
+	r, err := d.node.Table.Register(m, mr.Options{Key: &told.Key, Access: mr.Access(told.Access), Name: told.Name,
+		Offset: told.Offset, Length: told.Length,
 		Virtual: told.Base != 0, Address: told.Base, AuthKey: told.AuthKey, Incarnation: told.Incarnation,
 		Withdrawn: func() { d.node.Dev.Withdraw(told.Key) }})
 	if err != nil {

@@ -21,9 +21,11 @@ type Msg struct {
 	Result  []byte // Count elements; not for Atomic
 	// Count is the number of elements. 0 means as many as the buffers hold: Buf, or for
 	// Read, Result.
-	Count    int
-	Dest     Address
-	Offset   uint64 // of the first element in the region, bytes; or its virtual address, if the region is addressed virtually; with FlagTagged, in the buffer of the receive
+	Count int
+	Dest  Address
+	// of the first element in the region, bytes; or its virtual address, if the region
+	// is addressed virtually; with FlagTagged, in the buffer of the receive
+	Offset   uint64
 	Key      uint64 // of the region; with FlagTagged, the tag
 	Datatype Datatype
 	Op       Op
@@ -106,7 +108,8 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 	case count <= 0:
 		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", count, math.MaxUint32, ErrCount)
 	case count > math.MaxUint32:
-		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", count, math.MaxUint32, ErrTooMany)
+		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", count,
+			math.MaxUint32, ErrTooMany)
 	}
 	if m.RMA != nil {
 		if err := m.checkRMA(count); err != nil {
@@ -171,11 +174,14 @@ func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 	}
 	switch {
 	case m.operandLen() != operand:
-		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", m.operandLen(), count, m.Datatype, operand, ErrLength)
+		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", m.operandLen(), count,
+			m.Datatype, operand, ErrLength)
 	case m.compareLen() != compare:
-		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", m.compareLen(), count, m.Datatype, compare, ErrLength)
+		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", m.compareLen(),
+			count, m.Datatype, compare, ErrLength)
 	case m.resultLen() != result:
-		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", m.resultLen(), count, m.Datatype, result, ErrLength)
+		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", m.resultLen(), count,
+			m.Datatype, result, ErrLength)
 	case flags&FlagInject != 0 && m.Op != Read && operand+compare > injectSize:
 		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, injectSize, ErrTooBig)
 	}
@@ -198,13 +204,16 @@ func (m *Msg) checkPieces(verb wire.Verb) error {
 		case x.ignored:
 			continue
 		case len(x.list) > MaxPieces:
-			return fmt.Errorf("xdpfab: %d pieces of %s: want at most %d: %w", len(x.list), x.what, MaxPieces, ErrTooMany)
+			return fmt.Errorf("xdpfab: %d pieces of %s: want at most %d: %w", len(x.list), x.what,
+				MaxPieces, ErrTooMany)
 		case len(x.list) > 0 && len(x.whole) > 0:
-			return fmt.Errorf("xdpfab: %s in pieces and in one buffer of %d bytes: want one of the two: %w", x.what, len(x.whole), ErrLength)
+			return fmt.Errorf("xdpfab: %s in pieces and in one buffer of %d bytes: want one of the two: %w", x.what,
+				len(x.whole), ErrLength)
 		}
 		for i, b := range x.list {
 			if size := m.Datatype.Size(); len(b)%size != 0 {
-				return fmt.Errorf("xdpfab: piece %d of %s has %d bytes: want whole elements of %d: %w", i, x.what, len(b), size, ErrLength)
+				return fmt.Errorf("xdpfab: piece %d of %s has %d bytes: want whole elements of %d: %w", i, x.what,
+					len(b), size, ErrLength)
 			}
 		}
 	}
@@ -214,7 +223,8 @@ func (m *Msg) checkPieces(verb wire.Verb) error {
 // checkRMA compares the extents with the number of elements.
 func (m *Msg) checkRMA(count int) error {
 	if m.Offset != 0 || m.Key != 0 {
-		return fmt.Errorf("xdpfab: offset %#x and key %#x beside extents, which have their own: want 0: %w", m.Offset, m.Key, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: offset %#x and key %#x beside extents, which have their own: want 0: %w", m.Offset,
+			m.Key, ErrNotImplemented)
 	}
 	sum := 0
 	for i := range m.RMA {
@@ -225,7 +235,8 @@ func (m *Msg) checkRMA(count int) error {
 		sum += int(n)
 	}
 	if sum != count {
-		return fmt.Errorf("xdpfab: %d extents with a count of %d in all for an operation on %d: want the same number: %w",
+		return fmt.Errorf(
+			"xdpfab: %d extents with a count of %d in all for an operation on %d: want the same number: %w",
 			len(m.RMA), sum, count, ErrCount)
 	}
 	return nil
@@ -238,7 +249,8 @@ func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
 	if verb == wire.VerbAtomic {
 		result = 0
 	}
-	if !verb.Atomic() || uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
+	if !verb.Atomic() || uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil ||
+		m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
 		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
 		return false
 	}

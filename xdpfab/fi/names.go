@@ -33,7 +33,8 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
 	}
 	n := &name{addr: a, peer: p, uses: 1, allotment: ep.room.Join()}
-	n.stop = ep.dom.node.Dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(ep.marked(l)) }) // the encapsulation is the same, so SetLink does not fail
+	// the encapsulation is the same, so SetLink does not fail
+	n.stop = ep.dom.node.Dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(ep.marked(l)) })
 	ep.names[a] = n
 	return n, nil
 }

@@ -24,7 +24,8 @@ func ours(ifname string, err error) error {
 	if unknown != nil || instance(node.Here(i.Index)) == nil {
 		return err
 	}
-	return fmt.Errorf("a domain of this process has %s, use that one, which GetInfo returns as DomainInfo.Instance, or close it: %w: %w", ifname, ErrBusy, err)
+	return fmt.Errorf("a domain of this process has %s, use that one, which GetInfo returns as DomainInfo.Instance, "+
+		"or close it: %w: %w", ifname, ErrBusy, err)
 }
 
 // enter and leave note that a domain is open, and that it no longer is.

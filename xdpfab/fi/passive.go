@@ -108,7 +108,8 @@ func (p *PassiveEndpoint) Bind(q *EventQueue) error {
 	case q == nil:
 		return fmt.Errorf("xdpfab: passive endpoint %d: nothing to bind: %w", p.listener.Number, ErrNoEQ)
 	case q.fabric != p.dom.fabric:
-		return fmt.Errorf("xdpfab: passive endpoint %d: the event queue is of another fabric: want one of the same: %w", p.listener.Number, ErrForeign)
+		return fmt.Errorf("xdpfab: passive endpoint %d: the event queue is of another fabric: want one of the same: %w",
+			p.listener.Number, ErrForeign)
 	case p.queue != nil:
 		return fmt.Errorf("xdpfab: passive endpoint %d has an event queue: want one: %w", p.listener.Number, ErrBusy)
 	}

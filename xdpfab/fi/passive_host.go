@@ -50,7 +50,8 @@ func (p *PassiveEndpoint) hears(q *EventQueue, x *share.Request) {
 		q.release(1)
 		return
 	}
-	(*passiveSink)(p).Deliver(&node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data, Status: wire.HelloWaiting})
+	(*passiveSink)(p).Deliver(&node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data,
+		Status: wire.HelloWaiting})
 }
 
 // moveIn gives another host the passive endpoint.

@@ -58,7 +58,8 @@ func (d *Domain) NewPollSet() (*PollSet, error) {
 // context for it. A queue or counter cannot be closed as long as it is in a set.
 func (p *PollSet) Add(o Pollable, context any) error {
 	if o == nil {
-		return fmt.Errorf("xdpfab: poll set: nothing to add: want a completion queue or a counter: %w", ErrNotImplemented)
+		return fmt.Errorf("xdpfab: poll set: nothing to add: want a completion queue or a counter: %w",
+			ErrNotImplemented)
 	}
 	if o.base().dom != p.dom {
 		return fmt.Errorf("xdpfab: poll set: the %s: %w: want one of the set's own", o.base().what, ErrForeign)
@@ -166,7 +167,8 @@ func (p *PollSet) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.members); n > 0 && !p.closed.Load() {
-		return fmt.Errorf("xdpfab: poll set: %d queues and counters are in it, take them out with Del first: %w", n, ErrBusy)
+		return fmt.Errorf("xdpfab: poll set: %d queues and counters are in it, take them out with Del first: %w", n,
+			ErrBusy)
 	}
 	return p.close()
 }

@@ -247,7 +247,8 @@ func direction(flags uint8) int {
 
 // completionFlags are the flags of the public completion by those of the engine.
 var completionFlags = [...]CompletionFlags{
-	0: CompletionAtomic | CompletionRead, engine.CompletedRead: CompletionAtomic | CompletionRead, engine.CompletedWrite: CompletionAtomic | CompletionWrite,
+	0: CompletionAtomic | CompletionRead, engine.CompletedRead: CompletionAtomic | CompletionRead,
+	engine.CompletedWrite:                            CompletionAtomic | CompletionWrite,
 	engine.CompletedTransfer | engine.CompletedRead:  CompletionRMA | CompletionRead,
 	engine.CompletedTransfer | engine.CompletedWrite: CompletionRMA | CompletionWrite,
 	engine.CompletedTagged | engine.CompletedRead:    CompletionAtomic | CompletionRead | CompletionTagged,

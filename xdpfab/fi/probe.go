@@ -37,7 +37,8 @@ func ProbeInterface(ctx context.Context, ifname string) (Probe, error) {
 	if err != nil {
 		return Probe{}, fmt.Errorf("xdpfab: probing: %w", ours(ifname, err))
 	}
-	info := Probe{InterfaceInfo: InterfaceInfo(node.NetInterface{Interface: p.Interface}.Info()), Refused: []string{}, OpeningSeconds: p.Opening.Seconds()}
+	info := Probe{InterfaceInfo: InterfaceInfo(node.NetInterface{Interface: p.Interface}.Info()), Refused: []string{},
+		OpeningSeconds: p.Opening.Seconds()}
 	info.UDP = false // whether it is on is the caller's choice
 	for _, err := range p.Refused {
 		info.Refused = append(info.Refused, err.Error())

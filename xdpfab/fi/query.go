@@ -95,7 +95,8 @@ func (d *Domain) QueryAtomicFlags(dt Datatype, op Op, flags QueryFlags) (AtomicA
 	case QueryCompare:
 		form = atomic.Compare
 	default:
-		return AtomicAttr{}, fmt.Errorf("xdpfab: query with flags %v: want fetch or compare, not both, or neither: %w", flags, ErrBadFlags)
+		return AtomicAttr{}, fmt.Errorf("xdpfab: query with flags %v: want fetch or compare, not both, or neither: %w",
+			flags, ErrBadFlags)
 	}
 	if flags&QueryTagged != 0 {
 		attr, err := query(form, dt, op, d.taggedLimit)

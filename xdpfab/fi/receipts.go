@@ -88,7 +88,8 @@ func (x RecvWork) queue(d *Domain, w *Work) error {
 		flags = flags&^FlagDefaults | in.flags
 	}
 	if found := flags & (FlagPeek | FlagClaim | FlagDiscard); found != 0 {
-		return fmt.Errorf("xdpfab: deferred work: flags of a receive %v: whoever looks at messages does so now: want none of them: %w", found, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: deferred work: flags of a receive %v: whoever looks at messages does so now: want "+
+			"none of them: %w", found, ErrNotImplemented)
 	}
 	r := &matching.Receive{}
 	if err := in.describe(r, x.Receive, flags, x.Tagged); err != nil {

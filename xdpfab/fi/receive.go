@@ -32,9 +32,11 @@ type Receive struct {
 var (
 	ErrTruncated  = reason(ETRUNC, "the message was longer than the buffer")
 	ErrNoMessage  = reason(syscall.ENOMSG, "no such message has arrived")
-	ErrNotClaimed = reason(syscall.ENOMSG, "no message is claimed for this context: peek with FlagPeek and FlagClaim first")
+	ErrNotClaimed = reason(syscall.ENOMSG,
+		"no message is claimed for this context: peek with FlagPeek and FlagClaim first")
 	ErrContext    = reason(syscall.EINVAL, "the context cannot be found, as it is not comparable with ==")
-	ErrNoReceiver = reason(syscall.ENOSYS, "the peer receives no messages: no completion queue is bound with BindRecv to its endpoint, or its version is too old")
+	ErrNoReceiver = reason(syscall.ENOSYS, "the peer receives no messages: no completion queue is bound with "+
+		"BindRecv to its endpoint, or its version is too old")
 )
 
 // ErrNotReceiving is the error of receives on an endpoint that receives no messages.
@@ -106,7 +108,8 @@ func (ep *Endpoint) receiving() (*inbox, error) {
 	case ep.inbox == nil:
 		return nil, fmt.Errorf("xdpfab: endpoint %d receives no messages: %w", ep.number, ErrNotReceiving)
 	case ep.inbox.ep != ep:
-		return nil, fmt.Errorf("xdpfab: endpoint %d shares its receives: post them to the shared receive context: %w", ep.number, ErrNotReceiving)
+		return nil, fmt.Errorf("xdpfab: endpoint %d shares its receives: post them to the shared receive context: %w",
+			ep.number, ErrNotReceiving)
 	}
 	return ep.inbox, nil
 }
@@ -166,7 +169,8 @@ func (in *inbox) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged
 			return err
 		}
 	}
-	*x = matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore, AnySource: true}, Buf: r.Buf, Buffers: r.Pieces}
+	*x = matching.Receive{Context: r.Context, Match: matching.Match{Tagged: tagged, Tag: r.Tag, Ignore: r.Ignore,
+		AnySource: true}, Buf: r.Buf, Buffers: r.Pieces}
 	x.Claim, x.Multi, x.MinFree = flags&FlagClaim != 0, flags&FlagMultiRecv != 0, int(in.minMultiRecv.Load())
 	x.Silent = in.selective && flags&FlagCompletion == 0
 	switch {
@@ -174,9 +178,11 @@ func (in *inbox) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged
 	case len(r.Pieces) > MaxPieces:
 		return fmt.Errorf("xdpfab: a receive of %d buffers: want at most %d: %w", len(r.Pieces), MaxPieces, ErrTooMany)
 	case len(r.Pieces) > 0 && len(r.Buf) > 0:
-		return fmt.Errorf("xdpfab: a receive with pieces and with one buffer of %d bytes: want one of the two: %w", len(r.Buf), ErrLength)
+		return fmt.Errorf("xdpfab: a receive with pieces and with one buffer of %d bytes: want one of the two: %w",
+			len(r.Buf), ErrLength)
 	}
-	if flags&FlagDirected != 0 && r.Source != NoAddress && (in.ep == nil || in.ep.conn == nil) { // a connected endpoint has one source
+	// a connected endpoint has one source
+	if flags&FlagDirected != 0 && r.Source != NoAddress && (in.ep == nil || in.ep.conn == nil) {
 		return in.direct(&x.Match, r.Source)
 	}
 	return nil
@@ -220,7 +226,8 @@ func (in *inbox) posted(err error) error {
 }
 
 // ErrMultiRecv is about a receive that cannot be one of many messages.
-var ErrMultiRecv = reason(syscall.EINVAL, "a receive with FlagMultiRecv has one buffer, of at least EndpointAttr.MinMultiRecv bytes, and no FlagClaim")
+var ErrMultiRecv = reason(syscall.EINVAL,
+	"a receive with FlagMultiRecv has one buffer, of at least EndpointAttr.MinMultiRecv bytes, and no FlagClaim")
 
 // peek looks for a message that has been kept, and writes a completion that says what was
 // found.

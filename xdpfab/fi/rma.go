@@ -130,7 +130,8 @@ func (m *Msg) bytes(verb wire.Verb, flags OpFlags) (uint32, error) {
 	}
 	switch {
 	case n > math.MaxUint32:
-		return 0, fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, post it in parts: %w", verb, n, math.MaxUint32, ErrTooMany)
+		return 0, fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, post it in parts: %w", verb, n,
+			math.MaxUint32, ErrTooMany)
 	case flags&FlagInject != 0 && verb != wire.VerbRead && n > injectSize:
 		return 0, fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", n, injectSize, ErrTooBig)
 	}

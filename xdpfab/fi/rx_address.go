@@ -25,10 +25,13 @@ const (
 // number that no context can have, is refused.
 func RXAddress(a Address, context int) (Address, error) {
 	if context < 0 || context >= MaxContexts {
-		return NoAddress, fmt.Errorf("xdpfab: receive context %d: want 0..%d: %w", context, MaxContexts-1, ErrUnknownPeer)
+		return NoAddress, fmt.Errorf("xdpfab: receive context %d: want 0..%d: %w", context, MaxContexts-1,
+			ErrUnknownPeer)
 	}
 	if a.context() != 0 {
-		return NoAddress, fmt.Errorf("xdpfab: address %#x is that of receive context %d: want that of the scalable endpoint: %w", uint32(a), a.context(), ErrUnknownPeer)
+		return NoAddress,
+			fmt.Errorf("xdpfab: address %#x is that of receive context %d: want that of the scalable endpoint: %w",
+				uint32(a), a.context(), ErrUnknownPeer)
 	}
 	return a | Address(context)<<entryBits, nil
 }
@@ -78,5 +81,7 @@ func (av *AddressVector) full() error {
 	if len(av.entries) < maxEntries {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: address vector: all %d entries are in use, and none is used again: make another vector: %w", maxEntries, ErrTooMany)
+	return fmt.Errorf(
+		"xdpfab: address vector: all %d entries are in use, and none is used again: make another vector: %w",
+		maxEntries, ErrTooMany)
 }

@@ -43,7 +43,8 @@ type ScalableAttr struct {
 func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
 	for what, n := range map[string]*int{"transmit": &a.TXContexts, "receive": &a.RXContexts} {
 		if *n < 0 || *n > MaxContexts {
-			return a, fmt.Errorf("xdpfab: scalable endpoint with %d %s contexts: want 1..%d, or 0 for the default: %w", *n, what, MaxContexts, ErrCount)
+			return a, fmt.Errorf("xdpfab: scalable endpoint with %d %s contexts: want 1..%d, or 0 for the default: %w",
+				*n, what, MaxContexts, ErrCount)
 		}
 	}
 	if a.TXContexts == 0 {
@@ -73,7 +74,8 @@ func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, erro
 		return nil, err
 	}
 	attr.Number = numbers.First
-	s := &ScalableEndpoint{dom: d, attr: attr, first: d.node.TakeTurns(attr.TXContexts), block: numbers, tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
+	s := &ScalableEndpoint{dom: d, attr: attr, first: d.node.TakeTurns(attr.TXContexts), block: numbers,
+		tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
 	d.children[s] = fmt.Sprintf("scalable endpoint %d", attr.Number)
 	return s, nil
 }
@@ -106,9 +108,11 @@ func (s *ScalableEndpoint) Bind(av *AddressVector) error {
 	case s.closed:
 		return s.errClosed()
 	case av == nil || av.dom != s.dom:
-		return fmt.Errorf("xdpfab: scalable endpoint %d: want an address vector of domain %s: %w", s.attr.Number, s.dom.node.Dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: scalable endpoint %d: want an address vector of domain %s: %w", s.attr.Number,
+			s.dom.node.Dev.Info().Name, ErrForeign)
 	case s.av != nil:
-		return fmt.Errorf("xdpfab: scalable endpoint %d: an address vector is bound already: want only one: %w", s.attr.Number, ErrBusy)
+		return fmt.Errorf("xdpfab: scalable endpoint %d: an address vector is bound already: want only one: %w",
+			s.attr.Number, ErrBusy)
 	}
 	if err := av.hold(); err != nil {
 		return err
@@ -123,12 +127,15 @@ func (s *ScalableEndpoint) Bind(av *AddressVector) error {
 // Number and InitiateOnly mean nothing here and must be zero.
 func (s *ScalableEndpoint) TransmitContext(index int, attr EndpointAttr) (*Endpoint, error) {
 	if attr.Number != 0 || attr.InitiateOnly {
-		return nil, fmt.Errorf("xdpfab: transmit context %d: with Number %d and InitiateOnly %t: want them zero: %w", index, attr.Number, attr.InitiateOnly, ErrNotImplemented)
+		return nil, fmt.Errorf("xdpfab: transmit context %d: with Number %d and InitiateOnly %t: want them zero: %w",
+			index, attr.Number, attr.InitiateOnly, ErrNotImplemented)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.av == nil {
-		return nil, fmt.Errorf("xdpfab: scalable endpoint %d: %w is bound: bind one before the transmit contexts are made", s.attr.Number, ErrNoAV)
+		return nil,
+			fmt.Errorf("xdpfab: scalable endpoint %d: %w is bound: bind one before the transmit contexts are made",
+				s.attr.Number, ErrNoAV)
 	}
 	attr.Number, attr.InitiateOnly = AnyNumber, true
 	attr.part = part{of: s, queue: s.first + index, posts: true}
@@ -152,9 +159,12 @@ func (s *ScalableEndpoint) context(list []*Endpoint, kind string, index int, att
 	case s.closed:
 		return nil, s.errClosed()
 	case index < 0 || index >= len(list):
-		return nil, fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d: want 0..%d: %w", kind, index, s.attr.Number, len(list)-1, ErrCount)
+		return nil, fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d: want 0..%d: %w", kind, index,
+			s.attr.Number, len(list)-1, ErrCount)
 	case list[index].isOpen():
-		return nil, fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d is open: close it before it is made again: %w", kind, index, s.attr.Number, ErrBusy)
+		return nil,
+			fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d is open: close it before it is made again: %w",
+				kind, index, s.attr.Number, ErrBusy)
 	}
 	ep, err := s.dom.NewEndpoint(attr)
 	if err != nil {
@@ -191,7 +201,8 @@ func (s *ScalableEndpoint) Close() error {
 	for kind, list := range map[string][]*Endpoint{"transmit": s.tx, "receive": s.rx} {
 		for i, ep := range list {
 			if ep.isOpen() {
-				return fmt.Errorf("xdpfab: scalable endpoint %d: %s context %d is open: close it first: %w", s.attr.Number, kind, i, ErrBusy)
+				return fmt.Errorf("xdpfab: scalable endpoint %d: %s context %d is open: close it first: %w",
+					s.attr.Number, kind, i, ErrBusy)
 			}
 		}
 	}
@@ -244,15 +255,20 @@ func (p part) mayBind(b Bindable, flags BindFlags) error {
 	_, isQueue := b.(*CompletionQueue)
 	switch {
 	case p.posts && isQueue && flags&BindRecv != 0:
-		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind a queue for their events to a receive context: %w", flags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind a queue for their "+
+			"events to a receive context: %w", flags, ErrBadFlags)
 	case p.posts && flags&remoteFlags != 0:
-		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind counters of theirs to a receive context: %w", flags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind counters of theirs "+
+			"to a receive context: %w", flags, ErrBadFlags)
 	case !p.posts && isCounter && flags&ownFlags != 0:
-		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want some of %v: %w", flags, remoteFlags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want some of %v: %w", flags,
+			remoteFlags, ErrBadFlags)
 	case !p.posts && isQueue && flags != BindRecv:
-		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want %v: %w", flags, BindRecv, ErrBadFlags)
+		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want %v: %w", flags, BindRecv,
+			ErrBadFlags)
 	case !p.posts && !isCounter && !isEvents && !isQueue:
-		return fmt.Errorf("xdpfab: receive context: it posts nothing, so want counters or a queue of what peers do, or an event queue: %w", ErrNotImplemented)
+		return fmt.Errorf("xdpfab: receive context: it posts nothing, so want counters or a queue of what peers do, "+
+			"or an event queue: %w", ErrNotImplemented)
 	}
 	return nil
 }

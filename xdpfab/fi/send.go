@@ -80,10 +80,12 @@ func (ep *Endpoint) send(verb wire.Verb, m *Message, flags OpFlags, cookie uint6
 	case ep.phase.Load() == made: // Bind may be at work on what is read below
 		return ep.unready()
 	case ep.cq == nil && ep.cntr[sends] == nil && !ep.attr.dials:
-		return fmt.Errorf("xdpfab: endpoint %d can send no messages, as nothing would tell of a failure: bind a completion queue, or a counter with BindTransmit: %w",
+		return fmt.Errorf("xdpfab: endpoint %d can send no messages, as nothing would tell of a failure: bind a "+
+			"completion queue, or a counter with BindTransmit: %w",
 			ep.number, ErrNoCQ)
 	}
-	x := Msg{Buf: m.Buf, Dest: m.Dest, Key: m.Tag, Datatype: Uint8, Op: Write, Context: m.Context, Data: m.Data, Trigger: m.Trigger, work: m.work}
+	x := Msg{Buf: m.Buf, Dest: m.Dest, Key: m.Tag, Datatype: Uint8, Op: Write, Context: m.Context, Data: m.Data,
+		Trigger: m.Trigger, work: m.work}
 	if len(m.Pieces) > 0 {
 		x.Pieces = piecesOf(verb, m.Pieces)
 	}

@@ -50,7 +50,8 @@ func (x *SharedTransmit) Close() error { return x.close() }
 
 func (x *SharedTransmit) bindTo(ep *Endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a shared transmit context with flags %v: want none: %w", ep.number, flags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: endpoint %d: a shared transmit context with flags %v: want none: %w", ep.number,
+			flags, ErrBadFlags)
 	}
 	if err := ep.accepts("a shared transmit context", x.dom, ep.shared != nil); err != nil {
 		return err

@@ -35,7 +35,8 @@ type SharedReceiveAttr struct {
 
 // NewSharedReceive makes a receive context, to be bound to endpoints (fi_srx_context).
 func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error) {
-	a := EndpointAttr{ReceiveSize: attr.ReceiveSize, BufferedReceive: attr.BufferedReceive, MinMultiRecv: attr.MinMultiRecv, ReceiveFlags: attr.ReceiveFlags}
+	a := EndpointAttr{ReceiveSize: attr.ReceiveSize, BufferedReceive: attr.BufferedReceive,
+		MinMultiRecv: attr.MinMultiRecv, ReceiveFlags: attr.ReceiveFlags}
 	if err := a.receiveDefaults(); err != nil {
 		return nil, err
 	}
@@ -44,14 +45,16 @@ func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error
 	case q == nil:
 		return nil, fmt.Errorf("xdpfab: shared receive context: %w: want one for the completions", ErrNoCQ)
 	case q.dom != d || c != nil && c.dom != d:
-		return nil, fmt.Errorf("xdpfab: shared receive context: want a queue and a counter of domain %s: %w", d.node.Dev.Info().Name, ErrForeign)
+		return nil, fmt.Errorf("xdpfab: shared receive context: want a queue and a counter of domain %s: %w",
+			d.node.Dev.Info().Name, ErrForeign)
 	}
 	if err := attr.hold(); err != nil {
 		return nil, err
 	}
 	attr.Queue.receive(d.node.Steppers[0])
-	x := &SharedReceive{attr: attr, inbox: inbox{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter,
-		flags: attr.ReceiveFlags, selective: attr.Selective}}
+	x := &SharedReceive{attr: attr,
+		inbox: inbox{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter,
+			flags: attr.ReceiveFlags, selective: attr.Selective}}
 	x.leave = x.end
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,11 +147,15 @@ func (ep *Endpoint) sharedReceives() *SharedReceive {
 func (x *SharedReceive) bindTo(ep *Endpoint, flags BindFlags) error {
 	switch {
 	case flags != 0:
-		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context with flags %v: want none: %w", ep.number, flags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context with flags %v: want none: %w", ep.number,
+			flags, ErrBadFlags)
 	case ep.attr.InitiateOnly:
-		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context of an endpoint that peers cannot address: want one that is not InitiateOnly: %w", ep.number, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context of an endpoint that peers cannot address: "+
+			"want one that is not InitiateOnly: %w", ep.number, ErrNotImplemented)
 	case ep.cntr[receives] != nil:
-		return fmt.Errorf("xdpfab: endpoint %d: a counter with %v is bound: want SharedReceiveAttr.Counter in its place: %w", ep.number, BindRecv, ErrBusy)
+		return fmt.Errorf(
+			"xdpfab: endpoint %d: a counter with %v is bound: want SharedReceiveAttr.Counter in its place: %w",
+			ep.number, BindRecv, ErrBusy)
 	}
 	if err := ep.accepts("a queue for receiving, or a shared receive context,", x.dom, ep.recv != nil); err != nil {
 		return err

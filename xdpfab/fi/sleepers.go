@@ -62,7 +62,8 @@ func (ws *sleepers) open(what string, kind WaitObject) (err error) {
 	if ws.fd, err = openEventFD(); err != nil {
 		return fmt.Errorf("xdpfab: %s: %w", what, err)
 	}
-	ws.guard = runtime.AddCleanup(ws, func(fd int) { _ = unix.Close(fd) }, ws.fd.fd) // for an owner that only closes the domain
+	// for an owner that only closes the domain
+	ws.guard = runtime.AddCleanup(ws, func(fd int) { _ = unix.Close(fd) }, ws.fd.fd)
 	return nil
 }
 
@@ -234,7 +235,8 @@ func (ws *sleepers) usable(what string) error {
 	case ws.kind == WaitFD:
 		return fmt.Errorf("xdpfab: %s: %w", what, ErrClosed)
 	}
-	return fmt.Errorf("xdpfab: %s without a file descriptor: make it with WaitFD in place of %v: %w", what, ws.kind, ErrNotImplemented)
+	return fmt.Errorf("xdpfab: %s without a file descriptor: make it with WaitFD in place of %v: %w", what, ws.kind,
+		ErrNotImplemented)
 }
 
 // descriptor returns the file descriptor.
@@ -247,7 +249,8 @@ func (ws *sleepers) descriptor(what string) (int, error) {
 // refuse returns an error if nobody may wait.
 func (ws *sleepers) refuse(what string) error {
 	if ws.kind == WaitNone {
-		return fmt.Errorf("xdpfab: wait for a %s that was made with WaitNone: make it with another WaitObject: %w", what, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: wait for a %s that was made with WaitNone: make it with another WaitObject: %w",
+			what, ErrNotImplemented)
 	}
 	return nil
 }

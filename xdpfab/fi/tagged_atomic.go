@@ -13,8 +13,10 @@ import (
 
 // Causes of tagged atomics that have failed.
 var (
-	errBeyondReceive = fmt.Errorf("%w: here, of the buffer of the receive that the tag matched; post a longer one", ErrOutOfBounds)
-	errBeyondFrame   = fmt.Errorf("%w: one frame has to carry a tagged atomic, and the peer's MTU is smaller; post it in parts", ErrTooMany)
+	errBeyondReceive = fmt.Errorf("%w: here, of the buffer of the receive that the tag matched; post a longer one",
+		ErrOutOfBounds)
+	errBeyondFrame = fmt.Errorf(
+		"%w: one frame has to carry a tagged atomic, and the peer's MTU is smaller; post it in parts", ErrTooMany)
 )
 
 // taggedLimit returns the most elements of a tagged atomic: as many as a frame of the
@@ -29,13 +31,18 @@ func (d *Domain) checkTagged(verb wire.Verb, m *Msg, count uint32) error {
 	most := wire.MaxTagged(verb, uint8(m.Op), uint8(m.Datatype), d.node.Dev.MTU()-wire.MaxOverhead-wire.HeaderLen)
 	switch {
 	case m.RMA != nil:
-		return fmt.Errorf("xdpfab: %d extents for a tagged atomic: its target is the buffer of one receive, at Offset: want no RMA: %w", len(m.RMA), ErrNotImplemented)
+		return fmt.Errorf("xdpfab: %d extents for a tagged atomic: its target is the buffer of one receive, at "+
+			"Offset: want no RMA: %w", len(m.RMA), ErrNotImplemented)
 	case m.Incarnation != 0:
-		return fmt.Errorf("xdpfab: incarnation %#x for a tagged atomic: receives have none: want 0: %w", m.Incarnation, ErrNotImplemented)
+		return fmt.Errorf("xdpfab: incarnation %#x for a tagged atomic: receives have none: want 0: %w", m.Incarnation,
+			ErrNotImplemented)
 	case count > most:
-		return fmt.Errorf("xdpfab: %d elements of %v for a tagged atomic: want at most %d, as one frame carries it, post them in parts: %w", count, m.Datatype, most, ErrTooMany)
+		return fmt.Errorf("xdpfab: %d elements of %v for a tagged atomic: want at most %d, as one frame carries it, "+
+			"post them in parts: %w", count, m.Datatype, most, ErrTooMany)
 	case m.Offset+uint64(count)*uint64(m.Datatype.Size()) < m.Offset:
-		return fmt.Errorf("xdpfab: offset %#x for a tagged atomic of %d elements: want it within the buffer of a receive: %w", m.Offset, count, ErrOutOfBounds)
+		return fmt.Errorf(
+			"xdpfab: offset %#x for a tagged atomic of %d elements: want it within the buffer of a receive: %w",
+			m.Offset, count, ErrOutOfBounds)
 	}
 	return nil
 }

@@ -80,9 +80,11 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	defer d.stay()()
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:
-		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags, ErrBadFlags)
+		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags,
+			ErrBadFlags)
 	case c == nil || c.dom != d || r == nil || !slices.Contains(d.node.Table.All(), r):
-		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w", d.node.Dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w",
+			d.node.Dev.Info().Name, ErrForeign)
 	}
 	r.Observe(&regionTally{dom: d})
 	t, ours := r.Observer().(*regionTally)
@@ -107,7 +109,8 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		}
 		if !t.by[direction].CompareAndSwap(nil, c) {
 			c.drop()
-			return fmt.Errorf("xdpfab: region %v: a counter with %v is bound already: want only one: %w", r, flag, ErrBusy)
+			return fmt.Errorf("xdpfab: region %v: a counter with %v is bound already: want only one: %w", r,
+				flag, ErrBusy)
 		}
 	}
 	if r.Observer() != t { // closed meanwhile, maybe before it had the counter

@@ -36,11 +36,13 @@ const trafficDSCP TrafficClass = 0x100
 // three bits. A class of a greater codepoint is refused where it is used.
 func TrafficDSCP(codepoint uint8) TrafficClass { return trafficDSCP | TrafficClass(codepoint) }
 
-var trafficNames = []string{"unspec", "best_effort", "low_latency", "dedicated_access", "bulk_data", "scavenger", "network_ctrl"}
+var trafficNames = []string{"unspec", "best_effort", "low_latency", "dedicated_access", "bulk_data", "scavenger",
+	"network_ctrl"}
 
 // marks are those of the classes that have a name.
 var marks = [...]wire.Class{
-	TrafficLowLatency: {DSCP: 32, PCP: 4}, TrafficDedicatedAccess: {DSCP: 46, PCP: 5}, TrafficBulkData: {DSCP: 10, PCP: 2},
+	TrafficLowLatency: {DSCP: 32, PCP: 4}, TrafficDedicatedAccess: {DSCP: 46, PCP: 5},
+	TrafficBulkData:  {DSCP: 10, PCP: 2},
 	TrafficScavenger: {DSCP: 1, PCP: 1}, TrafficNetworkControl: {DSCP: 48, PCP: 6},
 }
 
@@ -71,7 +73,9 @@ func (t TrafficClass) check(of string) error {
 	if t.valid() {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: %s: traffic class %v: want TrafficUnspec to TrafficNetworkControl, or TrafficDSCP of 0..63: %w", of, t, ErrNotImplemented)
+	return fmt.Errorf(
+		"xdpfab: %s: traffic class %v: want TrafficUnspec to TrafficNetworkControl, or TrafficDSCP of 0..63: %w", of, t,
+		ErrNotImplemented)
 }
 
 // or returns the class, or else if it leaves the choice.

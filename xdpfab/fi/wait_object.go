@@ -26,7 +26,8 @@ const (
 	WaitYield
 )
 
-var waitNames = []string{WaitUnspec: "unspec", WaitNone: "none", WaitFD: "fd", WaitMutexCond: "mutex_cond", WaitYield: "yield"}
+var waitNames = []string{WaitUnspec: "unspec", WaitNone: "none", WaitFD: "fd", WaitMutexCond: "mutex_cond",
+	WaitYield: "yield"}
 
 // String returns the name, such as "fd", or WaitObject(n) for a value that is none of the
 // constants.
@@ -37,5 +38,6 @@ func (w WaitObject) check(what string) error {
 	if int(w) < len(waitNames) {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: %s with %v: want WaitUnspec, WaitNone, WaitFD, WaitMutexCond or WaitYield: %w", what, w, ErrNotImplemented)
+	return fmt.Errorf("xdpfab: %s with %v: want WaitUnspec, WaitNone, WaitFD, WaitMutexCond or WaitYield: %w", what, w,
+		ErrNotImplemented)
 }

@@ -92,13 +92,15 @@ var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
 // A counter cannot be closed as long as work needs it.
 func (d *Domain) QueueWork(w *Work) error {
 	if w == nil || w.Do == nil {
-		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a SendWork, a RecvWork or a CounterWork: %w", ErrNotImplemented)
+		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a "+
+			"SendWork, a RecvWork or a CounterWork: %w", ErrNotImplemented)
 	}
 	if err := d.checkThreshold(&w.When); err != nil {
 		return err
 	}
 	if c := w.Completion; c != nil && c.dom != d {
-		return fmt.Errorf("xdpfab: deferred work: the completion counter: %w: want one of domain %s", ErrForeign, d.node.Dev.Info().Name)
+		return fmt.Errorf("xdpfab: deferred work: the completion counter: %w: want one of domain %s", ErrForeign,
+			d.node.Dev.Info().Name)
 	}
 	return w.Do.queue(d, w)
 }
@@ -161,16 +163,19 @@ func (s SendWork) queue(d *Domain, w *Work) error {
 func (d *Domain) checkWork(ep *Endpoint, at *Threshold) error {
 	switch {
 	case ep == nil || ep.dom != d:
-		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w", d.node.Dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w",
+			d.node.Dev.Info().Name, ErrForeign)
 	case at != nil:
-		return fmt.Errorf("xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two: %w", ErrNotImplemented)
+		return fmt.Errorf("xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two: %w",
+			ErrNotImplemented)
 	}
 	return nil
 }
 
 func (c CounterWork) queue(d *Domain, w *Work) error {
 	if c.Counter == nil || c.Counter.dom != d {
-		return fmt.Errorf("xdpfab: deferred work: want a counter of domain %s to change: %w", d.node.Dev.Info().Name, ErrForeign)
+		return fmt.Errorf("xdpfab: deferred work: want a counter of domain %s to change: %w",
+			d.node.Dev.Info().Name, ErrForeign)
 	}
 	x := &deferred{at: w.When, done: w.Completion, known: w, change: c}
 	for _, c := range x.counters() {
