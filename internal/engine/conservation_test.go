@@ -211,7 +211,7 @@ func (w *world) post() {
 		return
 	}
 	if w.rng.IntN(50) == 0 {
-		op.Abandon()
+		op.Release()
 		return
 	}
 	o := &worldOp{w: w, peer: w.rng.IntN(len(w.peers)), slot: w.used, n: n, fetch: w.rng.IntN(2) == 0}

@@ -23,7 +23,7 @@
 // caller in a tight loop, Poll for a caller that may or may not be in one.
 //
 // Everything belongs to the thread that has the turn, except [Ring.Claim],
-// [Submission.Publish], [Submission.Abandon], [Engine.NewOrigin], [Origin.NewPeer],
+// [Submission.Publish], [Submission.Release], [Engine.NewOrigin], [Origin.NewPeer],
 // [Peer.SetLink], [Peer.Life], [Engine.Call], [Engine.Notify], [Engine.Wake],
 // [Engine.Counters] and the inbox. Nothing on the data path allocates once the pools are
 // warm, and nothing takes a lock.

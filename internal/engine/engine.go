@@ -125,7 +125,7 @@ type Engine struct {
 	crowd
 	orphans          []*target        // of a paused engine: see importTarget
 	spared           []session.Inflow // likewise, of sessions that cannot go on
-	closing, departs bool             // see Depart
+	closing, departs bool             // see Detach
 
 	// Operations on their way out.
 	origin  *Origin // of the peers that Engine.NewPeer makes

@@ -37,11 +37,11 @@ func (t *target) memo() []byte {
 	return text
 }
 
-// Depart is called when the engine's process ends and leaves such an executor to the next
+// Detach is called when the engine's process ends and leaves such an executor to the next
 // one. From then on the engine accepts no session, and leaves frames of unknown sessions
 // to that process. Otherwise an initiator could be told a session's progress while its
 // executor still runs. Engine's thread only.
-func (e *Engine) Depart() { e.departs = true }
+func (e *Engine) Detach() { e.departs = true }
 
 // Adopt makes a new engine, which is paused, go on with the sessions of its queue that a
 // dead process has left. It calls lost for each one with which it cannot. Engine's thread

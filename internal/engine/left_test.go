@@ -145,7 +145,7 @@ func TestProcessDiesBeforeItIsAsked(t *testing.T) {
 		}
 		add(incarnation)
 		bn.until(func() bool { return r.n == 1 })
-		bn.b.Depart() // so that nothing is answered any more
+		bn.b.Detach() // so that nothing is answered any more
 		add(incarnation)
 		bn.a.Step() // it is sent, and the next ones wait
 		add(incarnation)
@@ -298,12 +298,12 @@ func TestDepart(t *testing.T) {
 	}
 	bn.b.Publish()
 	hellos := bn.b.Counters()[engine.Hellos]
-	bn.b.Depart()
+	bn.b.Detach()
 	add(bn.peer(1)) // which no endpoint takes: the next process says so
 	some("a hello", engine.SessionsAccepted, hellos)
 	was := bn.b
 	bn.b = bn.nodeThat(was.port, macB, cfg, mortal(&bn.b, 0, new([]survivor)))
-	bn.b.Depart() // it has forgotten the session
+	bn.b.Detach() // it has forgotten the session
 	add(p)
 	some("a frame of an unknown session", engine.UnknownSession, 0)
 	bn.b = was

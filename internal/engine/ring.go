@@ -85,7 +85,7 @@ func NewRing(size int, sink Sink) (*Ring, error) {
 // can together have as many operations in flight as these are.
 func NewDirect(over *Flights, sink Sink) *Ring { return &Ring{Flights: over, sink: sink} }
 
-// Claim returns a free entry to fill, or nil when there is none. Publish or Abandon must
+// Claim returns a free entry to fill, or nil when there is none. Publish or Release must
 // follow. Any goroutine may call it.
 func (r *Ring) Claim() *Submission {
 	for {
@@ -104,9 +104,9 @@ func (r *Ring) Claim() *Submission {
 // Publish hands a claimed entry to the engine.
 func (s *Submission) Publish() { s.cell.seq.Store(s.cell.seq.Load() + 1) } // no other goroutine writes seq now
 
-// Abandon gives back an entry that was claimed but cannot be filled: the engine
+// Release gives back an entry that was claimed but cannot be filled: the engine
 // passes over it.
-func (s *Submission) Abandon() {
+func (s *Submission) Release() {
 	s.Verb = 0
 	s.Publish()
 }

@@ -95,7 +95,7 @@ func TestRingHoldsBack(t *testing.T) {
 // An entry that is given back leaves nothing to do.
 func TestAbandon(t *testing.T) {
 	r := aRing(t, 2)
-	r.Claim().Abandon()
+	r.Claim().Release()
 	if !r.collectable() || r.next() != nil || !r.Empty() {
 		t.Error("an abandoned entry is taken for an operation")
 	}

@@ -85,7 +85,7 @@ func TestWithdraw(t *testing.T) {
 	if ring.Withdraw(withdrawn) || ring.Withdraw(nil) {
 		t.Error("an operation was withdrawn a second time, or an entry that is not published")
 	}
-	first.Abandon()
+	first.Release()
 	if r := c.done(kept); r.Fate != Success {
 		t.Errorf("the operation behind it: %+v", r)
 	}

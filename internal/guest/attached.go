@@ -154,7 +154,7 @@ func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area
 // that come with the answer are the caller's, also if there is an error.
 func Ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds ...int) (json.RawMessage,
 	[]int, error) {
-	defer context.AfterFunc(ctx, talk.Hang)()
+	defer context.AfterFunc(ctx, talk.End)()
 	args, err := json.Marshal(arguments)
 	if err != nil {
 		return nil, nil, err
@@ -314,7 +314,7 @@ func (a *Attached) Close() error {
 	a.close()
 	talk := a.Talk
 	a.Mu.Unlock()
-	talk.Hang()
+	talk.End()
 	a.reader.Wait()
 	if all := a.Carrier.Tallies(); all != nil {
 		return errors.Join(all.Close(), a.Carrier.Close())

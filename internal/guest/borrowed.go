@@ -202,7 +202,7 @@ func (b *borrowed) Counters() (map[string]uint64, error) {
 func (b *borrowed) Close() error {
 	b.close()
 	err := errors.Join(b.queue.Close(), b.ferry.Close())
-	b.Talk.Hang()
+	b.Talk.End()
 	b.tasks.Wait()
 	return err
 }

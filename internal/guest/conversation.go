@@ -100,7 +100,7 @@ func (c *Conversation) callFor(ctx context.Context, verb string, arguments, resu
 	}
 	got, err := c.await(ctx, verb, arguments, result, fds...)
 	if errors.Is(err, ErrHostSilent) {
-		c.HangUp()
+		c.EndTalk()
 		return got, fmt.Errorf("%w: it has not answered for %v (%s): %w", errno.HostLost, limit, verb, err)
 	}
 	return got, err
@@ -114,11 +114,11 @@ var WatchCall func(verb string) (ended func())
 var ErrHostSilent = errors.New(
 	"it does not answer: it is stopped, or its machine is overloaded: have it go on (kill -CONT), or restart it")
 
-// HangUp ends the present conversation.
-func (c *Conversation) HangUp() {
+// EndTalk ends the present conversation.
+func (c *Conversation) EndTalk() {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	c.Talk.Hang()
+	c.Talk.End()
 }
 
 // listenFor is call for something that may take long, such as another program's answer.

@@ -110,7 +110,7 @@ func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 	}
 	if err != nil {
 		_ = in.close()
-		a.HangUp() // which begins all over
+		a.EndTalk() // which begins all over
 		return false
 	}
 	st.Call(func() {

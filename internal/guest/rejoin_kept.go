@@ -70,7 +70,7 @@ func (a *Attached) takeBackOwn(ctx context.Context, r *share.Region) error {
 	err := a.Call(ctx, share.CallTakeBack, r.Name, &told)
 	if err == nil && (told.Key != r.Key || told.Incarnation != r.Incarnation) {
 		err = fmt.Errorf("region %q: %w", r.Name, errAnothers)
-		a.HangUp() // which leaves it to whom it belongs
+		a.EndTalk() // which leaves it to whom it belongs
 	}
 	return err
 }

@@ -46,8 +46,8 @@ func (a *Attached) Block(number, length int) (int, bool, error) {
 	return int(first), true, err
 }
 
-// Unblock gives the numbers back to the host, unless the host has ended.
-func (a *Attached) Unblock(number uint16) {
+// ReleaseNumbers gives the numbers back to the host, unless the host has ended.
+func (a *Attached) ReleaseNumbers(number uint16) {
 	_ = a.Call(context.Background(), share.CallUnblock, number, nil)
 }
 

@@ -148,7 +148,7 @@ func (g *Guest) evict(err error) {
 }
 
 // endTalk ends the conversation, and so the guest.
-func (g *Guest) endTalk() { g.talk.Hang() }
+func (g *Guest) endTalk() { g.talk.End() }
 
 // await wakes the engine when the guest rings.
 func (g *Guest) await() {
@@ -262,7 +262,7 @@ func (g *Guest) end() {
 	}
 	g.St.Call(g.Feed.End)
 	g.in.End()
-	g.Endure()
+	g.KeepRegions()
 	for n := range maps.Clone(g.listeners) {
 		_, _ = g.unlisten(context.Background(), n)
 	}
@@ -283,7 +283,7 @@ func (g *Guest) end() {
 	if g.other != nil {
 		_ = g.other.Close()
 	}
-	g.Over()
+	g.OfferKept()
 }
 
 // closedAtOnce is how many peers of a guest are closed before other guests have their

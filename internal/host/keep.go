@@ -116,9 +116,9 @@ func (g *Guest) keeps() bool {
 	return false
 }
 
-// Endure leaves of a guest that has ended what is kept, and closes everything else that
-// peers reach.
-func (g *Guest) Endure() {
+// KeepRegions leaves of a guest that has ended what is kept, and closes everything else
+// that peers reach.
+func (g *Guest) KeepRegions() {
 	g.h.Mu.Lock()
 	keeps := g.keeps()
 	g.h.Mu.Unlock()
@@ -200,10 +200,10 @@ func (g *Guest) releaseRest() {
 	}
 }
 
-// Over says that the guest has ended: what it has kept can be taken back or withdrawn. If
-// that is nothing, nothing is left of it: what was kept when endure came may have been
-// withdrawn since.
-func (g *Guest) Over() {
+// OfferKept says that the guest has ended: what it has kept can be taken back or
+// withdrawn. If that is nothing, nothing is left of it: what was kept when KeepRegions
+// came may have been withdrawn since.
+func (g *Guest) OfferKept() {
 	if g.markEnded() {
 		g.releaseRest()
 	}

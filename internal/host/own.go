@@ -84,7 +84,7 @@ type owner struct{ *Host }
 
 func (owner) Lost(error) {}
 
-func (o *owner) ShutTenants() { o.n.EndServing() }
+func (o *owner) CloseTenants() { o.n.EndServing() }
 
 func (owner) WakeObjects() {}
 
@@ -122,7 +122,7 @@ func (h *Host) Close() error {
 	if h.closed.Swap(true) {
 		return nil
 	}
-	h.n.Residents.Depart()
+	h.n.Residents.Detach()
 	h.n.SetClosed()
 	h.n.Dev.Part()
 	h.n.Quiesce()

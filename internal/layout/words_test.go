@@ -150,14 +150,8 @@ func TestOtherWordsAreFound(t *testing.T) {
 // oldNames are the names that have still to change, by folder; xdpfab stands for
 // xdpfab/fi as well. None may be added.
 const oldNames = `
-internal/engine: Engine.Depart Submission.Abandon
-internal/guest: Conversation.HangUp Attached.Unblock
-internal/host: Guest.Endure Guest.Over owner.ShutTenants
-internal/matching: Queue.Discard Queue.Abandon
-internal/node: Alone.Unblock
-internal/residence: programTallies.Forget Residence.Depart
-internal/share: Talk.Hang
+internal/matching: Queue.Discard
 xdpfab: Domain.forget Domain.shut Fabric.forget
-xdpfab: connection.shut Endpoint.shut PassiveEndpoint.shut Endpoint.hangUp asOwner.ShutTenants
+xdpfab: connection.shut Endpoint.shut PassiveEndpoint.shut Endpoint.hangUp
 xdpfab: Counter.over CompletionQueue.over EventQueue.over inbox.discard
 `

@@ -71,7 +71,7 @@ func compare(t *rapid.T) {
 		"start":   p.start,
 	})
 	for _, rx := range p.booked {
-		p.q.Abandon(&rx)
+		p.q.CancelReserved(&rx)
 		p.model.abandon(&rx)
 	}
 	p.q.Close()
@@ -170,7 +170,7 @@ func (p *pair) start(t *rapid.T) {
 		p.model.free++
 		p.model.settleAll()
 	case 1:
-		p.q.Abandon(&rx)
+		p.q.CancelReserved(&rx)
 		p.model.abandon(&rx)
 	default:
 		if got, want := p.q.Post(&rx), p.model.post(rx); got != want || got != nil {

@@ -15,7 +15,7 @@ func (q *Queue) provide() bool {
 }
 
 // Reserve takes what Post needs for a receive. Exactly one of these follows: Post with
-// Receive.Reserved, Abandon, Unreserve. Nothing has changed if there is an error:
+// Receive.Reserved, CancelReserved, Unreserve. Nothing has changed if there is an error:
 // ErrFull, ErrClosed, ErrMulti. A claim cannot be reserved.
 func (q *Queue) Reserve(r *Receive) error {
 	q.mu.Lock()
@@ -42,8 +42,8 @@ func (q *Queue) Unreserve() {
 	q.makeRoom()
 }
 
-// Abandon completes a reserved receive as cancelled. The queue may be closed.
-func (q *Queue) Abandon(r *Receive) {
+// CancelReserved completes a reserved receive as cancelled. The queue may be closed.
+func (q *Queue) CancelReserved(r *Receive) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.reserved--

@@ -61,7 +61,7 @@ type upstream interface {
 	Passive(x share.Passive) (number uint16, given bool, err error)
 	Block(number, length int) (first int, given bool, err error)
 	GiveBack(first uint16, count int)
-	Unblock(first uint16)
+	ReleaseNumbers(first uint16)
 
 	// Serve has peers reach an endpoint, and drop ends it with its tally.
 	Serve(s share.Serve, tally func() (int, error)) error
@@ -182,8 +182,8 @@ func (Alone) Block(int, int) (int, bool, error) { return 0, false, nil }
 // GiveBack implements Upstream.
 func (Alone) GiveBack(uint16, int) {}
 
-// Unblock implements Upstream.
-func (Alone) Unblock(uint16) {}
+// ReleaseNumbers implements Upstream.
+func (Alone) ReleaseNumbers(uint16) {}
 
 // Serve implements Upstream.
 func (Alone) Serve(share.Serve, func() (int, error)) error { return nil }

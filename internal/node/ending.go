@@ -106,7 +106,7 @@ func (n *Node) Quiesce() {
 		if h := n.Host(); h != nil {
 			h.EndGuests()
 		}
-		n.Owner.ShutTenants()
+		n.Owner.CloseTenants()
 		for _, t := range n.Turns {
 			t.Close(drainLimit)
 		}

@@ -30,7 +30,7 @@ type Owner interface {
 	// Lost reports the end of the node and its cause.
 	Lost(cause error)
 	// ShutTenants closes the endpoints and the queued work before the engines end.
-	ShutTenants()
+	CloseTenants()
 	// WakeObjects ends the waits that no engine will end.
 	WakeObjects()
 	// CloseAll closes the node and everything on it.
@@ -55,7 +55,7 @@ type residents interface {
 	// GoOn takes back what a former process has left, and Depart is called when the node
 	// begins to end.
 	GoOn()
-	Depart()
+	Detach()
 	// End is called when the engines have ended and the device is closed.
 	End() error
 }

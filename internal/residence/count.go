@@ -161,8 +161,8 @@ func (h *Residence) haveLook() {
 	}
 }
 
-// Forget counts for the last time what the program has applied to a region.
-func (p *programTallies) Forget(t counted) {
+// Drop counts for the last time what the program has applied to a region.
+func (p *programTallies) Drop(t counted) {
 	p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -325,13 +325,13 @@ func (h *Residence) tellEnding() {
 	}
 }
 
-// Depart is called when the domain begins to end. If the domain leaves its state, it
+// Detach is called when the domain begins to end. If the domain leaves its state, it
 // leaves it as a death would, and the engines no longer speak of it; otherwise the state
 // ends with the process from here on.
-func (h *Residence) Depart() {
+func (h *Residence) Detach() {
 	if h.stays() {
 		for _, st := range h.n.Steppers {
-			st.Call(st.Eng.Depart)
+			st.Call(st.Eng.Detach)
 		}
 		h.Mu.Lock()
 		h.Leaving.Store(true)

@@ -221,8 +221,8 @@ func (t *Talk) Until(end time.Time) {
 	}
 }
 
-// Hang ends the conversation: the other side and the own receiver learn of it.
-func (t *Talk) Hang() { _ = t.conn.Close() }
+// End ends the conversation: the other side and the own receiver learn of it.
+func (t *Talk) End() { _ = t.conn.Close() }
 
 // Close frees what the conversation has, after the last Receive has returned.
 func (t *Talk) Close() error {

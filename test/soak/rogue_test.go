@@ -94,7 +94,7 @@ func (r *rogue) live(path string) {
 	}
 	var reading sync.WaitGroup
 	defer reading.Wait()
-	defer r.talk.Hang()
+	defer r.talk.End()
 	if r.one(4) {
 		defer r.idle() // it reads nothing; if it cannot call, it stays for a while
 	} else {

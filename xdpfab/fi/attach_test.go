@@ -388,7 +388,7 @@ func TestGuestEndsAmidCalls(t *testing.T) {
 			}
 		})
 	}
-	dev.Talk.Hang()
+	dev.Talk.End()
 	calls.Wait()
 	if err := dev.Close(); err != nil {
 		t.Error(err)

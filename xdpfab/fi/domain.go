@@ -114,7 +114,7 @@ func (d *Domain) shut(children bool) error {
 	}
 	d.closed = true
 	d.mu.Unlock()
-	d.node.Residents.Depart()
+	d.node.Residents.Detach()
 	d.mu.Lock()
 	d.endObjects()
 	d.node.SetClosed()

@@ -102,7 +102,7 @@ func (ep *Endpoint) Queue() int {
 }
 
 // Depart begins to close the domain, and goes no further: what is resident is left.
-func (d *Domain) Depart() { residence.Of(d.node).Depart() }
+func (d *Domain) Depart() { residence.Of(d.node).Detach() }
 
 // Hosting returns the domain as the host of guests. Outside tests only the daemon is one,
 // with a node of its own.

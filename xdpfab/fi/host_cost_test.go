@@ -246,7 +246,7 @@ func TestKeptIsCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	left := host.Cost{Memory: 8192, Files: 1, Mappings: 1}
 	testnet.Eventually(t, "the program's end", func() bool { return first.Used() == left })
 	next := host.NewBudget("next", host.Cost{Memory: 4096})

@@ -27,7 +27,7 @@ var endings = map[string]func(*testing.T, *xdpfab.Domain){
 			t.Error(err)
 		}
 	},
-	"killed": func(_ *testing.T, g *xdpfab.Domain) { g.Node().Dev.(*guestpkg.Attached).HangUp() },
+	"killed": func(_ *testing.T, g *xdpfab.Domain) { g.Node().Dev.(*guestpkg.Attached).EndTalk() },
 }
 
 // keeper is a program that has a region "mine" of 4096 bytes kept, and serves it by
@@ -151,7 +151,7 @@ func TestKeptTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	heir := guestBy(t, dial, fi.DomainAttr{}, nil)
 	if _, err := heir.TakeBack("mine"); err != nil {
@@ -160,7 +160,7 @@ func TestKeptTwice(t *testing.T) {
 	if list := a.Hosting().Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
 		t.Errorf("%+v", list)
 	}
-	heir.Node().Dev.(*guestpkg.Attached).HangUp()
+	heir.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	p, err := b.Dial(t.Context(), a.Name(7))
 	if err != nil {
@@ -227,7 +227,7 @@ func TestKeepRefused(t *testing.T) {
 	refused(err, fi.ErrBusy, "has it")
 	_, err = other.TakeBack("nothing")
 	refused(err, fi.ErrNotKept, `"nothing"`)
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	testnet.Eventually(t, "the program gone", func() bool { return len(a.Hosting().Guests()) == 1 })
 	_, err = other.TakeBack("mine")
 	refused(err, fi.ErrBusy, "want a domain that has not")
@@ -258,7 +258,7 @@ func TestWithdrawKept(t *testing.T) {
 	if err := a.Hosting().WithdrawKept(uid+1, "mine"); !errors.Is(err, fi.ErrNotKept) {
 		t.Errorf("another user's: %v", err)
 	}
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	if err := a.Hosting().WithdrawKept(uid, "mine"); err != nil {
 		t.Error(err)
@@ -316,7 +316,7 @@ func TestKeptTakesNoMessages(t *testing.T) {
 		}
 	}
 	converse(g)
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	if err := p.Send(ctx, []byte("anybody?")); err == nil {
 		t.Error("a message to nobody")
@@ -340,18 +340,18 @@ func TestKeptTakesNoMessages(t *testing.T) {
 func TestWithdrawKeptAtEnd(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	g, _ := keeper(t, hostingOf(t, a, mayKeep))
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	region := a.Hosting().Kept()[0]
 	a.Hosting().Mu.Lock()
 	heir := a.Hosting().Lodging.Kept[host.KeptID{Uid: region.UID, Name: region.Name}].Holder
 	heir.Ended, heir.Gone = false, make(chan struct{}) // as if it were running
 	a.Hosting().Mu.Unlock()
-	heir.Endure()
+	heir.KeepRegions()
 	if err := a.Hosting().WithdrawKept(region.UID, region.Name); err != nil {
 		t.Fatal(err)
 	}
-	heir.Over()
+	heir.OfferKept()
 	a.Node().Numbers.Each(func(number uint16, x node.Tenant) {
 		if _, is := x.(*host.GuestEndpoint); is {
 			t.Errorf("endpoint %d is left", number)

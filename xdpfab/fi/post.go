@@ -104,7 +104,7 @@ func (ep *Endpoint) claimEntry() (*engine.Submission, error) {
 		return nil, ErrAgain
 	}
 	if !ep.ready() {
-		s.Abandon()
+		s.Release()
 		return nil, ep.unready()
 	}
 	return s, nil

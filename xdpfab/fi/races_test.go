@@ -363,7 +363,7 @@ func TestContextEndsBehindStoppedPoster(t *testing.T) {
 	if !errors.Is(err, fi.ErrNotExecuted) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &oe) || oe.Open() {
 		t.Errorf("%v, want ErrNotExecuted and the context's error", err)
 	}
-	stopped.Abandon()
+	stopped.Release()
 	if sum, err := w.Add(context.Background(), 5); err != nil || sum != 5 {
 		t.Errorf("afterwards the sum is %d, %v, want 5", sum, err)
 	}

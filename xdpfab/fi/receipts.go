@@ -43,7 +43,7 @@ func (t *triggers) startReceives() {
 	t.mu.Unlock()
 	for _, w := range due {
 		if q := w.ep.inbox.queue; q.Post(w.recv) != nil { // it has what it needs, so the queue is closed
-			q.Abandon(w.recv)
+			q.CancelReserved(w.recv)
 		}
 	}
 }

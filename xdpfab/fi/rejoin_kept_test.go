@@ -50,7 +50,7 @@ func TestKeptRejoins(t *testing.T) {
 	l.goOn()
 	back := func() bool { return a.Hosting().Kept()[0].InUse }
 	for range 2 {
-		g.Node().Dev.(*guestpkg.Attached).HangUp()
+		g.Node().Dev.(*guestpkg.Attached).EndTalk()
 		untilLeft(t, a)
 		l.goOn()
 		gate <- struct{}{}
@@ -61,7 +61,7 @@ func TestKeptRejoins(t *testing.T) {
 		remote, err := p.Lookup(t.Context(), passing.Name())
 		return err == nil && p.Read(t.Context(), remote, 0, make([]byte, 8)) == nil
 	})
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	if err := second.Close(); err != nil {
 		t.Error(err)
@@ -102,13 +102,13 @@ func TestForsakenOfAnother(t *testing.T) {
 	if err := errors.Join(g.Keep(mine), g.Keep(second)); err != nil {
 		t.Fatal(err)
 	}
-	g.Node().Dev.(*guestpkg.Attached).HangUp()
+	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	if err := errors.Join(mine.Close(), second.Close(), a.Hosting().WithdrawKept(a.Hosting().Kept()[0].UID, "mine")); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := keeper(t, dial)
-	other.Node().Dev.(*guestpkg.Attached).HangUp()
+	other.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	close(gate)
 	testnet.Eventually(t, "only the other program's region is kept", func() bool {

@@ -210,7 +210,7 @@ func (s *ScalableEndpoint) Close() error {
 	if s.av != nil {
 		s.av.drop()
 	}
-	s.dom.node.Dev.Unblock(uint16(s.attr.Number))
+	s.dom.node.Dev.ReleaseNumbers(uint16(s.attr.Number))
 	s.dom.mu.Lock()
 	defer s.dom.mu.Unlock()
 	s.dom.node.Numbers.Unreserve(s.block)

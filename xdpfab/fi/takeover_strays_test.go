@@ -248,7 +248,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	if len(n.dom.Hosting().Guests()) != 2 {
 		t.Errorf("guests: %+v", n.dom.Hosting().Guests())
 	}
-	n.bad.Node().Dev.(*guestpkg.Attached).HangUp() // the region stays, without a program
+	n.bad.Node().Dev.(*guestpkg.Attached).EndTalk() // the region stays, without a program
 	testnet.Eventually(t, "left", func() bool { list := n.dom.Hosting().Kept(); return len(list) == 1 && !list[0].InUse })
 	n.next()
 	if list := n.dom.Hosting().Kept(); len(list) != 1 {

@@ -55,7 +55,7 @@ func (t *regionTally) now() tally {
 
 // Closed implements mr.Observer.
 func (t *regionTally) Closed() {
-	residence.Of(t.dom.node).Counted.Forget(t)
+	residence.Of(t.dom.node).Counted.Drop(t)
 	t.Tell() // of what another goroutine has counted, and can no longer tell
 	for i := range t.by {
 		if c := t.by[i].Swap(nil); c != nil {
