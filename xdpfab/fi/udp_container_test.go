@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab_test
+package fi_test
 
 import (
 	"errors"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // contained says to a process of this test binary that it is the one in the container.
@@ -83,11 +84,11 @@ func TestUDPContainer(t *testing.T) {
 	if _, _, e := unix.Syscall(unix.SYS_BPF, 0, 0, 0); e != unix.EPERM {
 		t.Fatalf("bpf: %v, want EPERM", e)
 	}
-	if _, err := xdpfab.Open(ctx(t), "lo", xdpfab.DomainAttr{}); err == nil || errors.Is(err, xdpfab.ErrBusy) {
+	if _, err := xdpfab.Open(ctx(t), "lo", fi.DomainAttr{}); err == nil || errors.Is(err, xdpfab.ErrBusy) {
 		t.Fatalf("AF_XDP: %v, want a refusal", err)
 	}
-	open := func(name string, transport xdpfab.Transport) *xdpfab.Domain {
-		d, err := xdpfab.Open(ctx(t), name, xdpfab.DomainAttr{Transport: transport})
+	open := func(name string, transport fi.Transport) *xdpfab.Domain {
+		d, err := xdpfab.Open(ctx(t), name, fi.DomainAttr{Transport: transport})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,9 +99,9 @@ func TestUDPContainer(t *testing.T) {
 		})
 		return d
 	}
-	server := served(t, open("lo", xdpfab.TransportAuto))
+	server := served(t, open("lo", fi.TransportAuto))
 	if i := server.Interface(); i.Transport != "udp" || i.NoXDP == "" {
 		t.Errorf("%+v, want UDP sockets, and why", i)
 	}
-	exercise(t, open("127.0.0.2", xdpfab.TransportUDP), server, server.Name(0))
+	exercise(t, open("127.0.0.2", fi.TransportUDP), server, server.Name(0))
 }
