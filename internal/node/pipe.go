@@ -30,6 +30,13 @@ func NewPipe() (a, b *PipeEnd) {
 		&PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}
 }
 
+// Cable returns the ends of a pipe between domains. Tests put other devices in their
+// place.
+var Cable = func() (ends [2]Device, err error) {
+	a, b := NewPipe()
+	return [2]Device{a, b}, nil
+}
+
 // DomainOn makes a domain of a device, with a fi.DomainAttr. Package xdpfab/fi sets it,
 // for tests that join a domain to a node.
 var DomainOn func(dev Device, attr any) (any, error)

@@ -13,14 +13,8 @@ import (
 )
 
 // OverSockets says that the tests of pipes run over UDP sockets on a loopback interface,
-// as `make test-udp` wants it.
+// as `make test-udp` wants it: package fabrictest sees to it.
 var OverSockets = os.Getenv("XDPFAB_TEST_CABLE") == "udp"
-
-func init() {
-	if OverSockets {
-		cable = sockets
-	}
-}
 
 // Nobody is an address at which no node is.
 func Nobody() string {
@@ -35,16 +29,6 @@ func NotOverSockets(t testing.TB, why string) {
 	if OverSockets {
 		t.Skip("not over UDP sockets: " + why)
 	}
-}
-
-// sockets returns the ends of a pipe that are UDP sockets.
-func sockets() (ends [2]node.Device, err error) {
-	for i := range ends {
-		if ends[i], err = socketAt(testnet.LoopbackAddr().String()); err != nil {
-			return ends, err
-		}
-	}
-	return ends, nil
 }
 
 func socketAt(addr string) (node.Device, error) {

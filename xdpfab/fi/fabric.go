@@ -151,7 +151,7 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	if copy(attrs[:], attr) == 1 {
 		attrs[1] = attrs[0]
 	}
-	ends, err := cable()
+	ends, err := node.Cable()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,12 +163,6 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 		return nil, nil, err
 	}
 	return a, b, nil
-}
-
-// cable returns the ends of a Pipe. Tests put other devices in their place.
-var cable = func() (ends [2]node.Device, err error) {
-	a, b := node.NewPipe()
-	return [2]node.Device{a, b}, nil
 }
 
 // domainOn makes a domain of a device.
