@@ -53,8 +53,8 @@ func (ep *Endpoint) callPeer(use *name, addr string) *calls.Peer {
 	var p *calls.Peer
 	r := ep.route(use, addr)
 	r.Leave = func() {
-		ep.hangUp(use)
-		ep.dom.forget(p)
+		ep.disconnect(use)
+		ep.dom.remove(p)
 	}
 	p = calls.NewPeer(r)
 	ep.dom.keep(p, "peer "+addr)
@@ -162,7 +162,7 @@ func (m *mailed) Close() error {
 	if err := (*Endpoint)(m).Close(); err != nil {
 		return err
 	}
-	m.dom.forget(m)
+	m.dom.remove(m)
 	return nil
 }
 

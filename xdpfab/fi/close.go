@@ -12,21 +12,21 @@ import (
 // Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
 // objects of the domain are open: endpoints, dialled peers, memory regions, address
 // vectors, completion queues, counters, poll sets. Closing twice is no error.
-func (d *Domain) Close() error { return d.shut(false) }
+func (d *Domain) Close() error { return d.closeWith(false) }
 
 // CloseAll closes the domain and everything that belongs to it: it ends every session
 // (peers learn which of their operations never ran), completes the operations that wait,
 // deregisters memory and frees the interface. Closing twice is no error.
-func (d *Domain) CloseAll() error { return d.shut(true) }
+func (d *Domain) CloseAll() error { return d.closeWith(true) }
 
-// keep adds a child of the domain, with a name for messages, and forget removes it.
+// keep adds a child of the domain, with a name for messages, and remove takes it out.
 func (d *Domain) keep(child any, name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.children[child] = name
 }
 
-func (d *Domain) forget(child any) {
+func (d *Domain) remove(child any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.children, child)

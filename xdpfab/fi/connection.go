@@ -308,8 +308,8 @@ func (c *connection) close() {
 	}
 }
 
-// shut ends the connection with its endpoint, without an event. Engine's thread.
-func (c *connection) shut(cause error) {
+// endQuietly ends the connection with its endpoint, without an event. Engine's thread.
+func (c *connection) endQuietly(cause error) {
 	c.mu.Lock()
 	c.part(cause)
 	c.mu.Unlock()

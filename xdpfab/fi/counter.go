@@ -160,7 +160,7 @@ func (c *Counter) notify() {
 	}
 }
 
-func (c *Counter) over(w *sleeper) bool {
+func (c *Counter) satisfied(w *sleeper) bool {
 	return c.value.Load() >= w.want || c.errs.Load() != w.errs || c.closed.Load()
 }
 

@@ -32,9 +32,9 @@ func (q *CompletionQueue) park(ctx context.Context, sig *progress.Signal) error 
 	return q.sleepers.step(ctx, q.what, q.owner.Load(), sig)
 }
 
-// over reports whether as many completions can be read as w wants. The head is looked at
-// first: it does not pass the tail that is looked at afterwards.
-func (q *CompletionQueue) over(w *sleeper) bool {
+// satisfied reports whether as many completions can be read as w wants. It reads the
+// head first: the head cannot pass a tail that is read afterwards.
+func (q *CompletionQueue) satisfied(w *sleeper) bool {
 	head := q.head.Load()
 	n := q.tail.Load() - head
 	n += uint64(q.failures.shown.Load())

@@ -54,7 +54,7 @@ func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Home, 
 	dev.Watch(n.Happened)
 	if attr.ResidentPin != "" || at != nil { // a Pipe refuses
 		if err := home.SettleIn(); err != nil {
-			return nil, errors.Join(err, d.shut(true))
+			return nil, errors.Join(err, d.closeWith(true))
 		}
 	}
 	return d, nil
@@ -101,8 +101,8 @@ func (d *Domain) PeerStats() (map[string]map[string]uint64, error) {
 	return d.node.PeerStats(), nil
 }
 
-// shut closes the domain, unless it has children that must not be closed with it.
-func (d *Domain) shut(children bool) error {
+// closeWith closes the domain, unless it has children that must not be closed with it.
+func (d *Domain) closeWith(children bool) error {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -126,7 +126,7 @@ func (d *Domain) shut(children bool) error {
 	d.events.cut()
 	d.mu.Unlock()
 	if d.fabric != nil {
-		d.fabric.forget(d)
+		d.fabric.remove(d)
 	}
 	d.leave()
 	return d.node.Finish()

@@ -277,7 +277,7 @@ func (ep *Endpoint) Close() error {
 	if err := ep.drain(); err != nil {
 		return err
 	}
-	ep.shut()
+	ep.closeNow()
 	d := ep.dom
 	d.mu.Lock()
 	own := d.endpoints[ep.number] == ep
@@ -293,7 +293,7 @@ func (ep *Endpoint) Close() error {
 	return nil
 }
 
-func (ep *Endpoint) shut() {
+func (ep *Endpoint) closeNow() {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.phase.Swap(shutOff) == shutOff {
@@ -305,7 +305,7 @@ func (ep *Endpoint) shut() {
 		ep.stepper.Call(func() {
 			ep.dropAll()
 			if ep.conn != nil {
-				ep.conn.shut(ep.dom.node.End.Closed())
+				ep.conn.endQuietly(ep.dom.node.End.Closed())
 			}
 			ep.cancelOperations(waiting)
 			for _, r := range ep.rings() {

@@ -91,7 +91,7 @@ func (ep *Endpoint) dropPeer(a Address) {
 	ep.drop(n)
 }
 
-// dial holds a name that needs no address vector, and hangUp drops it.
+// dial holds a name that needs no address vector, and disconnect drops it.
 func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*name, error) {
 	defer ep.dom.stay()()
 	ep.mu.Lock()
@@ -102,7 +102,7 @@ func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*name, error) {
 	return ep.hold(a, link)
 }
 
-func (ep *Endpoint) hangUp(n *name) {
+func (ep *Endpoint) disconnect(n *name) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	ep.drop(n)

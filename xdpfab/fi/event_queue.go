@@ -104,7 +104,7 @@ func (q *EventQueue) Wait(ctx context.Context) error {
 	return q.sleepers.wait(ctx, q, 1, 0)
 }
 
-func (q *EventQueue) over(*sleeper) bool { return q.length.Load() > 0 }
+func (q *EventQueue) satisfied(*sleeper) bool { return q.length.Load() > 0 }
 
 func (q *EventQueue) park(ctx context.Context, sig *progress.Signal) error {
 	if q.progress() || q.attr.Wait == WaitYield {

@@ -113,8 +113,8 @@ func (f *Fabric) add(d *Domain, err error) (*Domain, error) {
 	return d, nil
 }
 
-// forget is called by a domain that closes.
-func (f *Fabric) forget(d *Domain) {
+// remove is called by a domain that closes.
+func (f *Fabric) remove(d *Domain) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.domains = slices.DeleteFunc(f.domains, func(x *Domain) bool { return x == d })

@@ -36,10 +36,10 @@ func (d asOwner) CloseTenants() {
 	}
 	d.mu.Unlock()
 	for _, ep := range eps {
-		ep.shut()
+		ep.closeNow()
 	}
 	for _, p := range d.passives() {
-		p.shut()
+		p.closeNow()
 	}
 	d.endWork()
 }

@@ -141,16 +141,16 @@ func (p *PassiveEndpoint) Listen() error {
 // is no error.
 func (p *PassiveEndpoint) Close() error {
 	defer p.dom.stay()()
-	p.shut()
+	p.closeNow()
 	p.heard.End()
 	if p.dom.node.Numbers.Drop(p.listener.Number, p.listener) {
 		p.dom.node.Dev.GiveBack(p.listener.Number, 1)
 	}
-	p.dom.forget(p)
+	p.dom.remove(p)
 	return nil
 }
 
-func (p *PassiveEndpoint) shut() {
+func (p *PassiveEndpoint) closeNow() {
 	p.listener.Mu.Lock()
 	defer p.listener.Mu.Unlock()
 	p.listener.Closed, p.listener.Listens = true, false

@@ -116,7 +116,7 @@ func (p *PollSet) Poll(contexts []any) (int, error) {
 			break
 		}
 		at := (first + i) % len(p.members)
-		if m := p.members[at]; m.over(&m.seen) {
+		if m := p.members[at]; m.satisfied(&m.seen) {
 			contexts[n] = m.context
 			n++
 			m.await(&m.seen)
@@ -150,7 +150,7 @@ func (p *PollSet) Wait(ctx context.Context) error {
 			return err
 		}
 		for i, m := range members {
-			if m.over(&sleepers[i]) || sleepers[i].called.Load() {
+			if m.satisfied(&sleepers[i]) || sleepers[i].called.Load() {
 				return nil
 			}
 		}

@@ -151,7 +151,7 @@ func (in *inbox) receive(r *Receive, flags OpFlags, tagged bool) error {
 	case FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard:
 		return in.peek(&x, flags)
 	case FlagClaim | FlagDiscard:
-		return in.discard(r.Context)
+		return in.dropClaimed(r.Context)
 	}
 	return in.posted(in.queue.Post(&x))
 }
@@ -248,8 +248,8 @@ func (in *inbox) peek(x *matching.Receive, flags OpFlags) error {
 	return nil
 }
 
-// discard drops the message that is claimed for a context, and writes its completion.
-func (in *inbox) discard(context any) error {
+// dropClaimed drops the message that is claimed for a context, and writes its completion.
+func (in *inbox) dropClaimed(context any) error {
 	if !in.Take() {
 		return in.posted(matching.ErrFull)
 	}

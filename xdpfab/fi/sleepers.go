@@ -18,8 +18,8 @@ import (
 
 // waitable is what goroutines wait for: a queue or a counter.
 type waitable interface {
-	over(w *sleeper) bool // nothing is left for w to wait for; any thread may ask
-	ended() error         // not nil if the object is closed
+	satisfied(w *sleeper) bool // what w waits for is there; any thread may ask
+	ended() error              // not nil if the object is closed
 	// park returns when the signal has been raised, or earlier, or with an error.
 	park(ctx context.Context, sig *progress.Signal) error
 }
@@ -67,7 +67,7 @@ func (ws *sleepers) open(what string, kind WaitObject) (err error) {
 	return nil
 }
 
-// raise wakes those whose wait is over.
+// raise wakes those whose wait is satisfied.
 func (ws *sleepers) raise(of waitable) {
 	if ws.count.Load() == 0 {
 		return
@@ -75,7 +75,7 @@ func (ws *sleepers) raise(of waitable) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for i := len(ws.list) - 1; i >= 0; i-- { // from the end, since wake may remove
-		if w := ws.list[i]; of.over(w) {
+		if w := ws.list[i]; of.satisfied(w) {
 			ws.wake(w)
 		}
 	}
@@ -153,7 +153,7 @@ var spare = sync.Pool{New: func() any {
 	return &sleeper{signal: &s}
 }}
 
-// wait returns when the object is over for a sleeper with these wants, or with an error:
+// wait returns when the object satisfies a sleeper with these wants, or with an error:
 // the object's own if it is closed, the context's, or ErrSignalled.
 func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) error {
 	w := spare.Get().(*sleeper)
@@ -165,7 +165,7 @@ func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) er
 		ws.drop(w)
 		spare.Put(w)
 	}()
-	for !of.over(w) {
+	for !of.satisfied(w) {
 		if err := of.ended(); err != nil {
 			return err
 		}
@@ -205,8 +205,8 @@ func yield(ctx context.Context) error {
 	return nil
 }
 
-// arm makes the file descriptor readable once the object is over for a sleeper with these
-// wants. It returns ErrAgain, and arms nothing, if the object is over already or Signal
+// arm makes the file descriptor readable once the object satisfies a sleeper with these
+// wants. It returns ErrAgain, and arms nothing, if the object does so already or Signal
 // was called.
 func (ws *sleepers) arm(of waitable, what string, want, errs uint64) error {
 	ws.mu.Lock()
@@ -220,7 +220,7 @@ func (ws *sleepers) arm(of waitable, what string, want, errs uint64) error {
 	w.want, w.errs = want, errs
 	w.called.Store(false)
 	ws.enter(w)
-	if of.over(w) || w.called.Load() {
+	if of.satisfied(w) || w.called.Load() {
 		ws.remove(w)
 		return ErrAgain
 	}
