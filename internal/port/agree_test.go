@@ -83,8 +83,8 @@ func (j *judge) allowed(packet []byte) []bpf.Reason {
 	view, src, reason := wire.Decap(packet)
 	switch reason {
 	case wire.ReasonOK, wire.ReasonBadSource:
-	case wire.ReasonNotOurs:
-		return []bpf.Reason{bpf.PassOther}
+	case wire.ReasonNotOurs: // another protocol or port, or a group as the addressee
+		return []bpf.Reason{bpf.PassOther, bpf.PassMAC, bpf.PassAddr}
 	case wire.ReasonFragment:
 		return []bpf.Reason{bpf.PassFragment}
 	default: // truncated, or bad encapsulation

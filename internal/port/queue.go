@@ -48,9 +48,10 @@ type Queue struct {
 
 // bindTimeout is how long a queue may seem taken: the kernel frees the queue of a
 // process that has just ended in a work item, which may come late on a loaded
-// machine. The XDP program is attached by then, so no other xdpfab can have the
-// queue.
-const bindTimeout = 3 * time.Second
+// machine: it waits for the lock of all network configuration (rtnl), which the ends of
+// network namespaces hold for seconds. The XDP program is attached by then, so no other
+// xdpfab can have the queue; only for another user of AF_XDP is the wait in vain.
+const bindTimeout = 30 * time.Second
 
 func (o *Options) patience() time.Duration {
 	if o.once {

@@ -85,13 +85,12 @@ type Source struct {
 	Medium            Medium
 }
 
-// single reports whether the sender's addresses can be those of one node: an answer must
-// not go to a group.
-func (s *Source) single() bool {
-	if s.Remote[0]&1 != 0 {
+// single reports whether the addresses of one end of a packet can be those of one node:
+// an answer must neither go to a group nor come from one.
+func single(mac MAC, ip netip.Addr) bool {
+	if mac[0]&1 != 0 {
 		return false
 	}
-	ip := s.RemoteIP
 	return !ip.IsValid() ||
 		!ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && !ip.Is4In6() && ip != broadcast
 }
@@ -134,9 +133,9 @@ func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
 //
 // It keeps the rules of the XDP program: at most one 802.1Q tag; IPv4 without options
 // and fragments; IPv6 without extension headers; UDP to UDPPort, its length agreeing
-// with IP's; a sender that is one node, and no group. IP and UDP checksums are not
-// verified: the frame's own checksum covers what matters, and addresses are only used
-// to send answers to, never trusted.
+// with IP's; a sender and an addressee that are one node each, and no group. IP and UDP
+// checksums are not verified: the frame's own checksum covers what matters, and
+// addresses are only used to send answers to, never trusted.
 func Decap(packet []byte) (frame []byte, from Source, reason Reason) {
 	if len(packet) < ethLen {
 		return nil, from, ReasonTruncated
@@ -155,8 +154,12 @@ func Decap(packet []byte) (frame []byte, from Source, reason Reason) {
 		if e := &encaps[k]; e.etherType == etherType {
 			from.Kind = k
 			frame, from.LocalIP, from.RemoteIP, reason = e.decap(rest)
-			if reason == ReasonOK && !from.single() {
+			switch {
+			case reason != ReasonOK:
+			case !single(from.Remote, from.RemoteIP):
 				return nil, from, ReasonBadSource
+			case !single(from.Local, from.LocalIP):
+				return nil, from, ReasonNotOurs
 			}
 			return frame, from, reason
 		}

@@ -181,6 +181,10 @@ func TestDecapRefuses(t *testing.T) {
 		{"IPv4 from multicast", set(1, 26, 224), ReasonBadSource},
 		{"IPv4 from broadcast", set(1, 26, 255, 255, 255, 255), ReasonBadSource},
 		{"IPv6 from multicast", set(2, 22, 0xff), ReasonBadSource},
+		{"to a group", set(0, 0, 3), ReasonNotOurs},
+		{"IPv4 to a group", set(1, 0, 1), ReasonNotOurs},
+		{"IPv4 to multicast", set(1, 30, 224), ReasonNotOurs},
+		{"IPv6 to multicast", set(2, 38, 0xff), ReasonNotOurs},
 		{"IPv6 from no address", set(2, 22, make([]byte, 16)...), ReasonBadSource},
 	}
 	if f, r := Strip(set(0, 6, 3), MAC(set(0, 6, 3))); r != ReasonBadSource || f != nil {

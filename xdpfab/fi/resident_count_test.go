@@ -5,6 +5,7 @@ package fi_test
 import (
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -156,13 +157,15 @@ func TestResidentCounterWakes(t *testing.T) {
 			if word == nil {
 				return
 			}
-			go func() {
+			var adding sync.WaitGroup
+			adding.Go(func() {
 				for range 25 {
 					if _, err := word.Add(ctx(t), 1); err != nil {
 						t.Error(err)
 					}
 				}
-			}()
+			})
+			defer adding.Wait()                          // the last is counted before its answer arrives
 			if err := c[1].Wait(ctx(t), 7); err != nil { // which the work moves
 				t.Fatal(err)
 			}
