@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -38,7 +39,7 @@ func ExampleEndpoint_Atomic_remoteCQData() {
 	}
 	dest, _ := av.Insert(ctx, server.Name(7))
 	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
-	m := fi.Msg{Dest: dest, Key: counters.Key(), Datatype: fi.Uint64, Op: fi.Sum, Buf: five, Data: 42}
+	m := fi.Msg{Dest: dest, Key: counters.Key(), Datatype: atomic.Uint64, Op: atomic.Sum, Buf: five, Data: 42}
 	if err := ep.Atomic(&m, fi.FlagRemoteCQData); err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -65,7 +66,7 @@ func ExampleEndpoint_Write() {
 	// An entry of a log, and then the number of entries: whoever sees the number sees the
 	// entry.
 	entry := fi.RMA{Dest: dest, Key: log1.Key(), Offset: 8, Pieces: [][]byte{[]byte("first "), []byte("entry")}, Context: "entry"}
-	one := fi.Msg{Dest: dest, Key: log1.Key(), Datatype: fi.Uint64, Op: fi.Sum, Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Context: "number"}
+	one := fi.Msg{Dest: dest, Key: log1.Key(), Datatype: atomic.Uint64, Op: atomic.Sum, Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Context: "number"}
 	if err := errors.Join(ep.Write(&entry, fi.FlagMore), ep.Atomic(&one, 0)); err != nil {
 		log.Fatal(err)
 	}

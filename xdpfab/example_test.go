@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -204,7 +205,7 @@ func ExampleEndpoint_FetchAtomic() {
 	add := fi.Msg{
 		Buf: operand, Result: result,
 		Dest: dest, Key: region.Key, Offset: region.Base,
-		Datatype: fi.Uint32, Op: fi.Sum,
+		Datatype: atomic.Uint32, Op: atomic.Sum,
 	}
 	for range 3 {
 		if err := ep.FetchAtomic(&add, 0); err != nil {

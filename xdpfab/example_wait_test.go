@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -83,7 +84,7 @@ func ExampleCompletionQueue_TryWait() {
 	}
 
 	for i := range 3 {
-		m := &fi.Msg{Buf: make([]byte, 8), Dest: dest, Key: region.Key, Datatype: fi.Uint64, Op: fi.Sum, Context: i}
+		m := &fi.Msg{Buf: make([]byte, 8), Dest: dest, Key: region.Key, Datatype: atomic.Uint64, Op: atomic.Sum, Context: i}
 		if err := ep.Atomic(m, 0); err != nil {
 			log.Fatal(err)
 		}

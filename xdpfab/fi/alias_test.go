@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -49,7 +50,7 @@ func TestAlias(t *testing.T) {
 			b.Errorf("%d sessions, want one for all handles", n)
 		}
 		swap := b.fetchAdd(0)
-		swap.Op, swap.Compare = fi.Cswap, []byte{60, 0, 0, 0, 0, 0, 0, 0}
+		swap.Op, swap.Compare = atomic.Cswap, []byte{60, 0, 0, 0, 0, 0, 0, 0}
 		b.ok(same.SetOpFlags(fi.FlagCompletion))
 		b.ok(same.CompareAtomic(swap, fi.FlagDefaults))
 		b.take(cq, 1)

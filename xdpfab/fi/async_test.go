@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -38,7 +39,7 @@ func TestRegisterAsync(t *testing.T) {
 		}
 		empty(t, q)
 		progress(t, a, f.server)
-		m := &fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: key, Datatype: fi.Uint64, Op: fi.Sum}
+		m := &fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
 		if err := errors.Join(f.ep.Atomic(m, 0), f.cq.Wait(ctx(t), 1)); err != nil {
 			t.Fatal(err)
 		}

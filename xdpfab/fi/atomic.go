@@ -63,24 +63,26 @@ func (ep *Endpoint) InjectAtomic(m *Msg) error {
 
 // AtomicValid returns the most elements that one Atomic call takes (fi_atomicvalid). Long
 // arrays are divided among frames inside.
-func (ep *Endpoint) AtomicValid(dt Datatype, op Op) (count int, err error) {
-	return valid(Base, dt, op, unlimited)
+func (ep *Endpoint) AtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	return valid(atomic.Base, dt, op, unlimited)
 }
 
 // FetchAtomicValid is AtomicValid for FetchAtomic.
-func (ep *Endpoint) FetchAtomicValid(dt Datatype, op Op) (count int, err error) {
-	return valid(Fetch, dt, op, unlimited)
+func (ep *Endpoint) FetchAtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	return valid(atomic.Fetch, dt, op, unlimited)
 }
 
 // CompareAtomicValid is AtomicValid for CompareAtomic.
-func (ep *Endpoint) CompareAtomicValid(dt Datatype, op Op) (count int, err error) {
-	return valid(Compare, dt, op, unlimited)
+func (ep *Endpoint) CompareAtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	return valid(atomic.Compare, dt, op, unlimited)
 }
 
 // unlimited is the limit of operations that may be divided among frames.
-func unlimited(Func, Datatype, Op) int { return math.MaxUint32 }
+func unlimited(atomic.Func, atomic.Datatype, atomic.Op) int { return math.MaxUint32 }
 
-func valid(f Func, dt Datatype, op Op, limit func(Func, Datatype, Op) int) (int, error) {
+func valid(f atomic.Func, dt atomic.Datatype, op atomic.Op,
+	limit func(atomic.Func, atomic.Datatype, atomic.Op) int,
+) (int, error) {
 	if !atomic.Valid(f, op, dt) {
 		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)
 	}
@@ -189,11 +191,11 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 		s.SetExtents(m.RMA)
 	}
 	switch {
-	case m.Pieces != nil && m.Op == Read && s.Verb.Atomic():
+	case m.Pieces != nil && m.Op == atomic.Read && s.Verb.Atomic():
 		s.SetPieces(m.Pieces.results(), nil, nil)
 	case m.Pieces != nil:
 		s.SetPieces((*engine.Pieces)(m.Pieces), m.Buf, m.Compare)
-	case m.Op != Read:
+	case m.Op != atomic.Read:
 		s.SetOperands(m.Buf, m.Compare)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -92,7 +93,7 @@ func TestWaitFrom(t *testing.T) {
 		}
 		post := func(key uint64) {
 			t.Helper()
-			if err := ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: key, Datatype: fi.Uint64, Op: fi.Sum}, 0); err != nil {
+			if err := ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,7 +160,7 @@ func TestCounterOfBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		word := fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 1, Datatype: fi.Uint64, Op: fi.Sum}
+		word := fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
 		for range 20 { // a run: nearly all follow the first one
 			post(ep.Atomic(&word, fi.FlagMore))
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -16,7 +17,7 @@ func TestCompletionFields(t *testing.T) {
 		post := func(key uint64, context any) {
 			t.Helper()
 			m := &fi.Msg{Buf: make([]byte, 24), Result: make([]byte, 24), Count: 3, Dest: f.dest, Key: key,
-				Datatype: fi.Uint64, Op: fi.Sum, Context: context}
+				Datatype: atomic.Uint64, Op: atomic.Sum, Context: context}
 			if err := errors.Join(f.ep.FetchAtomic(m, 0), f.cq.Wait(ctx(t), 1)); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +57,7 @@ func TestProvErrnoOfASession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &fi.Msg{Buf: make([]byte, 8), Dest: dest, Key: 1, Datatype: fi.Uint64, Op: fi.Sum}
+	m := &fi.Msg{Buf: make([]byte, 8), Dest: dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
 	if err := errors.Join(f.ep.Atomic(m, 0), f.cq.Wait(ctx(t), 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@
 //	FI_TRIGGER       Msg.Trigger         FI_QUEUE_WORK                            Domain.QueueWork
 //	fi_read          Endpoint.Read       fi_write, fi_inject_write                Endpoint.Write, InjectWrite
 //
-// An operation is posted as one [Msg]. Datatypes and operations are the constants here,
-// such as [Uint64] and [Sum]; memory is that of package mr. Values in buffers are
-// little-endian.
+// An operation is posted as one [Msg]. Datatypes and operations are those of the module's
+// package atomic, such as atomic.Uint64 and atomic.Sum; memory is that of package mr.
+// Values in buffers are little-endian.
 package fi

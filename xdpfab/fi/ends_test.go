@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -90,7 +91,7 @@ func (b *bench) counter() *fi.Counter {
 func (b *bench) add(i int) *fi.Msg {
 	one := make([]byte, 8)
 	one[0] = 1
-	return &fi.Msg{Buf: one, Dest: b.dest, Key: b.key, Offset: uint64(8 * i), Datatype: fi.Uint64, Op: fi.Sum}
+	return &fi.Msg{Buf: one, Dest: b.dest, Key: b.key, Offset: uint64(8 * i), Datatype: atomic.Uint64, Op: atomic.Sum}
 }
 
 func (b *bench) fetchAdd(i int) *fi.Msg {
@@ -106,7 +107,7 @@ func before(m *fi.Msg) uint64 { return binary.LittleEndian.Uint64(m.Result) }
 func (b *bench) load(ep *fi.Endpoint, cq *fi.CompletionQueue, i int) uint64 {
 	b.Helper()
 	m := b.fetchAdd(i)
-	m.Op = fi.Read
+	m.Op = atomic.Read
 	b.ok(ep.FetchAtomic(m, 0))
 	b.take(cq, 1)
 	return before(m)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -161,12 +162,12 @@ func TestErrorTexts(t *testing.T) {
 	_, seen["no such name"] = f.server.Register(mustAlloc(t), mr.Options{Key: new(uint64), Name: strings.Repeat("x", 1000)})
 	seen["too many to wait for"] = f.cq.Wait(ctx(t), 1000)
 	seen["no message"] = f.ep.Atomic(nil, 0)
-	seen["no such flag"] = f.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Datatype: fi.Uint64, Op: fi.Sum}, 1<<31)
+	seen["no such flag"] = f.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<31)
 	seen["bind after enable"] = f.ep.Bind(f.cq, 0)
 	seen["still bound"] = f.cq.Close()
 	seen["still open"] = f.client.Close()
 	for seen["full"] == nil { // nobody reads
-		seen["full"] = f.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 99, Datatype: fi.Uint64, Op: fi.Sum}, 0)
+		seen["full"] = f.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 99, Datatype: atomic.Uint64, Op: atomic.Sum}, 0)
 	}
 	if err := f.cq.Wait(ctx(t), 1); err != nil {
 		t.Fatal(err)

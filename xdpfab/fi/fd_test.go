@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -153,7 +154,7 @@ func TestVethEpoll(t *testing.T) {
 	const ops = 1000
 	var list [16]fi.Completion
 	for done := 0; done < ops; {
-		m := &fi.Msg{Buf: make([]byte, 8), Dest: dest, Key: r.Key, Datatype: fi.Uint64, Op: fi.Sum}
+		m := &fi.Msg{Buf: make([]byte, 8), Dest: dest, Key: r.Key, Datatype: atomic.Uint64, Op: atomic.Sum}
 		if err := ep.Atomic(m, 0); err != nil {
 			t.Fatal(err)
 		}

@@ -227,7 +227,7 @@ func TestCompletionsTellEndpoints(t *testing.T) {
 	}{
 		{ep, f.dest, 1, nil}, {f.ep, other, 1, nil}, {ep, other, 99, fi.ErrNoKey}, {f.ep, f.dest, 99, fi.ErrNoKey}, {f.ep, f.dest, 1, nil},
 	} {
-		if err := c.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Dest: c.dest, Key: c.key, Datatype: fi.Uint64, Op: fi.Sum}, 0); err != nil {
+		if err := c.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Dest: c.dest, Key: c.key, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if got := take(t, f); got.Endpoint != c.ep || got.Source != c.dest || !errors.Is(got.Err, c.want) {

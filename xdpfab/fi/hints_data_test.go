@@ -5,6 +5,7 @@ package fi_test
 import (
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -50,7 +51,7 @@ func TestInfoOpFlags(t *testing.T) {
 	attr := list[0].EndpointAttr()
 	attr.Number = fi.AnyNumber
 	ep, cq, _ := selective(t, f, attr)
-	m := fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 1, Datatype: fi.Uint64, Op: fi.Sum}
+	m := fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
 	if err := ep.Atomic(&m, fi.FlagDefaults); err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ type Msg struct {
 	// is addressed virtually; with FlagTagged, in the buffer of the receive
 	Offset   uint64
 	Key      uint64 // of the region; with FlagTagged, the tag
-	Datatype Datatype
-	Op       Op
+	Datatype atomic.Datatype
+	Op       atomic.Op
 	Context  any    // returned with the completion
 	Data     uint64 // with FlagRemoteCQData: for the completion at the target; otherwise ignored
 
@@ -123,7 +123,7 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 // buffer holds, of which the last one may be short.
 func (m *Msg) implied() int {
 	n, size := m.operandLen(), m.Datatype.Size()
-	if m.Op == Read {
+	if m.Op == atomic.Read {
 		n = m.resultLen()
 	}
 	return (n + size - 1) / size
@@ -165,7 +165,7 @@ func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 	n := count * m.Datatype.Size()
 	operand, compare, result := n, 0, n
 	switch {
-	case m.Op == Read: // Buf is ignored
+	case m.Op == atomic.Read: // Buf is ignored
 		operand = m.operandLen()
 	case verb == wire.VerbAtomic:
 		result = 0
@@ -182,7 +182,7 @@ func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 	case m.resultLen() != result:
 		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", m.resultLen(), count,
 			m.Datatype, result, ErrLength)
-	case flags&FlagInject != 0 && m.Op != Read && operand+compare > injectSize:
+	case flags&FlagInject != 0 && m.Op != atomic.Read && operand+compare > injectSize:
 		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, injectSize, ErrTooBig)
 	}
 	return nil
@@ -196,7 +196,7 @@ func (m *Msg) checkPieces(verb wire.Verb) error {
 		list    [][]byte
 		ignored bool
 	}{
-		{"Buf", m.Buf, m.Pieces.Buf, verb.Atomic() && m.Op == Read},
+		{"Buf", m.Buf, m.Pieces.Buf, verb.Atomic() && m.Op == atomic.Read},
 		{"Compare", m.Compare, m.Pieces.Compare, false},
 		{"Result", m.Result, m.Pieces.Result, false},
 	} {
@@ -257,7 +257,7 @@ func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
 	w.Of(verb, uint8(m.Op), uint8(m.Datatype))
 	w.In(m.Key, m.Incarnation)
 	w.Offset, w.Operand = m.Offset, 0
-	if m.Op != Read {
+	if m.Op != atomic.Read {
 		if len(m.Buf) != 8 {
 			return false
 		}

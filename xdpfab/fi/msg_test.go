@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -25,20 +26,20 @@ func TestCountFromBuffers(t *testing.T) {
 		bytes int // of the completion
 		want  error
 	}{
-		{"base", base, fi.Msg{Buf: b(24), Op: fi.Sum}, 24, nil},
-		{"fetch", fetch, fi.Msg{Buf: b(16), Result: b(16), Op: fi.Sum}, 16, nil},
-		{"read", fetch, fi.Msg{Result: b(32), Op: fi.Read}, 32, nil},
-		{"read with a buffer", fetch, fi.Msg{Buf: b(8), Result: b(32), Op: fi.Read}, 32, nil},
-		{"compare", compare, fi.Msg{Buf: b(8), Compare: b(8), Result: b(8), Op: fi.Cswap}, 8, nil},
-		{"extents", base, fi.Msg{Buf: b(16), RMA: []mr.Extent{{Key: 1, Count: 1}, {Key: 1, Count: 1}}, Op: fi.Sum}, 16, nil},
-		{"no buffers", base, fi.Msg{Op: fi.Sum}, 0, fi.ErrCount},
-		{"part of an element", base, fi.Msg{Buf: b(7), Op: fi.Sum}, 0, fi.ErrLength},
-		{"result too long", fetch, fi.Msg{Buf: b(8), Result: b(16), Op: fi.Sum}, 0, fi.ErrLength},
-		{"compare too short", compare, fi.Msg{Buf: b(16), Compare: b(8), Result: b(16), Op: fi.Cswap}, 0, fi.ErrLength},
-		{"extents too short", base, fi.Msg{Buf: b(16), RMA: []mr.Extent{{Key: 1, Count: 1}}, Op: fi.Sum}, 0, fi.ErrCount},
+		{"base", base, fi.Msg{Buf: b(24), Op: atomic.Sum}, 24, nil},
+		{"fetch", fetch, fi.Msg{Buf: b(16), Result: b(16), Op: atomic.Sum}, 16, nil},
+		{"read", fetch, fi.Msg{Result: b(32), Op: atomic.Read}, 32, nil},
+		{"read with a buffer", fetch, fi.Msg{Buf: b(8), Result: b(32), Op: atomic.Read}, 32, nil},
+		{"compare", compare, fi.Msg{Buf: b(8), Compare: b(8), Result: b(8), Op: atomic.Cswap}, 8, nil},
+		{"extents", base, fi.Msg{Buf: b(16), RMA: []mr.Extent{{Key: 1, Count: 1}, {Key: 1, Count: 1}}, Op: atomic.Sum}, 16, nil},
+		{"no buffers", base, fi.Msg{Op: atomic.Sum}, 0, fi.ErrCount},
+		{"part of an element", base, fi.Msg{Buf: b(7), Op: atomic.Sum}, 0, fi.ErrLength},
+		{"result too long", fetch, fi.Msg{Buf: b(8), Result: b(16), Op: atomic.Sum}, 0, fi.ErrLength},
+		{"compare too short", compare, fi.Msg{Buf: b(16), Compare: b(8), Result: b(16), Op: atomic.Cswap}, 0, fi.ErrLength},
+		{"extents too short", base, fi.Msg{Buf: b(16), RMA: []mr.Extent{{Key: 1, Count: 1}}, Op: atomic.Sum}, 0, fi.ErrCount},
 	} {
 		m := c.msg
-		m.Dest, m.Datatype = f.dest, fi.Uint64
+		m.Dest, m.Datatype = f.dest, atomic.Uint64
 		if m.RMA == nil {
 			m.Key = 1
 		}
@@ -110,10 +111,10 @@ func TestEndpointAttr(t *testing.T) {
 // The two operands of the biggest element can be injected together.
 func TestInjectTakesEveryElement(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{}, 64)
-	size := fi.LongDoubleComplex.Size()
+	size := atomic.LongDoubleComplex.Size()
 	m := fi.Msg{
 		Buf: make([]byte, size), Compare: make([]byte, size), Result: make([]byte, size),
-		Dest: f.dest, Key: 1, Datatype: fi.LongDoubleComplex, Op: fi.Cswap,
+		Dest: f.dest, Key: 1, Datatype: atomic.LongDoubleComplex, Op: atomic.Cswap,
 	}
 	if err := f.ep.CompareAtomic(&m, fi.FlagInject); err != nil {
 		t.Fatal(err)

@@ -63,11 +63,13 @@ func (f QueryFlags) String() string { return flagString(uint32(f), "fetch", "com
 
 // QueryAtomic reports whether an operation is supported for a datatype in one of the
 // three forms, and how it works (fi_query_atomic).
-func (d *Domain) QueryAtomic(f Func, dt Datatype, op Op) (AtomicAttr, error) {
+func (d *Domain) QueryAtomic(f atomic.Func, dt atomic.Datatype, op atomic.Op) (AtomicAttr, error) {
 	return query(f, dt, op, unlimited)
 }
 
-func query(f Func, dt Datatype, op Op, limit func(Func, Datatype, Op) int) (AtomicAttr, error) {
+func query(f atomic.Func, dt atomic.Datatype, op atomic.Op,
+	limit func(atomic.Func, atomic.Datatype, atomic.Op) int,
+) (AtomicAttr, error) {
 	n, err := valid(f, dt, op, limit)
 	if err != nil {
 		return AtomicAttr{Size: dt.Size()}, err
@@ -86,7 +88,7 @@ func query(f Func, dt Datatype, op Op, limit func(Func, Datatype, Op) int) (Atom
 // QueryAtomicFlags is QueryAtomic with the flags of fi_query_atomic in place of the form.
 // FI_FETCH_ATOMIC and FI_COMPARE_ATOMIC exclude each other: both are refused with
 // ErrBadFlags, as unknown flags are.
-func (d *Domain) QueryAtomicFlags(dt Datatype, op Op, flags QueryFlags) (AtomicAttr, error) {
+func (d *Domain) QueryAtomicFlags(dt atomic.Datatype, op atomic.Op, flags QueryFlags) (AtomicAttr, error) {
 	form := atomic.Base
 	switch flags &^ QueryTagged {
 	case 0:
@@ -109,7 +111,7 @@ func (d *Domain) QueryAtomicFlags(dt Datatype, op Op, flags QueryFlags) (AtomicA
 // coherentAlign returns AtomicAttr.CoherentAlign: CPUs have atomic instructions for up to
 // 16 bytes, at multiples of their size. A target whose CPU has none for 16 is an
 // exception that a query cannot know.
-func coherentAlign(dt Datatype) int {
+func coherentAlign(dt atomic.Datatype) int {
 	if n := dt.Size(); n <= 16 {
 		return n
 	}

@@ -32,15 +32,15 @@ func TestQueryAtomic(t *testing.T) {
 		fi.QueryFetch | fi.QueryCompare | fi.QueryTagged: {fi.ErrBadFlags},
 		1 << 20: {fi.ErrBadFlags},
 	} {
-		_, err := f.client.QueryAtomicFlags(fi.Uint64, fi.Sum, flags)
+		_, err := f.client.QueryAtomicFlags(atomic.Uint64, atomic.Sum, flags)
 		for _, w := range want {
 			if !errors.Is(err, w) {
 				t.Errorf("%v: %v, want %v", flags, err, w)
 			}
 		}
 	}
-	plain, err1 := f.client.QueryAtomicFlags(fi.Uint64, fi.Sum, 0)
-	tagged, err2 := f.client.QueryAtomicFlags(fi.Uint64, fi.Sum, fi.QueryTagged)
+	plain, err1 := f.client.QueryAtomicFlags(atomic.Uint64, atomic.Sum, 0)
+	tagged, err2 := f.client.QueryAtomicFlags(atomic.Uint64, atomic.Sum, fi.QueryTagged)
 	plain.Count, plain.ResidentActor = tagged.Count, fi.ActorPoller
 	if tagged != plain || tagged.Count < 100 || tagged.Count > 187 || err1 != nil || err2 != nil { // in a frame of 1500 bytes
 		t.Errorf("with a tag %+v, without %+v; %v, %v", tagged, plain, err1, err2)
@@ -62,14 +62,14 @@ func TestQueryTellsHow(t *testing.T) {
 			if coherent := dt != atomic.LongDoubleComplex; coherent != (attr.CoherentAlign == attr.Size) || !coherent && attr.CoherentAlign != 0 {
 				b.Errorf("%v: %+v", dt, attr)
 			}
-			if !attr.Ascending || attr.Actor != fi.ActorPoller || (attr.ResidentActor == fi.ActorXDP) != (dt <= fi.Uint64) || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
+			if !attr.Ascending || attr.Actor != fi.ActorPoller || (attr.ResidentActor == fi.ActorXDP) != (dt <= atomic.Uint64) || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
 				b.Errorf("%v: %+v", dt, attr)
 			}
 			for offset, want := range map[int]error{attr.Align: nil, attr.Align / 2: fi.ErrMisaligned} {
 				if attr.Align == 1 && want != nil {
 					continue
 				}
-				m := &fi.Msg{Buf: make([]byte, attr.Size), Dest: b.dest, Key: b.key, Offset: uint64(offset), Datatype: dt, Op: fi.Write}
+				m := &fi.Msg{Buf: make([]byte, attr.Size), Dest: b.dest, Key: b.key, Offset: uint64(offset), Datatype: dt, Op: atomic.Write}
 				b.ok(ep.Atomic(m, 0))
 				if done := b.take(cq, 1); !errors.Is(done[0].Err, want) {
 					b.Errorf("%v at %d: %v, want %v", dt, offset, done[0].Err, want)
@@ -78,7 +78,7 @@ func TestQueryTellsHow(t *testing.T) {
 		}
 		// All elements are the same word: each finds what the one before it has left.
 		const n = 500
-		m := &fi.Msg{Buf: make([]byte, 8*n), Result: make([]byte, 8*n), Dest: b.dest, Datatype: fi.Uint64, Op: fi.Sum}
+		m := &fi.Msg{Buf: make([]byte, 8*n), Result: make([]byte, 8*n), Dest: b.dest, Datatype: atomic.Uint64, Op: atomic.Sum}
 		for i := range n {
 			m.Buf[8*i] = 1
 			m.RMA = append(m.RMA, mr.Extent{Key: b.key, Offset: 800, Count: 1})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -90,13 +91,14 @@ func (ep *Endpoint) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint6
 // msg returns the operation in the form that all operations on memory share: an array of
 // bytes.
 func (x *RMA) msg(verb wire.Verb) Msg {
-	m := Msg{Dest: x.Dest, Offset: x.Offset, Key: x.Key, Datatype: Uint8, Op: Write, Context: x.Context, Data: x.Data,
+	m := Msg{Dest: x.Dest, Offset: x.Offset, Key: x.Key,
+		Datatype: atomic.Uint8, Op: atomic.Write, Context: x.Context, Data: x.Data,
 		Incarnation: x.Incarnation, Trigger: x.Trigger, work: x.work}
 	if len(x.Extents) > 0 {
 		m.RMA = x.Extents
 	}
 	if verb == wire.VerbRead {
-		m.Op, m.Result = Read, x.Buf
+		m.Op, m.Result = atomic.Read, x.Buf
 	} else {
 		m.Buf = x.Buf
 	}

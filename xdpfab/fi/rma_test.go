@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -301,8 +302,8 @@ func TestDeferredRMA(t *testing.T) {
 	write := &fi.RMA{Buf: data, Dest: f.dest, Key: 1, Offset: 1, Context: "write"}
 	read := &fi.RMA{Buf: back, Dest: f.dest, Key: 1, Offset: 1, Context: "read"}
 	if err := errors.Join(
-		f.client.QueueWork(&fi.Work{When: fi.Threshold{Counter: c[1], Value: 1}, Do: fi.RMAWork{Endpoint: f.ep, Op: fi.Read, RMA: read}}),
-		f.client.QueueWork(&fi.Work{When: fi.Threshold{Counter: c[0], Value: 5}, Do: fi.RMAWork{Endpoint: f.ep, Op: fi.Write, RMA: write}, Completion: c[1]}),
+		f.client.QueueWork(&fi.Work{When: fi.Threshold{Counter: c[1], Value: 1}, Do: fi.RMAWork{Endpoint: f.ep, Op: atomic.Read, RMA: read}}),
+		f.client.QueueWork(&fi.Work{When: fi.Threshold{Counter: c[0], Value: 5}, Do: fi.RMAWork{Endpoint: f.ep, Op: atomic.Write, RMA: write}, Completion: c[1]}),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +316,7 @@ func TestDeferredRMA(t *testing.T) {
 	if !bytes.Equal(back, data) {
 		t.Error("the read does not find what was written before")
 	}
-	cancelled := &fi.Work{When: fi.Threshold{Counter: c[0], Value: 99}, Do: fi.RMAWork{Endpoint: f.ep, Op: fi.Write, RMA: write}}
+	cancelled := &fi.Work{When: fi.Threshold{Counter: c[0], Value: 99}, Do: fi.RMAWork{Endpoint: f.ep, Op: atomic.Write, RMA: write}}
 	if err := errors.Join(f.client.QueueWork(cancelled), f.client.CancelWork(cancelled)); err != nil {
 		t.Fatal(err)
 	}
@@ -325,10 +326,10 @@ func TestDeferredRMA(t *testing.T) {
 	x := *write
 	x.Trigger = &fi.Threshold{Counter: c[0], Value: 1}
 	for name, do := range map[string]fi.RMAWork{
-		"operation":    {Endpoint: f.ep, Op: fi.Sum, RMA: write},
-		"no message":   {Endpoint: f.ep, Op: fi.Read},
-		"no endpoint":  {Op: fi.Read, RMA: read},
-		"two triggers": {Endpoint: f.ep, Op: fi.Write, RMA: &x},
+		"operation":    {Endpoint: f.ep, Op: atomic.Sum, RMA: write},
+		"no message":   {Endpoint: f.ep, Op: atomic.Read},
+		"no endpoint":  {Op: atomic.Read, RMA: read},
+		"two triggers": {Endpoint: f.ep, Op: atomic.Write, RMA: &x},
 	} {
 		if err := f.client.QueueWork(&fi.Work{When: fi.Threshold{Counter: c[0], Value: 1}, Do: do}); err == nil {
 			t.Errorf("%s: queued", name)
@@ -453,7 +454,7 @@ func TestRMAIsOrdered(t *testing.T) {
 	for i := range byte(20) {
 		write := fi.RMA{Buf: bytes.Repeat([]byte{i}, n), Dest: f.dest, Key: 1}
 		read := fi.RMA{Buf: make([]byte, n), Dest: f.dest, Key: 1}
-		sum := fi.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Result: make([]byte, 8), Dest: f.dest, Key: 1, Offset: n - 8, Datatype: fi.Uint64, Op: fi.Sum}
+		sum := fi.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Result: make([]byte, 8), Dest: f.dest, Key: 1, Offset: n - 8, Datatype: atomic.Uint64, Op: atomic.Sum}
 		if err := errors.Join(f.ep.Write(&write, 0), f.ep.FetchAtomic(&sum, 0), f.ep.Read(&read, 0)); err != nil {
 			t.Fatal(err)
 		}

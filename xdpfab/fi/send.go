@@ -5,6 +5,7 @@ package fi
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -84,7 +85,8 @@ func (ep *Endpoint) send(verb wire.Verb, m *Message, flags OpFlags, cookie uint6
 			"completion queue, or a counter with BindTransmit: %w",
 			ep.number, ErrNoCQ)
 	}
-	x := Msg{Buf: m.Buf, Dest: m.Dest, Key: m.Tag, Datatype: Uint8, Op: Write, Context: m.Context, Data: m.Data,
+	x := Msg{Buf: m.Buf, Dest: m.Dest, Key: m.Tag,
+		Datatype: atomic.Uint8, Op: atomic.Write, Context: m.Context, Data: m.Data,
 		Trigger: m.Trigger, work: m.work}
 	if len(m.Pieces) > 0 {
 		x.Pieces = piecesOf(verb, m.Pieces)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -142,7 +143,7 @@ func TestOrderOfMessages(t *testing.T) {
 			// Each round adds and sends: what a receive shows has been preceded by the
 			// sum of its round.
 			for i := range n {
-				add := fi.Msg{Buf: one, Dest: dest, Key: region.Key(), Datatype: fi.Uint64, Op: fi.Sum, Context: i}
+				add := fi.Msg{Buf: one, Dest: dest, Key: region.Key(), Datatype: atomic.Uint64, Op: atomic.Sum, Context: i}
 				m := fi.Message{Buf: []byte{byte(i)}, Dest: dest, Context: i}
 				h.until("room", func() bool {
 					err := a.ep.Atomic(&add, fence)

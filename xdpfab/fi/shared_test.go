@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -104,7 +105,7 @@ func TestSharedTransmit(t *testing.T) {
 // tryLoad is load as soon as there is a place.
 func (b *bench) tryLoad(ep *fi.Endpoint, cq *fi.CompletionQueue, i int) uint64 {
 	m := b.fetchAdd(i)
-	m.Op = fi.Read
+	m.Op = atomic.Read
 	if err := ep.FetchAtomic(m, 0); errors.Is(err, fi.ErrAgain) {
 		return 0
 	} else if err != nil {

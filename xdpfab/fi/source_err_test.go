@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -40,7 +41,7 @@ func TestSourceErr(t *testing.T) {
 		h.ok(err)
 		region, err := h.b.Register(mem, mr.Options{Access: mr.RemoteRead | mr.RemoteWrite})
 		h.ok(err)
-		add := &fi.Msg{Dest: to, Key: region.Key(), Datatype: fi.Uint64, Op: fi.Sum, Buf: u64s(1), Data: 77}
+		add := &fi.Msg{Dest: to, Key: region.Key(), Datatype: atomic.Uint64, Op: atomic.Sum, Buf: u64s(1), Data: 77}
 		h.ok(a.ep.Atomic(add, fi.FlagRemoteCQData))
 		if c := h.failure(b.got, nil, fi.ErrUnknownPeer); c.Data != 77 || c.Bytes != 8 || c.Flags&fi.CompletionRemoteCQData == 0 {
 			h.Errorf("%+v", c)

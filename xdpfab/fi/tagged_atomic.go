@@ -5,6 +5,7 @@ package fi
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -21,7 +22,7 @@ var (
 
 // taggedLimit returns the most elements of a tagged atomic: as many as a frame of the
 // interface's MTU carries in any encapsulation. The MTU of the peer's has to be as large.
-func (d *Domain) taggedLimit(f Func, dt Datatype, op Op) int {
+func (d *Domain) taggedLimit(f atomic.Func, dt atomic.Datatype, op atomic.Op) int {
 	return int(wire.MaxTagged(verbOf[f], uint8(op), uint8(dt), d.node.Dev.MTU()-wire.MaxOverhead-wire.HeaderLen))
 }
 

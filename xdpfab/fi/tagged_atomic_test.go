@@ -25,7 +25,7 @@ func u64s(values ...uint64) []byte {
 
 // sumTo is a sum to the buffer of the receive with a tag.
 func sumTo(dest fi.Address, tag, offset uint64, values ...uint64) *fi.Msg {
-	return &fi.Msg{Dest: dest, Key: tag, Offset: offset, Datatype: fi.Uint64, Op: fi.Sum, Buf: u64s(values...), Context: tag}
+	return &fi.Msg{Dest: dest, Key: tag, Offset: offset, Datatype: atomic.Uint64, Op: atomic.Sum, Buf: u64s(values...), Context: tag}
 }
 
 // An atomic goes to the buffer of the tagged receive that its tag matches, at an offset;
@@ -70,7 +70,7 @@ func TestTaggedAtomic(t *testing.T) {
 		holds(6, 12, 23)
 
 		swap := sumTo(to, 9, 16, 50)
-		swap.Op, swap.Compare, swap.Result = fi.Cswap, u64s(23), make([]byte, 8)
+		swap.Op, swap.Compare, swap.Result = atomic.Cswap, u64s(23), make([]byte, 8)
 		post(9)
 		h.ok(a.ep.CompareAtomic(swap, fi.FlagTagged))
 		h.success(a.sent, uint64(9))
@@ -80,7 +80,7 @@ func TestTaggedAtomic(t *testing.T) {
 			h.Errorf("the comparison found %d", before(swap))
 		}
 
-		read := &fi.Msg{Dest: to, Key: 10, Datatype: fi.Uint64, Op: fi.Read, Pieces: &fi.Pieces{Result: [][]byte{make([]byte, 8), make([]byte, 16)}}, Context: uint64(10)}
+		read := &fi.Msg{Dest: to, Key: 10, Datatype: atomic.Uint64, Op: atomic.Read, Pieces: &fi.Pieces{Result: [][]byte{make([]byte, 8), make([]byte, 16)}}, Context: uint64(10)}
 		post(10)
 		h.ok(a.ep.FetchAtomic(read, fi.FlagTagged|fi.FlagInject))
 		h.success(a.sent, uint64(10))
@@ -211,7 +211,7 @@ func TestTaggedAtomicLimits(t *testing.T) {
 					}
 					message := func(n int) *fi.Msg {
 						m := &fi.Msg{Dest: to, Key: 1, Datatype: dt, Op: op, Count: n, Context: dt}
-						if op != fi.Read {
+						if op != atomic.Read {
 							m.Buf = make([]byte, n*attr.Size)
 						}
 						if form != atomic.Base {

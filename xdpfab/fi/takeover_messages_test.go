@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -56,7 +57,7 @@ func TestTakeoverWithWaitingMessages(t *testing.T) {
 	result := make([]byte, 8)
 	long := make([]byte, 3000)
 	if err := errors.Join(mails.Send(&fi.Message{Buf: long, Dest: dest}, 0),
-		fetches.FetchAtomic(&fi.Msg{Dest: dest, Key: 9, Buf: []byte("12345678"), Result: result, Datatype: fi.Uint64, Op: fi.Bxor}, fi.FlagTagged)); err != nil {
+		fetches.FetchAtomic(&fi.Msg{Dest: dest, Key: 9, Buf: []byte("12345678"), Result: result, Datatype: atomic.Uint64, Op: atomic.Bxor}, fi.FlagTagged)); err != nil {
 		t.Fatal(err)
 	}
 	testnet.Eventually(t, "the atomic is announced", func() bool { return ep.Messages() == 2 })

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -78,7 +79,7 @@ func TestTriggerChain(t *testing.T) {
 				m.Result = nil
 				b.ok(ep.Atomic(m, fi.FlagInject))
 			case 2: // takes the place of what the others have added so far
-				m.Op, m.Compare, m.Buf = fi.Cswap, []byte{byte(i), 0, 0, 0, 0, 0, 0, 0}, []byte{byte(i + 1), 0, 0, 0, 0, 0, 0, 0}
+				m.Op, m.Compare, m.Buf = atomic.Cswap, []byte{byte(i), 0, 0, 0, 0, 0, 0, 0}, []byte{byte(i + 1), 0, 0, 0, 0, 0, 0, 0}
 				b.ok(ep.CompareAtomic(m, 0))
 			case 3:
 				m.Buf, m.Result = make([]byte, 3000), make([]byte, 3000)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -44,7 +45,7 @@ func setUpWaits(t *testing.T, a fi.DomainAttr, object fi.WaitObject) *waits {
 // post adds one to a word of the region with a key. With key 99 it fails.
 func (w *waits) post(t *testing.T, key uint64) {
 	t.Helper()
-	m := &fi.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Dest: w.dest, Key: key, Datatype: fi.Uint64, Op: fi.Sum}
+	m := &fi.Msg{Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}, Dest: w.dest, Key: key, Datatype: atomic.Uint64, Op: atomic.Sum}
 	if err := w.ep.Atomic(m, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func TestManyReaders(t *testing.T) {
 			})
 		}
 		for range readers * each {
-			m := &fi.Msg{Buf: make([]byte, 8), Dest: w.dest, Key: 1, Datatype: fi.Uint64, Op: fi.Sum}
+			m := &fi.Msg{Buf: make([]byte, 8), Dest: w.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
 			for errors.Is(w.ep.Atomic(m, 0), fi.ErrAgain) {
 				runtime.Gosched()
 			}

@@ -4,9 +4,10 @@ package fi
 
 import (
 	"fmt"
-	"sync/atomic"
+	syncatomic "sync/atomic"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -32,7 +33,7 @@ type Deferrable interface {
 // Base, Fetch or Compare, by Endpoint.Atomic, FetchAtomic or CompareAtomic.
 type AtomicWork struct {
 	Endpoint *Endpoint
-	Func     Func
+	Func     atomic.Func
 	Msg      *Msg // without a Trigger of its own
 	Flags    OpFlags
 }
@@ -41,8 +42,8 @@ type AtomicWork struct {
 // FI_OP_WRITE).
 type RMAWork struct {
 	Endpoint *Endpoint
-	Op       Op   // Read or Write
-	RMA      *RMA // without a Trigger of its own
+	Op       atomic.Op // Read or Write
+	RMA      *RMA      // without a Trigger of its own
 	Flags    OpFlags
 }
 
@@ -106,7 +107,11 @@ func (d *Domain) QueueWork(w *Work) error {
 }
 
 // verbOf is the verb of each form.
-var verbOf = map[Func]wire.Verb{Base: wire.VerbAtomic, Fetch: wire.VerbFetch, Compare: wire.VerbCompare}
+var verbOf = map[atomic.Func]wire.Verb{
+	atomic.Base:    wire.VerbAtomic,
+	atomic.Fetch:   wire.VerbFetch,
+	atomic.Compare: wire.VerbCompare,
+}
 
 func (a AtomicWork) queue(d *Domain, w *Work) error {
 	verb, known := verbOf[a.Func]
@@ -127,9 +132,9 @@ func (a AtomicWork) queue(d *Domain, w *Work) error {
 func (a RMAWork) queue(d *Domain, w *Work) error {
 	verb := wire.VerbRead
 	switch {
-	case a.Op == Write:
+	case a.Op == atomic.Write:
 		verb = wire.VerbWrite
-	case a.Op != Read:
+	case a.Op != atomic.Read:
 		return fmt.Errorf("xdpfab: deferred work: RMA by %v: want Read or Write: %w", a.Op, ErrOpNotSupported)
 	}
 	if a.RMA == nil {
@@ -216,7 +221,7 @@ func (d *Domain) cancelWork(match func(*deferred) bool) int {
 			w.done.AddErr(1)
 		}
 	}
-	var n atomic.Int64
+	var n syncatomic.Int64
 	for ep := range endpoints {
 		ep.stepper.Call(func() {
 			t.mu.Lock()

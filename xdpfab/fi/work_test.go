@@ -19,7 +19,7 @@ func TestDeferredWork(t *testing.T) {
 		start, second, third, fourth, end := b.counter(), b.counter(), b.counter(), b.counter(), b.counter()
 		ep, cq := b.endpoint(fi.EndpointAttr{})
 		fetch, compare := b.fetchAdd(0), b.fetchAdd(0)
-		compare.Op, compare.Compare = fi.Cswap, []byte{2, 0, 0, 0, 0, 0, 0, 0}
+		compare.Op, compare.Compare = atomic.Cswap, []byte{2, 0, 0, 0, 0, 0, 0, 0}
 		for _, w := range []*fi.Work{
 			{When: fi.Threshold{Counter: fourth, Value: 9}, Do: fi.AtomicWork{Endpoint: ep, Func: atomic.Compare, Msg: compare}, Completion: end},
 			{When: fi.Threshold{Counter: third, Value: 2}, Do: fi.CounterWork{Counter: fourth, Value: 9, Set: true}, Completion: end},
