@@ -9,42 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Huge says what Alloc does about huge pages: fewer TLB misses for random access to large
-// regions.
-type Huge uint8
-
-// The choices.
-const (
-	HugeAuto    Huge = iota // reserved huge pages, else transparent ones, else small pages; from HugePageSize on
-	HugeNever               // small pages
-	HugeRequire             // reserved huge pages or an error
-)
-
-// String returns the choice as a word.
-func (h Huge) String() string {
-	switch h {
-	case HugeAuto:
-		return "auto"
-	case HugeNever:
-		return "never"
-	case HugeRequire:
-		return "require"
-	}
-	return fmt.Sprintf("Huge(%d)", uint8(h))
-}
-
-// HugePageSize is the size in bytes of the huge pages that Alloc asks for.
-const HugePageSize = 2 << 20
-
 // mapHuge2MB asks mmap for pages of HugePageSize: its binary logarithm in the upper bits
 // of the flags.
 const mapHuge2MB = 21 << unix.MAP_HUGE_SHIFT
-
-// AllocOptions are the choices of Alloc; the zero value is sensible.
-type AllocOptions struct {
-	Huge     Huge
-	Populate bool // touch all pages now, so that no operation meets a page fault
-}
 
 // Alloc returns zeroed anonymous memory of the given size in bytes (mmap(2)). The size is
 // rounded up to whole pages. The error wraps ErrSize, or ErrMemory and the system's
@@ -287,17 +254,3 @@ func mapped(kind Kind, pages Pages, fd int, data []byte) *Memory {
 		return err
 	}}
 }
-
-// maxSize leaves room for rounding up, and keeps offsets far from overflow; no machine
-// can map so much.
-const maxSize = 1 << 47
-
-func checkSize(size int) error {
-	if size <= 0 || size > maxSize {
-		return fmt.Errorf("%w: %d bytes, want 1 to 2^47", ErrSize, size)
-	}
-	return nil
-}
-
-// roundUp rounds n up to a multiple of unit, a power of two.
-func roundUp(n, unit int) int { return (n + unit - 1) &^ (unit - 1) }

@@ -7,8 +7,11 @@ import (
 	"syscall"
 )
 
-// keyRejected is EKEYREJECTED, which only Linux has.
-const keyRejected = syscall.Errno(129)
+// Numbers of Linux that other systems lack; libfabric has the first on all of them.
+const (
+	KeyRejected = syscall.Errno(129) // EKEYREJECTED
+	NoKey       = syscall.Errno(126) // ENOKEY
+)
 
 // The causes that a node, its guests and its host share. The public packages export them
 // under the same names with Err before, and say there what each means.
@@ -17,7 +20,7 @@ var (
 	Closed         = cause("closed", syscall.EBADF)
 	NotImplemented = cause("not implemented by this provider", syscall.ENOSYS)
 	InterfaceLost  = cause("interface cannot be used any more", syscall.ENETDOWN)
-	AuthKey        = cause("authorization key refused", keyRejected)
+	AuthKey        = cause("authorization key refused", KeyRejected)
 	Denied         = cause("the rules of the daemon that has the interface do not allow it", syscall.EPERM)
 	HostLost       = cause("the daemon that has the interface has ended", syscall.ECONNRESET)
 	NoDaemon       = uncoded("no daemon serves the interface")
