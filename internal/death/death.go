@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Package death tells of the end of a process that is no child of this one.
 package death
 

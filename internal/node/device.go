@@ -143,18 +143,6 @@ type Disturbable interface {
 	Disturb(port.Faults) error
 }
 
-// Lender is a device that may have queues to lend.
-type Lender interface {
-	Lend() (*port.Loan, error)
-	Spares() []port.LendableQueue
-	Mind(deliver func([]byte), happened func(port.Event))
-
-	// For a takeover; see port.Interface.
-	Leave() (*port.Inheritance, error)
-	Inherited(queue int) (*port.Loan, error)
-	Settle()
-}
-
 // Alone is the upstream of a domain that has its interface.
 type Alone struct{}
 

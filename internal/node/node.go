@@ -166,7 +166,7 @@ func (n *Node) Now() int64 {
 // and nothing was registered for ends.
 func (n *Node) Resume() {
 	n.Residents.GoOn()
-	if from, is := n.Dev.(Lender); is {
+	if from, is := n.Dev.(interface{ Settle() }); is {
 		from.Settle()
 	}
 	serve := func() {}

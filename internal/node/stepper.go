@@ -50,7 +50,7 @@ func (n *Node) stepping(q int) progress.Config {
 
 // waitAny returns what waits for any of the device's ports.
 func (n *Node) waitAny() func(time.Duration) {
-	if i, is := n.Dev.(NetInterface); is {
+	if i, is := n.Dev.(interface{ WaitAny(time.Duration) }); is {
 		return i.WaitAny
 	}
 	first := n.Dev.Ports()[0] // of a device for tests

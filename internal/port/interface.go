@@ -23,16 +23,6 @@ import (
 )
 
 var (
-	// ErrClosed says that the Interface was closed.
-	ErrClosed = errors.New("port: interface is closed")
-	// ErrUnreachable says that the next hop to an address does not answer.
-	ErrUnreachable = route.ErrUnreachable
-	// ErrNoRoute and ErrNoSource say that there is no way to an address: from the
-	// interface, and from an address that it has.
-	ErrNoRoute, ErrNoSource = route.ErrNoRoute, route.ErrNoSource
-	// ErrNoUDP says that an IP address was asked for, but the interface was
-	// opened without Options.UDP.
-	ErrNoUDP = errors.New("UDP is off")
 	// ErrMTU says that no packet buffer is large enough for the MTU, or no
 	// frame small enough.
 	ErrMTU = nic.ErrMTU

@@ -14,10 +14,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// ErrSockets says that another program has UDP sockets on the port of frames, at an
-// address that the XDP program would take the packets of.
-var ErrSockets = errors.New("another program has UDP sockets there")
-
 // reserve binds a socket to the port of frames at each address that the XDP program
 // serves, so that domains with UDP sockets are refused there: they would receive
 // nothing. It shares the address with other interfaces in use, such as the one whose

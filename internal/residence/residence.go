@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Package residence is what a node has of resident memory: regions and sessions that the
 // XDP program of its interface executes, and the folder from which they outlive the
 // process.

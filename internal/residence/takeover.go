@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package residence
 
 // CanMove returns nil if another process can go on with what is resident.

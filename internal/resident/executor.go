@@ -16,13 +16,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// Limits of what an Executor can hold, and of the frames that it takes.
+// Of resident sessions and their frames.
 const (
-	MaxSessions = 1 << 14
-	MaxRegions  = 1 << 12
-	// MaxFrame is the longest frame, in bytes, that a resident session can have.
-	MaxFrame = 2048
-
 	window     = 64 // frames, and answers kept, of a session
 	headerLen  = 34
 	maxPayload = MaxFrame - headerLen

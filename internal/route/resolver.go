@@ -6,7 +6,6 @@ package route
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,14 +17,6 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/dump"
 	"github.com/xdpfab/xdpfab/internal/wire"
-)
-
-// The errors that Resolve's errors wrap.
-var (
-	ErrClosed      = errors.New("resolver is closed")
-	ErrNoRoute     = errors.New("no route through this interface")
-	ErrNoSource    = errors.New("interface has no address to send from")
-	ErrUnreachable = errors.New("neighbour does not answer")
 )
 
 // netlinkTimeout bounds one request to the kernel, which answers at once.

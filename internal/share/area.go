@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package share is what a program and the process that has the interface have in common:
-// the program is the guest, the other the host. The guest posts operations into a ring in
-// shared memory, and the host, whose engine takes them from there to their targets,
-// writes completions into another ring.
-//
-//	guest: engine ─▶ GuestRing ─▶ submission ring ─▶ HostRing ─▶ engine :host
-//	guest: engine ◀─ GuestRing ◀─ completion ring ◀─ HostRing ◀─ engine :host
-//
-// Rings and operands lie in one memfd, the area, which the guest makes and seals. The
-// host trusts nothing in it: it has its own copy of the sizes, reads each entry once,
-// checks it, and keeps the positions of both rings to itself. A guest that writes
-// nonsense gets nonsense, or is turned out; see HostRing. include/xdpfab/ring.h describes
-// the area for C.
+//go:build linux
+
 package share
 
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -31,46 +19,6 @@ const (
 	Magic   = 0x66706478 // "xdpf"
 	Version = 3
 )
-
-// Sizes are the dimensions of an area.
-type Sizes struct {
-	Entries int `json:"entries"` // of either ring; a power of two
-	Arena   int `json:"arena"`   // bytes, a multiple of 4096
-	// Arrivals is the bytes of the ring for what peers send; a power of two.
-	Arrivals int `json:"arrivals"`
-}
-
-// Limits of the sizes.
-const (
-	MinEntries, MaxEntries = 16, 1 << 16
-	MinArena, MaxArena     = 1 << 16, 1 << 30
-
-	MinArrivals, MaxArrivals = 1 << 16, 1 << 28
-)
-
-// Check reports an error unless there can be an area of these sizes.
-func (s Sizes) Check() error {
-	switch {
-	case s.Entries < MinEntries || s.Entries > MaxEntries || bits.OnesCount(uint(s.Entries)) != 1:
-		return fmt.Errorf("rings of %d entries: want a power of two, %d..%d", s.Entries, MinEntries, MaxEntries)
-	case s.Arena < MinArena || s.Arena > MaxArena || s.Arena%page != 0:
-		return fmt.Errorf("arena of %d bytes: want a multiple of %d, %d..%d", s.Arena, page, MinArena, MaxArena)
-	}
-	if s.Arrivals < MinArrivals || s.Arrivals > MaxArrivals || bits.OnesCount(uint(s.Arrivals)) != 1 {
-		return fmt.Errorf("ring of arrivals of %d bytes: want a power of two, %d..%d", s.Arrivals, MinArrivals,
-			MaxArrivals)
-	}
-	return nil
-}
-
-const (
-	page         = 4096
-	entryLen     = 128
-	completedLen = 64
-)
-
-// Len is the length of the area, bytes.
-func (s Sizes) Len() int { return page + s.Entries*(entryLen+completedLen) + s.Arena + s.Arrivals }
 
 // header is the first page of the area. Each position counts entries since the beginning,
 // and has a cache line of its own, since its reader and its writer spin on it.

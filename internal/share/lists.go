@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package share
 
 // lists are the copies that the engine has of lists of extents. A guest may name one list

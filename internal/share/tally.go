@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package share
 
 import (
@@ -49,15 +51,6 @@ const (
 	tallySumsLen   = 32
 	talliesLen     = tallyHeaderLen + tallySumsLen*MostTallies
 )
-
-// Counted is what the guest counts with.
-type Counted interface {
-	// Count adds operations that returned what they found, and operations that did not,
-	// with the bytes of each kind. It must not block.
-	Count(reads, writes, bytesRead, bytesWritten uint64)
-	// Tell follows Count, and tells whoever waits.
-	Tell()
-}
 
 // Tally is the place of one thing that peers touch. It belongs to the guest.
 type Tally struct {

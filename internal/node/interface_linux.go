@@ -9,29 +9,6 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// InterfaceInfo describes an interface and the mode that it is used in: InterfaceInfo,
-// field by field, as devices, hosts and guests have it.
-type InterfaceInfo struct {
-	Name     string `json:"name"`
-	Index    int    `json:"index"`
-	MAC      string `json:"mac"`
-	MTU      int    `json:"mtu"` // bytes
-	Driver   string `json:"driver"`
-	Queues   int    `json:"queues"` // in use
-	Relayed  int    `json:"relayed,omitempty"`
-	XDP      string `json:"xdp"`
-	Copy     string `json:"copy"`
-	Chunk    int    `json:"chunk"` // bytes of a packet buffer
-	HugeUMEM bool   `json:"huge_umem"`
-	UDP      bool   `json:"udp"`
-	Daemon   string `json:"daemon,omitempty"`
-	Lent     bool   `json:"lent,omitempty"`
-
-	Transport string `json:"transport,omitempty"`
-	Address   string `json:"address,omitempty"`
-	NoXDP     string `json:"no_xdp,omitempty"`
-}
-
 // NetInterface is a network interface as a device.
 type NetInterface struct {
 	Alone
@@ -68,4 +45,16 @@ func (i NetInterface) Beyond(n *Node) (Beyond, int) {
 // Cross implements Device.
 func (i NetInterface) Cross(n *Node, e *engine.Engine) {
 	i.Mind(func(packet []byte) { e.Deliver(packet, false) }, n.Happened)
+}
+
+// Lender is a device that may have queues to lend.
+type Lender interface {
+	Lend() (*port.Loan, error)
+	Spares() []port.LendableQueue
+	Mind(deliver func([]byte), happened func(port.Event))
+
+	// For a takeover; see port.Interface.
+	Leave() (*port.Inheritance, error)
+	Inherited(queue int) (*port.Loan, error)
+	Settle()
 }
