@@ -31,7 +31,7 @@ LONGEST := ./test/e2e ./xdpfab/fi ./xdpfab ./test/soak ./internal/sim ./internal
 # they compute, so more than there are cores; each makes its own network namespaces.
 SIDE    := -p 4 -parallel 8
 
-.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint deletable lint-here lint-arm64 generate generate-check check clean
+.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint deletable lint-here lint-arm64 lint-portable generate generate-check check clean
 
 all: build
 
@@ -232,7 +232,13 @@ fuzz:
 	@scripts/need root go
 	@scripts/fuzz $(FUZZTIME)
 
-lint: lint-here lint-arm64
+lint: lint-here lint-arm64 lint-portable
+
+# The library builds where there is no AF_XDP: it has Pipe and UDP sockets there.
+lint-portable:
+	@scripts/need go
+	GOOS=darwin $(NOCGO) $(GO) build ./xdpfab/...
+	GOOS=windows $(NOCGO) $(GO) build ./xdpfab/...
 
 ARM64 ?= $(PKGS)
 lint-arm64:

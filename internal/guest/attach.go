@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Package guest has the devices of domains that use the interface of another process,
 // their host: one that the host carries the operations of, and one that drives a queue
 // which the host lends.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package guest
 
 import (
@@ -94,7 +96,7 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 		if a.terms, err = TermsOf(ctx, talk); err != nil {
 			return in, errors.Join(err, talk.Close())
 		}
-		a.sizes = SizesOf(a.terms.Sizes)
+		a.sizes = a.terms.Sizes.Usual()
 	}
 	if in.area, err = share.NewArea(a.sizes); err != nil {
 		return in, errors.Join(err, talk.Close())
@@ -110,28 +112,6 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 }
 
 func (in joins) close() error { return errors.Join(in.area.Close(), in.bell.Close()) }
-
-// The dimensions of the shared memory, unless the host allows less.
-const (
-	attachEntries  = 4096
-	attachArena    = 16 << 20 // bytes
-	attachArrivals = 1 << 20  // bytes
-)
-
-// SizesOf are the dimensions that a program chooses, of a host that allows so much at
-// most: the usual ones, or less.
-func SizesOf(most share.Sizes) share.Sizes {
-	entries := attachEntries
-	for entries > max(most.Entries, share.MinEntries) {
-		entries /= 2 // it stays a power of two
-	}
-	arrivals := attachArrivals
-	for arrivals > max(most.Arrivals, share.MinArrivals) {
-		arrivals /= 2
-	}
-	return share.Sizes{Entries: entries, Arena: max(min(attachArena, most.Arena&^4095), share.MinArena),
-		Arrivals: arrivals}
-}
 
 // greet brings a host the area, and returns the doorbell.
 func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Doorbell, error) {

@@ -6,14 +6,22 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/udpport"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
+// Interface is what Fit looks at.
+type Interface struct {
+	Name, MAC string
+	Index     int
+	MTU       int // bytes
+	Up        bool
+	Addresses []string // with the length of the network's prefix
+}
+
 // Fit returns the MTU that UDP sockets would have on an interface, and the addresses that
 // they would serve, each with the length of its network's prefix; or why there are none.
-func Fit(i *nic.Interface) (mtu int, served []netip.Prefix, err error) {
+func Fit(i *Interface) (mtu int, served []netip.Prefix, err error) {
 	addrs, err := udpport.Addrs(i.Name)
 	switch {
 	case err != nil:

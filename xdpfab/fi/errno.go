@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // Errno is a fabric error code, after fi_errno(3): an errno of the system, or one of the
@@ -70,7 +70,7 @@ func (e Errno) Name() string {
 	if i, ok := e.added(); ok {
 		return "FI_" + fabricErrors[i].name
 	}
-	if name := unix.ErrnoName(syscall.Errno(e)); name != "" {
+	if name := errnoName(e.system()); name != "" {
 		return "FI_" + name
 	}
 	if e == 0 {
@@ -87,7 +87,7 @@ func (e Errno) Error() string {
 	if e == 0 {
 		return "success"
 	}
-	return syscall.Errno(e).Error()
+	return e.system().Error()
 }
 
 // Is reports whether the target is the system's errno for the same failure, or Go's own
@@ -95,12 +95,18 @@ func (e Errno) Error() string {
 func (e Errno) Is(target error) bool {
 	switch target {
 	case errors.ErrUnsupported:
-		return e == EBADFLAGS || syscall.Errno(e).Is(target)
-	case syscall.ENOKEY:
-		return e == ENOKEY || e == Errno(syscall.ENOKEY)
+		return e == EBADFLAGS || e.system().Is(target)
+	case errno.NoKey:
+		return e == ENOKEY || e == codeOf(errno.NoKey)
 	}
-	return target == syscall.Errno(e)
+	return target == e.system()
 }
+
+// system returns the system's errno, and codeOf its code. Windows has those of the
+// standard from invented on.
+func (e Errno) system() syscall.Errno { return syscall.Errno(e) | invented }
+
+func codeOf(e syscall.Errno) Errno { return Errno(e &^ invented) }
 
 // ErrnoOf returns the fabric error code for an error of this package: the positive number
 // that a function in C would return with a minus sign. For a failed operation it is the
@@ -126,13 +132,13 @@ func ErrnoOf(err error) (code Errno, ok bool) {
 	case errors.As(err, &lower):
 		return Errno(lower.Fabric()), true
 	case errors.As(err, &system):
-		return Errno(system), true
+		return codeOf(system), true
 	case errors.Is(err, ErrPeerRestarted):
 		return ENOKEY, true
 	case errors.Is(err, context.DeadlineExceeded):
-		return Errno(syscall.ETIMEDOUT), true
+		return codeOf(syscall.ETIMEDOUT), true
 	case errors.Is(err, context.Canceled):
-		return Errno(syscall.ECANCELED), true
+		return codeOf(syscall.ECANCELED), true
 	}
 	return EOTHER, false
 }

@@ -10,10 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/port"
-	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // Fabric opens domains; fi_fabric(3). It holds the default attributes of its domains.
@@ -58,7 +55,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	path, chosen := a.control(ifname)
 	if a.Borrow {
-		dev, err := guestpkg.OpenBorrowed(ctx, ifname, path, chosen)
+		dev, err := openBorrowed(ctx, ifname, path, chosen)
 		if err != nil {
 			return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
 		}
@@ -66,7 +63,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	var noDaemon error
 	if a.attaches() {
-		dev, err := guestpkg.OpenAttached(ctx, ifname, path, chosen)
+		dev, err := openAttached(ctx, ifname, path, chosen)
 		if err == nil {
 			return f.adopt(dev, a)
 		}
@@ -87,14 +84,6 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		d.settle(node.Here(dev.Info().Index))
 	}
 	return d, err
-}
-
-var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
-
-// options say how an interface is opened.
-func (a *DomainAttr) options() port.Options {
-	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP,
-		Execute: true}
 }
 
 // adopt makes a domain of a device and adds it to the fabric's.

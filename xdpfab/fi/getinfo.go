@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -128,21 +127,11 @@ func (h *Info) offers(ctx context.Context) (list []Info, unusable []error, err e
 		}
 		return h.types(d.offer()), nil, nil
 	}
-	machine, err := nic.Machine()
+	list, unusable, err = h.ways(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("xdpfab: %w", err)
+		return nil, nil, err
 	}
-	interfaces, err := nic.List()
-	if err != nil {
-		return nil, nil, fmt.Errorf("xdpfab: %w", err)
-	}
-	interfaces = named(interfaces, h.Domain.Name)
-	attached, refused := h.attachable(ctx, &machine, interfaces)
-	if ctx.Err() != nil {
-		return nil, nil, context.Cause(ctx)
-	}
-	direct, unusable := h.direct(&machine, interfaces)
-	list, unusable = h.types(append(attached, direct...)...), append(unusable, refused...)
+	list = h.types(list...)
 	if len(list) == 0 && len(unusable) == 0 {
 		unusable = []error{fmt.Errorf("domain_attr.name %q: no such interface in this network namespace",
 			h.Domain.Name)}
@@ -176,32 +165,6 @@ func (i *Info) connected() Info {
 	c.Caps, c.Transmit.Caps, c.Receive.Caps, c.Domain.Caps = c.Caps&^many, c.Transmit.Caps&^many, c.Receive.Caps&^many,
 		c.Domain.Caps&^many
 	return c
-}
-
-// offersOf lists an interface that is fit for use with each of its addresses.
-func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
-	in := InterfaceInfo{Name: i.Name, Index: i.Index, MAC: i.MAC, MTU: i.MTU, Driver: i.Driver, Queues: plan.Queues,
-		XDP: plan.XDP, Copy: plan.Copy, Chunk: plan.Chunk,
-		Transport: TransportXDP.String()}
-	missing := []string{}
-	if err := plan.Missing(); err != nil {
-		missing = append(missing, err.Error())
-	}
-	if plan.XDP == "generic" {
-		missing = append(missing,
-			"the driver has no native XDP: set DomainAttr.Generic to use the slow one of the kernel")
-	}
-	var networks []netip.Prefix
-	for _, cidr := range i.Addresses {
-		if p, err := netip.ParsePrefix(cidr); err == nil {
-			networks = append(networks, p)
-		}
-	}
-	list := offersAt(in, networks)
-	for n := range list {
-		list[n].Missing = missing
-	}
-	return list
 }
 
 // offersAt lists an interface with its MAC address, and with those of its IP addresses

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -20,7 +19,7 @@ func (i *Info) bySockets() bool {
 
 // sockets lists what the hints may mean of interfaces with IP addresses, and returns why
 // others cannot be used.
-func (h *Info) sockets(interfaces []nic.Interface) (list []Info, unusable []error) {
+func (h *Info) sockets(interfaces []udpnode.Interface) (list []Info, unusable []error) {
 	for _, i := range interfaces {
 		ways, err := h.socketsOf(&i)
 		if err != nil {
@@ -32,7 +31,7 @@ func (h *Info) sockets(interfaces []nic.Interface) (list []Info, unusable []erro
 }
 
 // socketsOf lists an interface with each of its addresses that UDP sockets can serve.
-func (h *Info) socketsOf(i *nic.Interface) (list []Info, err error) {
+func (h *Info) socketsOf(i *udpnode.Interface) (list []Info, err error) {
 	mtu, served, err := udpnode.Fit(i)
 	for _, p := range served {
 		a := p.Addr()

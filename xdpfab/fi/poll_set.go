@@ -87,7 +87,7 @@ func (p *PollSet) Del(o Pollable) error {
 	defer p.mu.Unlock()
 	i := p.find(o)
 	if i < 0 {
-		return fmt.Errorf("xdpfab: poll set: what is to be taken out is not in it: %w", Errno(syscall.EINVAL))
+		return fmt.Errorf("xdpfab: poll set: what is to be taken out is not in it: %w", codeOf(syscall.EINVAL))
 	}
 	p.members = slices.Delete(p.members, i, i+1)
 	o.base().drop()

@@ -2,13 +2,7 @@
 
 package fi
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/port"
-)
+import "context"
 
 // Probe is what an interface gave when it was opened for an instant.
 type Probe struct {
@@ -32,16 +26,4 @@ type Probe struct {
 // more, as it does when it is opened. An interface that has an XDP program already, such
 // as that of a daemon, is left alone, with EBUSY; Domain.Interface describes one that is
 // open, also through a daemon. Nothing is left behind, not even if the process is killed.
-func ProbeInterface(ctx context.Context, ifname string) (Probe, error) {
-	p, err := port.Probe(ctx, ifname, port.Options{UDP: true, Execute: true})
-	if err != nil {
-		return Probe{}, fmt.Errorf("xdpfab: probing: %w", ours(ifname, err))
-	}
-	info := Probe{InterfaceInfo: InterfaceInfo(node.NetInterface{Interface: p.Interface}.Info()), Refused: []string{},
-		OpeningSeconds: p.Opening.Seconds()}
-	info.UDP = false // whether it is on is the caller's choice
-	for _, err := range p.Refused {
-		info.Refused = append(info.Refused, err.Error())
-	}
-	return info, nil
-}
+func ProbeInterface(ctx context.Context, ifname string) (Probe, error) { return probe(ctx, ifname) }

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
@@ -63,7 +61,7 @@ func (ws *sleepers) open(what string, kind WaitObject) (err error) {
 		return fmt.Errorf("xdpfab: %s: %w", what, err)
 	}
 	// for an owner that only closes the domain
-	ws.guard = runtime.AddCleanup(ws, func(fd int) { _ = unix.Close(fd) }, ws.fd.fd)
+	ws.guard = runtime.AddCleanup(ws, closeFD, ws.fd.fd)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -53,19 +52,13 @@ func (a *DomainAttr) attaches() bool {
 	return a.Attach != AttachNever && a.ResidentPin == ""
 }
 
-// openTransport opens an interface by the transport that the attributes ask for, with the
-// home of what is resident there. UDP sockets have no resident memory.
-func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Home, error) {
-	a.UDP = a.UDP || a.Transport == TransportAuto
-	dev, at, err := udpnode.Open(ctx, ifname, udpnode.Transport(a.Transport), a.ResidentPin, a.Spread, a.options())
-	if udp, is := dev.(*udpnode.Device); is {
-		a.ResidentPin, a.ResidentLeave = "", false
-		if a.Log != nil && udp.NoXDP != nil {
-			a.Log.LogAttrs(ctx, slog.LevelWarn, "UDP sockets in place of AF_XDP",
-				slog.String("interface", ifname), slog.Any("cause", udp.NoXDP))
-		}
+// bySockets notes that the domain has UDP sockets, which have no resident memory.
+func (a *DomainAttr) bySockets(ctx context.Context, ifname string, dev *udpnode.Device) {
+	a.ResidentPin, a.ResidentLeave = "", false
+	if a.Log != nil && dev.NoXDP != nil {
+		a.Log.LogAttrs(ctx, slog.LevelWarn, "UDP sockets in place of AF_XDP",
+			slog.String("interface", ifname), slog.Any("cause", dev.NoXDP))
 	}
-	return dev, at, err
 }
 
 // socketEncap describes the encapsulation of a domain with UDP sockets, also of one

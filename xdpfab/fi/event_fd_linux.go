@@ -46,7 +46,9 @@ func (e *eventFD) lower() {
 
 func (e *eventFD) close() {
 	if e.fd >= 0 {
-		_ = unix.Close(e.fd)
+		closeFD(e.fd)
 	}
 	e.fd, e.raised = -1, false
 }
+
+func closeFD(fd int) { _ = unix.Close(fd) }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package udpnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// Open opens an interface by a transport, with the home of what is resident there: see
+// residence.Open. Auto makes no home on UDP sockets.
+func Open(ctx context.Context, ifname string, t Transport, pin string, spread bool, o port.Options) (
+	node.Device, *residence.Home, error,
+) {
+	w := Wants{Queues: o.Queues, Lend: o.Lend, Spread: spread, Copy: o.Copy != xsk.Auto, Pin: pin}
+	if t == UDP {
+		dev, err := OpenSockets(ifname, w, nil)
+		return dev, nil, err
+	}
+	o.UDP = o.UDP || t == Auto
+	dev, at, err := residence.Open(ctx, ifname, pin, o)
+	if errors.Is(err, port.ErrSockets) {
+		err = fmt.Errorf("%w: %w", errno.Busy, err)
+	}
+	switch {
+	case err == nil, taken(err), ctx.Err() != nil:
+		return dev, at, err
+	case t == XDP:
+		return nil, nil, remedy(err)
+	}
+	w.Pin = ""
+	udp, second := OpenSockets(ifname, w, err)
+	if second != nil {
+		return nil, nil, fmt.Errorf("%w; nor by UDP sockets: %w", err, second)
+	}
+	return udp, nil, nil
+}
+
+// taken reports whether another xdpfab has the interface, or may have it: its XDP
+// program would take the frames before UDP sockets see them.
+func taken(err error) bool {
+	b := new(bpf.BusyError)
+	if errors.Is(err, port.ErrSockets) {
+		return true
+	}
+	return errors.As(err, &b) && (b.Name == "" || b.Name == nic.ProgramName) || errors.Is(err, xsk.ErrQueueBusy)
+}
+
+// remedy adds to the error of an interface that has no AF_XDP, or not for this process,
+// what does without.
+func remedy(err error) error {
+	for _, lack := range []error{
+		fs.ErrPermission, xsk.ErrPermission, xsk.ErrMemlock, xsk.ErrUnsupported, bpf.ErrNoNative, bpf.ErrKernel,
+	} {
+		if errors.Is(err, lack) {
+			return fmt.Errorf("%w; or do without, more slowly, by UDP sockets: DomainAttr.Transport, --transport udp",
+				err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fi
+
+import (
+	"context"
+
+	"github.com/xdpfab/xdpfab/internal/guest"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// The devices of a domain that take Linux.
+
+func openBorrowed(ctx context.Context, ifname, path string, chosen bool) (node.Device, error) {
+	return guest.OpenBorrowed(ctx, ifname, path, chosen)
+}
+
+func openAttached(ctx context.Context, ifname, path string, chosen bool) (node.Device, error) {
+	return guest.OpenAttached(ctx, ifname, path, chosen)
+}
+
+// openTransport opens an interface by the transport that the attributes ask for, with the
+// home of what is resident there. UDP sockets have no resident memory.
+func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Home, error) {
+	a.UDP = a.UDP || a.Transport == TransportAuto
+	dev, at, err := udpnode.Open(ctx, ifname, udpnode.Transport(a.Transport), a.ResidentPin, a.Spread, a.options())
+	if udp, is := dev.(*udpnode.Device); is {
+		a.bySockets(ctx, ifname, udp)
+	}
+	return dev, at, err
+}
+
+var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
+
+// options say how an interface is opened.
+func (a *DomainAttr) options() port.Options {
+	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP,
+		Execute: true}
+}
