@@ -177,7 +177,7 @@ func (p *Peer) claim(ctx context.Context, c Call) (Claimed, error) {
 func (w *Waiter) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	w.p.Allotment.Leave()
 	var err error
-	if c.Fate != engine.Success {
+	if c.Outcome != engine.Success {
 		err = w.p.Poster.Failed(s, c, later, w.p.Name)
 	}
 	// Length is that of the operand otherwise

@@ -33,7 +33,7 @@ func TestNoFalseRestart(t *testing.T) {
 				e.Step()
 			}
 		}
-		if got := c.done(r); got.Fate != Success {
+		if got := c.done(r); got.Outcome != Success {
 			t.Errorf("an operation under way: %+v", got)
 		}
 		c.write(p, 0, 3)
@@ -47,7 +47,7 @@ func TestNoFalseRestart(t *testing.T) {
 			c.now += int64(time.Millisecond)
 			c.nodes[0].eng[0].Step()
 		}
-		if got := c.done(r); got.Fate != Success {
+		if got := c.done(r); got.Outcome != Success {
 			t.Errorf("an operation under way: %+v", got)
 		}
 	})
@@ -59,7 +59,7 @@ func TestNoFalseRestart(t *testing.T) {
 		r := c.post(p, 0, 2)
 		c.idle(95 * time.Second)
 		c.pass = nil
-		if got := c.done(r); got.Fate != Success {
+		if got := c.done(r); got.Outcome != Success {
 			t.Errorf("an operation under way: %+v", got)
 		}
 	})
@@ -97,7 +97,7 @@ func TestNoFalseRestart(t *testing.T) {
 			}
 			return true
 		}
-		if got := c.done(c.post(p, 0, 2)); got.Fate != NotExecuted || got.Reason == session.PeerRestarted {
+		if got := c.done(c.post(p, 0, 2)); got.Outcome != NotExecuted || got.Reason == session.PeerRestarted {
 			t.Errorf("an operation that was lost: %+v, want not executed", got)
 		}
 		c.write(p, 0, 3)
@@ -112,7 +112,7 @@ func TestRestartIsTold(t *testing.T) {
 	c.write(p, 0, 7)
 	c.idle(35 * time.Second)
 	c.nodes[1].boot()
-	if got := c.done(c.post(p, 0, 8)); got.Fate != NotExecuted || got.Reason != session.PeerRestarted {
+	if got := c.done(c.post(p, 0, 8)); got.Outcome != NotExecuted || got.Reason != session.PeerRestarted {
 		t.Errorf("first use after a restart: %+v", got)
 	}
 	if c.word(0) != 0 {
@@ -142,10 +142,10 @@ func TestRestartIsToldByOneThatDoesNotServeYet(t *testing.T) {
 		t.Errorf("%d hellos in 300 ms", n)
 	}
 	c.nodes[1].refuse = wire.HelloAccepted
-	if got := c.done(flying); got.Fate != Restarted {
+	if got := c.done(flying); got.Outcome != Restarted {
 		t.Errorf("in flight: %+v", got)
 	}
-	if got := c.done(waiting); got.Fate != NotExecuted || got.Reason != session.PeerRestarted {
+	if got := c.done(waiting); got.Outcome != NotExecuted || got.Reason != session.PeerRestarted {
 		t.Errorf("waiting: %+v", got)
 	}
 	c.write(p, 0, 10)
@@ -163,10 +163,10 @@ func TestRefusalAfterRestart(t *testing.T) {
 	c.step()
 	waiting := c.post(p, 0, 9)
 	start := c.now
-	if got := c.done(flying); got.Fate != Unknown || got.Later == nil {
+	if got := c.done(flying); got.Outcome != Unknown || got.Later == nil {
 		t.Errorf("in flight: %+v", got)
 	}
-	if got := c.done(waiting); got.Fate != NotExecuted || got.Reason != session.RefusedEndpoint {
+	if got := c.done(waiting); got.Outcome != NotExecuted || got.Reason != session.RefusedEndpoint {
 		t.Errorf("waiting: %+v", got)
 	}
 	if took := time.Duration(c.now - start); took > 3*time.Second {
@@ -207,7 +207,7 @@ func TestFullTargetIsAskedAgain(t *testing.T) {
 			t.Errorf("round %d: %d hellos in 15 s, want 10 to 80", round, n)
 		}
 		c.nodes[1].refuse = wire.HelloAccepted
-		if got := c.done(r); got.Fate != Success || time.Duration(c.now-began) > 17*time.Second {
+		if got := c.done(r); got.Outcome != Success || time.Duration(c.now-began) > 17*time.Second {
 			t.Fatalf("round %d: %+v after %v, want success soon after a place is free", round, got, time.Duration(c.now-began))
 		}
 		c.idle(35 * time.Second) // the session is idle and ends
@@ -215,7 +215,7 @@ func TestFullTargetIsAskedAgain(t *testing.T) {
 	c.nodes[1].refuse = wire.HelloFull
 	began := c.now
 	got := c.done(c.post(p, 0, 1))
-	if took := time.Duration(c.now - began); got.Fate != NotExecuted || got.Reason != session.RefusedFull || took < 19*time.Second || took > 22*time.Second {
+	if took := time.Duration(c.now - began); got.Outcome != NotExecuted || got.Reason != session.RefusedFull || took < 19*time.Second || took > 22*time.Second {
 		t.Errorf("%+v after %v, want %v after some 20 s", got, took, session.RefusedFull)
 	}
 }
@@ -263,7 +263,7 @@ func TestLateAnswerOfFormerLife(t *testing.T) {
 		c.deliver(0, late)
 		c.step()
 		c.pass = nil
-		if got := c.done(r); known && got.Reason != session.PeerRestarted || !known && got.Fate != Success {
+		if got := c.done(r); known && got.Reason != session.PeerRestarted || !known && got.Outcome != Success {
 			t.Errorf("known before: %v: the first operation: %+v", known, got)
 		}
 		c.write(p, 0, 3)
@@ -293,10 +293,10 @@ func TestNothingJoinsWhatWasInFlightBeforeAStop(t *testing.T) {
 	}
 	c.pass = nil
 	later := c.post(p, 0, 3)
-	if got := c.done(later); got.Fate != Success {
+	if got := c.done(later); got.Outcome != Success {
 		t.Errorf("posted after the stop: %+v, want success", got)
 	}
-	if got := c.done(flying); got.Fate != Unknown {
+	if got := c.done(flying); got.Outcome != Unknown {
 		t.Errorf("in flight during the stop: %+v, want unknown", got)
 	}
 }

@@ -275,7 +275,7 @@ func (c *cable) known(l *Later) Result {
 // write has a value written and insists on success.
 func (c *cable) write(p *Peer, word int, value uint64) {
 	c.t.Helper()
-	if r := c.done(c.post(p, word, value)); r.Fate != Success {
+	if r := c.done(c.post(p, word, value)); r.Outcome != Success {
 		c.t.Fatalf("write of %d: %+v", value, r)
 	}
 }

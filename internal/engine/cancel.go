@@ -20,7 +20,7 @@ func (p *Peer) Cancel(context any) bool {
 		return c.letGo(match, session.Cancelled)
 	}
 	if i := slices.IndexFunc(r.watches, match); i >= 0 {
-		r.unwatch(Result{Fate: NotExecuted, Reason: session.Cancelled}, match)
+		r.unwatch(Result{Outcome: NotExecuted, Reason: session.Cancelled}, match)
 		return true
 	}
 	f := r.withdraw(match)
@@ -34,7 +34,7 @@ func (p *Peer) Cancel(context any) bool {
 	if f == nil {
 		return false
 	}
-	f.fail(Result{Fate: NotExecuted, Reason: session.Cancelled})
+	f.fail(Result{Outcome: NotExecuted, Reason: session.Cancelled})
 	f.finish()
 	return true
 }
@@ -50,7 +50,7 @@ func (r *Ring) Withdraw(context any) bool {
 		f := r.begin()
 		f.move(&c.Submission)
 		c.Verb = 0 // as if it had been abandoned
-		f.fail(Result{Fate: NotExecuted, Reason: session.Cancelled})
+		f.fail(Result{Outcome: NotExecuted, Reason: session.Cancelled})
 		f.finish()
 		return true
 	}
@@ -101,7 +101,7 @@ func (c *conn) letGo(match func(f *flight) bool) (f *flight) {
 		}
 	}
 	if f != nil {
-		f.fail(Result{Fate: Unknown, Reason: session.Cancelled, Later: in.later})
+		f.fail(Result{Outcome: Unknown, Reason: session.Cancelled, Later: in.later})
 	}
 	return f
 }

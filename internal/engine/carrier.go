@@ -99,7 +99,7 @@ func newCarriage(c Carrier) *carriage {
 func (g *carriage) carry(f *flight, p *Peer) {
 	f.by = p.carried.number
 	if !g.Alive() || p.carried.life != g.lives.Load() {
-		f.fail(Result{Fate: NotExecuted, Reason: session.HostLost})
+		f.fail(Result{Outcome: NotExecuted, Reason: session.HostLost})
 		f.finish()
 		return
 	}
@@ -107,7 +107,7 @@ func (g *carriage) carry(f *flight, p *Peer) {
 		return
 	}
 	if g.Way(&f.Submission) == CarryNever {
-		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		return
 	}
@@ -197,11 +197,11 @@ func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []by
 			p.learn(life)
 		}
 	}
-	if c.Fate == Success {
+	if c.Outcome == Success {
 		f.store(0, result[:min(len(result), f.resultLen())])
 		f.ran = true
 	} else {
-		f.fail(Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason})
+		f.fail(Result{Outcome: c.Outcome, Status: c.Status, Reason: c.Reason})
 	}
 	g.came(f, of)
 }
@@ -240,7 +240,7 @@ func (g *carriage) letGo(match func(f *flight) bool, why session.Reason) (any bo
 			g.wait(f)
 		} else {
 			any = true
-			f.fail(Result{Fate: NotExecuted, Reason: why})
+			f.fail(Result{Outcome: NotExecuted, Reason: why})
 			f.finish()
 		}
 		f = next
@@ -270,14 +270,14 @@ func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
 	} else {
 		g.parts[tag].f = in
 	}
-	r := Result{Fate: Unknown, Reason: why, Later: in.later}
+	r := Result{Outcome: Unknown, Reason: why, Later: in.later}
 	switch f.Verb {
 	case VerbWatch:
 		g.Leave(tag)
 		g.posted = true
 		fallthrough
 	case VerbConnect, wire.VerbLookup, wire.VerbList:
-		r = Result{Fate: NotExecuted, Reason: why}
+		r = Result{Outcome: NotExecuted, Reason: why}
 	}
 	f.fail(r)
 	f.pending = 0
@@ -319,7 +319,7 @@ func (g *carriage) close(why session.Reason) {
 			continue
 		}
 		if in.pending--; in.pending == 0 {
-			in.fail(Result{Fate: Unknown, Reason: why})
+			in.fail(Result{Outcome: Unknown, Reason: why})
 			in.finish()
 		}
 	}

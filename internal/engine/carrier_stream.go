@@ -82,7 +82,7 @@ func (g *carriage) fedPart(tag uint32, c *Completion, result []byte) {
 	p := g.parts[tag]
 	g.parts[tag] = carriedPart{}
 	p.of.out[slices.Index(p.of.tags[:], tag)] = false
-	if c.Fate == Success {
+	if c.Outcome == Success {
 		place := int(p.first) * wire.ElemSize(p.f.Datatype)
 		p.f.store(place, result[:min(len(result), max(p.f.resultLen()-place, 0))])
 	}

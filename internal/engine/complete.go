@@ -180,7 +180,7 @@ func (s *segment) results(r *wire.ResponseReader) {
 	for range s.records {
 		status, value, _ := r.Next(each)
 		if status != wire.StatusOK {
-			f.fail(Result{Fate: NotExecuted, Status: status})
+			f.fail(Result{Outcome: NotExecuted, Status: status})
 		} else {
 			f.ran = true
 			f.store(at, value)

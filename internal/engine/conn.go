@@ -224,7 +224,7 @@ func (c *conn) ended() {
 	}
 	if r.conn == c && !r.goesOn(why) {
 		r.fullSince = 0
-		r.failQueue(Result{Fate: NotExecuted, Reason: why})
+		r.failQueue(Result{Outcome: NotExecuted, Reason: why})
 	}
 	r.unshift(staged)
 	if why != session.ClosedHere && why != session.Idle && why != session.Settled && why != session.Renamed {
@@ -258,15 +258,15 @@ func (r *remote) goesOn(why session.Reason) bool {
 
 // failAll completes everything in flight, without stand-ins.
 func (c *conn) failAll(why session.Reason) {
-	c.ini.Unanswered(func(psn uint32, fate session.Fate) {
+	c.ini.Unanswered(func(psn uint32, fate session.FrameOutcome) {
 		r := Result{Reason: why}
 		switch fate {
 		case session.NeverRan:
-			r.Fate = NotExecuted
+			r.Outcome = NotExecuted
 		case session.LostToCrash:
-			r.Fate = Restarted
+			r.Outcome = Restarted
 		default:
-			r.Fate = Unknown
+			r.Outcome = Unknown
 		}
 		c.fail(psn, r)
 	})

@@ -77,7 +77,7 @@ type worldOp struct {
 func (o *worldOp) Complete(_ *Submission, c *Completion, later *Later) {
 	r := c.Result(later)
 	o.results = append(o.results, r)
-	if r.Fate == Success && o.fetch && o.n == 1 && binary.LittleEndian.Uint64(o.out) != 0 && o.w.strict {
+	if r.Outcome == Success && o.fetch && o.n == 1 && binary.LittleEndian.Uint64(o.out) != 0 && o.w.strict {
 		o.w.t.Errorf("seed %d: slot %d: fetched %d before the add", o.w.seed, o.slot, binary.LittleEndian.Uint64(o.out))
 	}
 }
@@ -374,7 +374,7 @@ func (w *world) check() {
 		if len(o.results) != 1 || !w.strict {
 			continue
 		}
-		if fate := o.results[0].Fate; o.told > 1 || o.data && fate == Success && o.told == 0 || fate == NotExecuted && o.told > 0 {
+		if fate := o.results[0].Outcome; o.told > 1 || o.data && fate == Success && o.told == 0 || fate == NotExecuted && o.told > 0 {
 			t.Errorf("seed %d: operation %d: fate %v, data %t, but %d events", w.seed, i, fate, o.data, o.told)
 		}
 		if o.message {
@@ -382,7 +382,7 @@ func (w *world) check() {
 		}
 		for k := range o.n {
 			v := binary.LittleEndian.Uint64(w.bytes[8*(o.slot+k):])
-			f := o.results[0].Fate
+			f := o.results[0].Outcome
 			if v > 1 || f == Success && v != 1 || f == NotExecuted && v != 0 {
 				t.Errorf("seed %d: operation %d of %d elements, element %d: %+v but ran %d times", w.seed, i, o.n, k, o.results[0], v)
 				break

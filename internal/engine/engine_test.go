@@ -156,7 +156,7 @@ func (r *results) Complete(_ *engine.Submission, c *engine.Completion, later *en
 	res := c.Result(later)
 	r.n++
 	r.last = res
-	r.fates[res.Fate]++
+	r.fates[res.Outcome]++
 }
 
 func (bn *bench) until(done func() bool) {
@@ -269,14 +269,14 @@ func TestRefusalsNeverRan(t *testing.T) {
 		var out [8]byte
 		bn.fetchAdd(p, &r, c.key, c.offset, 1, out[:])
 		bn.until(func() bool { return r.n == 1 })
-		if want := (engine.Result{Fate: engine.NotExecuted, Status: c.want}); r.last != want {
+		if want := (engine.Result{Outcome: engine.NotExecuted, Status: c.want}); r.last != want {
 			t.Errorf("%s: %+v, want %+v", c.name, r.last, want)
 		}
 	}
 	var r results
 	bn.fetchAdd(bn.peer(5), &r, 1, 0, 1, nil)
 	bn.until(func() bool { return r.n == 1 })
-	if want := (engine.Result{Fate: engine.NotExecuted, Reason: session.RefusedEndpoint}); r.last != want {
+	if want := (engine.Result{Outcome: engine.NotExecuted, Reason: session.RefusedEndpoint}); r.last != want {
 		t.Errorf("no such endpoint: %+v, want %+v", r.last, want)
 	}
 }
@@ -304,7 +304,7 @@ func TestLongArray(t *testing.T) {
 		bn.until(func() bool { return r.n == 1 })
 		return r
 	}
-	if r := post(8); r.last != (engine.Result{Fate: engine.NotExecuted, Status: wire.StatusOutOfBounds}) {
+	if r := post(8); r.last != (engine.Result{Outcome: engine.NotExecuted, Status: wire.StatusOutOfBounds}) {
 		t.Fatalf("one element too many: %+v", r.last)
 	}
 	if r := post(0); r.last != (engine.Result{}) {
@@ -332,12 +332,12 @@ func TestTargetRestart(t *testing.T) {
 	mem := bn.region(1, 64, mr.RemoteRead|mr.RemoteWrite)
 	bn.fetchAdd(p, &r, 1, 0, 1, nil)
 	bn.until(func() bool { return r.n == 2 })
-	if want := (engine.Result{Fate: engine.Restarted, Reason: session.PeerRestarted}); r.last != want {
+	if want := (engine.Result{Outcome: engine.Restarted, Reason: session.PeerRestarted}); r.last != want {
 		t.Fatalf("after the restart: %+v, want %+v", r.last, want)
 	}
 	bn.fetchAdd(p, &r, 1, 0, 5, nil)
 	bn.until(func() bool { return r.n == 3 })
-	if got := binary.LittleEndian.Uint64(mem); r.last.Fate != engine.Success || got != 5 {
+	if got := binary.LittleEndian.Uint64(mem); r.last.Outcome != engine.Success || got != 5 {
 		t.Fatalf("new life: %+v, sum %d, want success and 5", r.last, got)
 	}
 }
@@ -385,7 +385,7 @@ func TestPartitionOutlastsGiveUp(t *testing.T) {
 					return false
 				}
 			})
-			switch res, _ := l.Outcome(); res.Fate {
+			switch res, _ := l.Outcome(); res.Outcome {
 			case engine.Success:
 				ran++
 			case engine.NotExecuted:
@@ -409,7 +409,7 @@ func TestPartitionOutlastsGiveUp(t *testing.T) {
 func TestPartitionInTheMiddleOfAnArray(t *testing.T) {
 	for _, c := range []struct {
 		n    uint32
-		want engine.Fate
+		want engine.Outcome
 	}{{5_000, engine.Success}, {20_000, engine.Unknown}} {
 		bn := newBench(t, 3, session.Config{GiveUp: 200 * time.Millisecond})
 		mem := bn.region(1, 8*int(c.n), mr.RemoteRead|mr.RemoteWrite)
@@ -432,7 +432,7 @@ func TestPartitionInTheMiddleOfAnArray(t *testing.T) {
 		bn.b.port.SetFaults(port.Faults{Loss: 1})
 		bn.until(func() bool { return r.n == 1 })
 		bn.b.port.SetFaults(port.Faults{})
-		if len(r.later) != 1 || r.last.Fate != engine.Unknown {
+		if len(r.later) != 1 || r.last.Outcome != engine.Unknown {
 			t.Fatalf("%d elements: %+v", c.n, r.last)
 		}
 		l := r.later[0]
@@ -445,7 +445,7 @@ func TestPartitionInTheMiddleOfAnArray(t *testing.T) {
 			}
 		})
 		res, data := l.Outcome()
-		if res.Fate != c.want {
+		if res.Outcome != c.want {
 			t.Fatalf("%d elements: resolved to %+v, want fate %d", c.n, res, c.want)
 		}
 		for i := range c.n {
@@ -481,12 +481,12 @@ func TestTargetCloses(t *testing.T) {
 	bn.b.Close()
 	bn.fetchAdd(p, &r, 1, 0, 1, nil)
 	bn.until(func() bool { return r.n == 2 })
-	if want := (engine.Result{Fate: engine.NotExecuted, Reason: session.PeerClosed}); r.last != want {
+	if want := (engine.Result{Outcome: engine.NotExecuted, Reason: session.PeerClosed}); r.last != want {
 		t.Errorf("while closing: %+v, want %+v", r.last, want)
 	}
 	bn.fetchAdd(p, &r, 1, 0, 1, nil)
 	bn.until(func() bool { return r.n == 3 })
-	if want := (engine.Result{Fate: engine.NotExecuted, Reason: session.RefusedClosing}); r.last != want {
+	if want := (engine.Result{Outcome: engine.NotExecuted, Reason: session.RefusedClosing}); r.last != want {
 		t.Errorf("afterwards: %+v, want %+v", r.last, want)
 	}
 }

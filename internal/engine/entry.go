@@ -91,20 +91,20 @@ const VerbWatch = wire.VerbLocal + 1
 //	     8    8  Data
 //	    16    8  Length
 //	    24    4  Source
-//	    28    1  Fate
+//	    28    1  Outcome
 //	    29    1  Status
 //	    30    1  Reason
 //	    31    1  Flags
 //	    32   32  Inline
 type Completion struct {
-	Cookie uint64
-	Data   uint64 // data that came with the response; always 0 as yet
-	Length uint64 // bytes of the result, or of the operand if there is none
-	Source PeerID // the peer that the operation was for
-	Fate   Fate
-	Status wire.Status    // why the target refused the operation, when it did
-	Reason session.Reason // why the session ended, when it did
-	Flags  uint8          // CompletedSend; CompletedRead or CompletedWrite, perhaps with CompletedTransfer; or none
+	Cookie  uint64
+	Data    uint64 // data that came with the response; always 0 as yet
+	Length  uint64 // bytes of the result, or of the operand if there is none
+	Source  PeerID // the peer that the operation was for
+	Outcome Outcome
+	Status  wire.Status    // why the target refused the operation, when it did
+	Reason  session.Reason // why the session ended, when it did
+	Flags   uint8          // CompletedSend; CompletedRead or CompletedWrite, perhaps with CompletedTransfer; or none
 	// Inline holds a result of up to InlineResult bytes, if the operation has no buffer
 	// for it.
 	Inline [InlineResult]byte
@@ -125,29 +125,29 @@ const (
 // InlineResult is the number of bytes of a result that a completion has room for.
 const InlineResult = 32
 
-// Fate is what the initiator knows of one operation when it completes.
-type Fate uint8
+// Outcome is what the initiator knows of one operation when it completes.
+type Outcome uint8
 
 // The four fates, and nothing else.
 const (
-	Success     Fate = iota // ran exactly once; results are in place
-	NotExecuted             // never ran and never will
-	Unknown                 // ran at most once; of an array, some elements may have
-	Restarted               // as Unknown, and the target's memory may be new
+	Success     Outcome = iota // ran exactly once; results are in place
+	NotExecuted                // never ran and never will
+	Unknown                    // ran at most once; of an array, some elements may have
+	Restarted                  // as Unknown, and the target's memory may be new
 )
 
 // Result says how an operation ended.
 type Result struct {
-	Fate   Fate
-	Status wire.Status    // why the target refused it, when it did
-	Reason session.Reason // why the session ended, when it did
-	Later  *Later         // where an Unknown outcome may become known, when it may
+	Outcome Outcome
+	Status  wire.Status    // why the target refused it, when it did
+	Reason  session.Reason // why the session ended, when it did
+	Later   *Later         // where an Unknown outcome may become known, when it may
 }
 
 // Result returns how the operation ended; later is where an Unknown outcome may become
 // known, or nil.
 func (c *Completion) Result(later *Later) Result {
-	return Result{Fate: c.Fate, Status: c.Status, Reason: c.Reason, Later: later}
+	return Result{Outcome: c.Outcome, Status: c.Status, Reason: c.Reason, Later: later}
 }
 
 // notices reports whether the operation ends with a notice.

@@ -21,7 +21,7 @@ func TestLayouts(t *testing.T) {
 		{"Peer", 40, 4}, {"Verb", 44, 1}, {"Opcode", 45, 1}, {"Datatype", 46, 1}, {"Flags", 47, 1}, {"Inline", 48, 80},
 	})
 	checkLayout(t, reflect.TypeFor[Completion](), 64, []field{
-		{"Cookie", 0, 8}, {"Data", 8, 8}, {"Length", 16, 8}, {"Source", 24, 4}, {"Fate", 28, 1}, {"Status", 29, 1},
+		{"Cookie", 0, 8}, {"Data", 8, 8}, {"Length", 16, 8}, {"Source", 24, 4}, {"Outcome", 28, 1}, {"Status", 29, 1},
 		{"Reason", 30, 1}, {"Flags", 31, 1}, {"Inline", 32, 32},
 	})
 }

@@ -60,8 +60,8 @@ func TestOldAndNewNodes(t *testing.T) {
 				want = Success
 			}
 			r := c.done(c.ask(p, n.verb))
-			if r.Fate != want || r.Status != n.status {
-				t.Errorf("%v: fate %v, status %v; want %v, %v", n.verb, r.Fate, r.Status, want, n.status)
+			if r.Outcome != want || r.Status != n.status {
+				t.Errorf("%v: fate %v, status %v; want %v, %v", n.verb, r.Outcome, r.Status, want, n.status)
 			}
 			for _, packet := range c.seen[1][before:] {
 				frame, _ := wire.Strip(packet, worldMACs[1])
@@ -89,9 +89,9 @@ func TestRefusalMeetsUpgrade(t *testing.T) {
 	c.nodes[1].boot()
 	p := c.peer(ethernet())
 	c.write(p, 0, 1)
-	read := func(want Fate) {
+	read := func(want Outcome) {
 		t.Helper()
-		if r := c.done(c.ask(p, wire.VerbRead)); r.Fate != want {
+		if r := c.done(c.ask(p, wire.VerbRead)); r.Outcome != want {
 			t.Fatalf("%+v, want fate %v", r, want)
 		}
 		c.idle(time.Second)

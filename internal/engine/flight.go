@@ -40,12 +40,12 @@ func (f *flight) begin() {
 // reported, unless a later one is less certain.
 func (f *flight) fail(r Result) {
 	if f.message() && !f.packed() {
-		r.Fate, r.Later = NotExecuted, nil // what is not sent whole does not arrive
+		r.Outcome, r.Later = NotExecuted, nil // what is not sent whole does not arrive
 	}
-	if r.Fate == Unknown || r.Fate == Restarted {
+	if r.Outcome == Unknown || r.Outcome == Restarted {
 		f.ran = true
 	}
-	if !f.failed || r.Fate > f.bad.Fate {
+	if !f.failed || r.Outcome > f.bad.Outcome {
 		f.bad = r
 	}
 	f.failed = true
@@ -74,8 +74,8 @@ func (f *flight) result() []byte {
 func (f *flight) finish() {
 	var r Result
 	if f.failed {
-		if r = f.bad; r.Fate == NotExecuted && f.ran && !f.message() {
-			r.Fate = Unknown // a part of the array did run
+		if r = f.bad; r.Outcome == NotExecuted && f.ran && !f.message() {
+			r.Outcome = Unknown // a part of the array did run
 		}
 	}
 	if f.ring == nil {

@@ -148,7 +148,7 @@ func TestFlightsRunOut(t *testing.T) {
 		t.Fatal("more is accepted than four flights and four cells")
 	}
 	for i, r := range all {
-		if got := c.done(r); got.Fate != Success || !bytes.Equal(results[i], words(uint64(i))) {
+		if got := c.done(r); got.Outcome != Success || !bytes.Equal(results[i], words(uint64(i))) {
 			t.Errorf("operation %d: %+v, result %x: not in its turn", i, got, results[i])
 		}
 	}
@@ -194,7 +194,7 @@ func TestFlightsShared(t *testing.T) {
 		}
 	}
 	for i, r := range all {
-		if got := c.done(r); got.Fate != Success {
+		if got := c.done(r); got.Outcome != Success {
 			t.Fatalf("operation %d: %+v", i, got)
 		}
 	}

@@ -40,7 +40,7 @@ func TestAnswerIsNoLongerThanHello(t *testing.T) {
 				return true
 			}
 			for i, l := range []wire.Link{ethernet(), udp()} {
-				if r := c.done(c.post(c.peer(l), i, 1)); (r.Fate == Success) != (status == wire.HelloAccepted) {
+				if r := c.done(c.post(c.peer(l), i, 1)); (r.Outcome == Success) != (status == wire.HelloAccepted) {
 					t.Errorf("%+v", r)
 				}
 			}

@@ -50,8 +50,8 @@ func TestKeyOfEndpoints(t *testing.T) {
 			p := c.peer(ethernet())
 			r := c.done(c.post(p, 0, 5))
 			ok := k.why == session.Alive
-			if got := r.Fate == Success; got != ok || r.Reason != k.why || !ok && r.Fate != NotExecuted {
-				t.Errorf("fate %v, %v; want success: %t, %v", r.Fate, r.Reason, ok, k.why)
+			if got := r.Outcome == Success; got != ok || r.Reason != k.why || !ok && r.Outcome != NotExecuted {
+				t.Errorf("fate %v, %v; want success: %t, %v", r.Outcome, r.Reason, ok, k.why)
 			}
 			if got := c.word(0) == 5; got != ok {
 				t.Errorf("the word is %d, the operation ran: %t, want %t", c.word(0), got, ok)
@@ -111,8 +111,8 @@ func TestKeyAtTakeover(t *testing.T) {
 			c.require(k.before)
 			c.nodes[0].eng[0].origin.SetKey(k.before)
 			p := c.peer(ethernet())
-			if r := c.done(c.post(p, 0, 5)); r.Fate != Success {
-				t.Fatalf("fate %v", r.Fate)
+			if r := c.done(c.post(p, 0, 5)); r.Outcome != Success {
+				t.Fatalf("fate %v", r.Outcome)
 			}
 			c.require(k.after)
 			for _, e := range c.nodes[1].eng {
@@ -127,8 +127,8 @@ func TestKeyAtTakeover(t *testing.T) {
 				e.Resume()
 			}
 			r, goesOn := c.done(c.post(p, 0, 7)), k.before.Digest(nil) == k.after.Digest(nil)
-			if (r.Fate == Success) != goesOn || (c.word(0) == 7) != goesOn {
-				t.Errorf("fate %v, %v, and the word is %d; want success: %t", r.Fate, r.Reason, c.word(0), goesOn)
+			if (r.Outcome == Success) != goesOn || (c.word(0) == 7) != goesOn {
+				t.Errorf("fate %v, %v, and the word is %d; want success: %t", r.Outcome, r.Reason, c.word(0), goesOn)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ func TestLateFrames(t *testing.T) {
 			var late [][]byte
 			c.cut(&late)
 			x := c.done(c.post(p, 0, 2))
-			if x.Fate != Unknown || x.Later == nil {
+			if x.Outcome != Unknown || x.Later == nil {
 				t.Fatalf("in a partition: %+v", x)
 			}
 			c.idle(test.gap)
@@ -78,9 +78,9 @@ func TestLateFrames(t *testing.T) {
 				test.heal(c)
 			}
 			c.write(p, 0, 3)
-			if r := c.known(x.Later); r.Fate == Restarted || r.Fate == Success {
+			if r := c.known(x.Later); r.Outcome == Restarted || r.Outcome == Success {
 				t.Errorf("of an operation that never ran: %+v", r)
-			} else if test.gap == 0 && r.Fate != NotExecuted {
+			} else if test.gap == 0 && r.Outcome != NotExecuted {
 				t.Errorf("soon after the partition: %+v, want not executed", r)
 			}
 			if len(late) == 0 {
@@ -212,7 +212,7 @@ func TestBeginAfterPause(t *testing.T) {
 	s.Verb, s.Opcode, s.Datatype = wire.VerbFetch, wire.OpRead, uint8(atomic.Uint64)
 	n.eng[0].Submit(n.ring)
 	for i, r := range append(all, r) {
-		if got := c.done(r); got.Fate != Success {
+		if got := c.done(r); got.Outcome != Success {
 			t.Fatalf("operation %d after the pause: %+v", i, got)
 		}
 	}

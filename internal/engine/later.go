@@ -58,7 +58,7 @@ func standIn(f *flight) *flight {
 	}
 	in.Flags &^= FlagPieces
 	if !f.packed() {
-		in.fail(Result{Fate: NotExecuted, Reason: session.GaveUp})
+		in.fail(Result{Outcome: NotExecuted, Reason: session.GaveUp})
 	}
 	return in
 }

@@ -157,7 +157,7 @@ func TestProcessDiesBeforeItIsAsked(t *testing.T) {
 		if meant {
 			want = [4]int{engine.Success: 2, engine.NotExecuted: 1, engine.Restarted: 1}
 		}
-		if r.fates != want || r.last.Fate != engine.NotExecuted {
+		if r.fates != want || r.last.Outcome != engine.NotExecuted {
 			t.Errorf("with an incarnation %t: %v, want %v", meant, r.fates, want)
 		}
 	}

@@ -84,10 +84,10 @@ func (r *remote) restarted(c *conn, told bool) {
 	if r.suspended != nil {
 		r.suspended.close(session.PeerRestarted)
 	}
-	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
+	r.failWhere(Result{Outcome: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
 		return f.failed || !told && f.Peer == c.by.id && (f.Verb.Array() || f.message() || f.Verb == VerbWatch)
 	})
-	r.failWatches(Result{Fate: NotExecuted, Reason: session.PeerRestarted})
+	r.failWatches(Result{Outcome: NotExecuted, Reason: session.PeerRestarted})
 	r.e.count[PeersRestarted]++
 	r.leaveBehind(c.by, c.ini.Life())
 	f := r.empty()
@@ -105,7 +105,7 @@ func (r *remote) restarted(c *conn, told bool) {
 // former process. All others were meant for what that process had. The suspended session
 // is left to resumed.
 func (r *remote) succeeded(life uint64) {
-	r.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
+	r.failWhere(Result{Outcome: NotExecuted, Reason: session.PeerRestarted}, func(f *flight) bool {
 		return f.message() || f.Verb.Array() && f.Incarnation == 0
 	})
 	r.outlived(life)
@@ -122,7 +122,7 @@ func (r *remote) outlived(life uint64) {
 	for _, p := range r.peers {
 		p.life.Store(life)
 	}
-	restart := Result{Fate: NotExecuted, Reason: session.PeerRestarted}
+	restart := Result{Outcome: NotExecuted, Reason: session.PeerRestarted}
 	r.failWhere(restart, func(f *flight) bool { return f.Verb == VerbWatch })
 	r.failWatches(restart)
 	if r.conn != nil {

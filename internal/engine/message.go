@@ -23,10 +23,10 @@ func (s *stage) suits(f *flight) bool {
 func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
 	switch features := c.ini.Features(); {
 	case !features.Allow(wire.VerbSend):
-		c.lack(f, Result{Fate: NotExecuted, Reason: session.NoMessages})
+		c.lack(f, Result{Outcome: NotExecuted, Reason: session.NoMessages})
 		return
 	case !features.Allow(f.Verb):
-		c.lack(f, Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		c.lack(f, Result{Outcome: NotExecuted, Status: wire.StatusUnsupported})
 		return
 	case f.Verb.TaggedAtomic():
 		c.packCombination(w, f, seg)
@@ -104,6 +104,6 @@ func (c *conn) endMessage() bool {
 func (c *conn) halve(why session.Reason) {
 	if f := c.message; f != nil {
 		c.message = nil
-		c.r.failWhere(Result{Fate: NotExecuted, Reason: why}, func(x *flight) bool { return x == f })
+		c.r.failWhere(Result{Outcome: NotExecuted, Reason: why}, func(x *flight) bool { return x == f })
 	}
 }

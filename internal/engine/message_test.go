@@ -153,7 +153,7 @@ func TestMessageCancelled(t *testing.T) {
 	for range 4 {
 		bn.step()
 	}
-	if long.n > 0 || !p.Cancel(&long) || long.n != 1 || long.last.Fate != engine.NotExecuted {
+	if long.n > 0 || !p.Cancel(&long) || long.n != 1 || long.last.Outcome != engine.NotExecuted {
 		t.Fatalf("cancelled: %+v", long.last)
 	}
 	bn.send(p, &next, pattern(100, 2), 0, 0)
@@ -214,7 +214,7 @@ func TestMessagesOfEndedSession(t *testing.T) {
 		if i >= 2 {
 			want = engine.NotExecuted
 		}
-		if rs[i].n != 1 || rs[i].last.Fate != want {
+		if rs[i].n != 1 || rs[i].last.Outcome != want {
 			t.Errorf("message %d: %+v, want %v", i, rs[i].last, want)
 		}
 	}
@@ -229,7 +229,7 @@ func TestNoMessages(t *testing.T) {
 	var r results
 	bn.send(p, &r, pattern(10, 1), 7, 0)
 	bn.until(func() bool { return r.n == 1 })
-	if r.last.Fate != engine.NotExecuted || r.last.Reason != session.NoMessages {
+	if r.last.Outcome != engine.NotExecuted || r.last.Reason != session.NoMessages {
 		t.Errorf("%+v, want not executed for want of messages", r.last)
 	}
 }
@@ -251,12 +251,12 @@ func TestMessagesAcrossRestart(t *testing.T) {
 	bn.b.inbox = matching.New(matching.Config{Receives: 4, Sink: a, Room: func() { bn.b.Room() }})
 	got := bn.post(1400, 0, "new")
 	bn.until(func() bool { return rs[0].n+rs[1].n == 2 })
-	if rs[0].last.Fate != engine.Restarted || rs[1].last != (engine.Result{Fate: engine.NotExecuted, Reason: session.PeerRestarted}) {
+	if rs[0].last.Outcome != engine.Restarted || rs[1].last != (engine.Result{Outcome: engine.NotExecuted, Reason: session.PeerRestarted}) {
 		t.Fatalf("in flight: %+v, waiting: %+v", rs[0].last, rs[1].last)
 	}
 	bn.send(p, &rs[2], pattern(1400, 2), 0, 0)
 	bn.until(func() bool { return rs[2].n == 1 })
-	if rs[2].last.Fate != engine.Success || len(a.list) != 1 || !bytes.Equal(got, pattern(1400, 2)) {
+	if rs[2].last.Outcome != engine.Success || len(a.list) != 1 || !bytes.Equal(got, pattern(1400, 2)) {
 		t.Fatalf("a message to the new life: %+v, %+v", rs[2].last, a.list)
 	}
 }
@@ -377,7 +377,7 @@ func TestMessageStalls(t *testing.T) {
 	bn.post(100, 0, "next")
 	bn.send(p, &next, pattern(100, 2), 0, 0)
 	bn.until(func() bool { return next.n == 1 })
-	if long.n != 1 || long.last.Fate != engine.NotExecuted || next.last.Fate != engine.Success || len(a.list) != 2 || watch.n > 0 {
+	if long.n != 1 || long.last.Outcome != engine.NotExecuted || next.last.Outcome != engine.Success || len(a.list) != 2 || watch.n > 0 {
 		t.Errorf("the message that stopped: %+v, the next one: %+v, the watch: %+v, received %+v", long, next, watch, a.list)
 	}
 	if n := bn.b.Usage().Sessions; n != 1 {

@@ -93,7 +93,7 @@ func (q *remote) answered(p *Peer, c *conn) {
 	q.id, q.process, p.r = r.id, r.process, q
 	ofPeer := func(f *flight) bool { return f.Peer == p.id }
 	r.hand(q, ofPeer)
-	r.unwatch(Result{Fate: Restarted, Reason: session.PeerRestarted}, ofPeer)
+	r.unwatch(Result{Outcome: Restarted, Reason: session.PeerRestarted}, ofPeer)
 	if len(r.peers) == 0 { // its other addresses have been closed or have left meanwhile
 		r.end(session.PeerRestarted)
 		r.releaseIdentity()
@@ -106,7 +106,7 @@ func (q *remote) answered(p *Peer, c *conn) {
 // part in flight cannot go on there. An array ends with the outcome of that part. A
 // message has not arrived, so it did not run: it waits for the verdict on the others.
 func (r *remote) hand(q *remote, pick func(f *flight) bool) {
-	restart := Result{Fate: NotExecuted, Reason: session.PeerRestarted}
+	restart := Result{Outcome: NotExecuted, Reason: session.PeerRestarted}
 	r.unstage()
 	f := r.empty()
 	for f != nil {

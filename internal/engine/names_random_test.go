@@ -143,7 +143,7 @@ func TestNamesAtRandom(t *testing.T) {
 		if !lives {
 			n.idle(70 * time.Second)
 			for i := range n.peers {
-				if r := n.done(n.write(i)); r.Fate != Success || n.word(1+n.link[i]) != n.last {
+				if r := n.done(n.write(i)); r.Outcome != Success || n.word(1+n.link[i]) != n.last {
 					t.Errorf("seed %d: %+v, the word is %d, want %d", seed, r, n.word(1+n.link[i]), n.last)
 				}
 			}

@@ -29,7 +29,7 @@ func TestTwoAddresses(t *testing.T) {
 		op.SetOperands(make([]byte, 8*words), nil)
 		op.Publish()
 		c.write(q, words-1, 77)
-		if len(r.all) == 0 || r.all[0].Fate != Success {
+		if len(r.all) == 0 || r.all[0].Outcome != Success {
 			t.Errorf("the later operation completes before the earlier one: %+v", r.all)
 		}
 		if c.word(words-1) != 77 {
@@ -40,7 +40,7 @@ func TestTwoAddresses(t *testing.T) {
 		}
 		p.Close()
 		c.write(q, 0, 3)
-		if r := c.done(c.post(p, 0, 4)); r.Fate != NotExecuted || r.Reason != session.ClosedHere {
+		if r := c.done(c.post(p, 0, 4)); r.Outcome != NotExecuted || r.Reason != session.ClosedHere {
 			t.Errorf("on a closed peer: %+v", r)
 		}
 		q.Close()
@@ -56,7 +56,7 @@ func TestTwoAddresses(t *testing.T) {
 func TestTwoAddressesAtOnce(t *testing.T) {
 	c := newCable(t, session.Config{})
 	a, b := c.post(c.peer(ethernet()), 0, 1), c.post(c.peer(udp()), 1, 2)
-	if x, y := c.done(a), c.done(b); x.Fate != Success || y.Fate != Success {
+	if x, y := c.done(a), c.done(b); x.Outcome != Success || y.Outcome != Success {
 		t.Fatalf("%+v, %+v", x, y)
 	}
 	if n := c.sessions(); n != 1 {
@@ -134,7 +134,7 @@ func TestSetLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := c.now
-	if got := c.done(r); got.Fate != Success {
+	if got := c.done(r); got.Outcome != Success {
 		t.Fatalf("%+v", got)
 	}
 	if took := time.Duration(c.now - before); took > 20*time.Millisecond {
@@ -206,7 +206,7 @@ func TestAddressMovesToAnotherNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.idle(time.Second)
-	if len(watched.all) != 1 || watched.all[0].Fate != Restarted {
+	if len(watched.all) != 1 || watched.all[0].Outcome != Restarted {
 		t.Errorf("a watch by the address: %+v, want restarted", watched.all)
 	}
 	if p.r == q.r {
@@ -438,7 +438,7 @@ func TestRestartIsToldOnce(t *testing.T) {
 	a, b := c.peer(ethernet()), c.peer(udp())
 	restarted := func(r *outcomes) {
 		t.Helper()
-		if got := c.done(r); got.Fate != NotExecuted || got.Reason != session.PeerRestarted {
+		if got := c.done(r); got.Outcome != NotExecuted || got.Reason != session.PeerRestarted {
 			t.Fatalf("%+v, want not executed, %v", got, session.PeerRestarted)
 		}
 	}

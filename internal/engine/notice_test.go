@@ -99,7 +99,7 @@ func TestNotices(t *testing.T) {
 		}
 		got := bn.b.told.list[len(bn.b.told.list)-1]
 		got.Covers = 0
-		if r.last.Fate != engine.Success || len(bn.b.told.list) != i+1 || got != want {
+		if r.last.Outcome != engine.Success || len(bn.b.told.list) != i+1 || got != want {
 			t.Fatalf("%+v: %+v, event %d of %d: %+v, want %+v", c, r.last, i, len(bn.b.told.list), got, want)
 		}
 	}
@@ -131,11 +131,11 @@ func TestNoNoticeOfFailure(t *testing.T) {
 		bn.until(func() bool { return r.n+next.n == 2 })
 		got := bn.b.told.list[before:]
 		switch {
-		case next.last.Fate != engine.Success || len(got) == 0 || got[len(got)-1].Data != 6:
+		case next.last.Outcome != engine.Success || len(got) == 0 || got[len(got)-1].Data != 6:
 			t.Fatalf("extent %d is bad: the operation behind it: %+v, events %+v", bad, next.last, got)
-		case bad < 0 && (r.last.Fate != engine.Success || len(got) != 2 || got[0].Data != 5):
+		case bad < 0 && (r.last.Outcome != engine.Success || len(got) != 2 || got[0].Data != 5):
 			t.Fatalf("no extent is bad: %+v, events %+v", r.last, got)
-		case bad >= 0 && (r.last.Fate != engine.Unknown || r.last.Status != wire.StatusOutOfBounds || len(got) != 1):
+		case bad >= 0 && (r.last.Outcome != engine.Unknown || r.last.Status != wire.StatusOutOfBounds || len(got) != 1):
 			t.Fatalf("extent %d is bad: %+v, events %+v", bad, r.last, got)
 		}
 	}
@@ -159,7 +159,7 @@ func TestNoticeRefused(t *testing.T) {
 		var plain results
 		bn.fetchAdd(p, &plain, 1, 0, 1, make([]byte, 8))
 		bn.until(func() bool { return r.n == 2 && plain.n == 1 })
-		if r.fates[engine.NotExecuted] != 2 || r.last.Reason != session.NoEvents || plain.last.Fate != engine.Success || mem[8] != 0 {
+		if r.fates[engine.NotExecuted] != 2 || r.last.Reason != session.NoEvents || plain.last.Outcome != engine.Success || mem[8] != 0 {
 			t.Errorf("old %t: %+v; the one behind: %+v; memory %d", old, r, plain.last, mem[8])
 		}
 	}
@@ -207,7 +207,7 @@ func TestNoRoomForLong(t *testing.T) {
 	var r laters
 	bn.tell(p, &r, wire.VerbAtomic, 0, 1, 5)
 	bn.until(func() bool { return r.n == 1 })
-	if waited := time.Duration(bn.now - began); r.last.Fate != engine.Unknown || waited < 100*time.Millisecond || waited > 200*time.Millisecond {
+	if waited := time.Duration(bn.now - began); r.last.Outcome != engine.Unknown || waited < 100*time.Millisecond || waited > 200*time.Millisecond {
 		t.Fatalf("%+v after %v: want an unknown outcome after the give-up time of 100 ms", r.last, waited)
 	}
 	told.room = 1
@@ -215,7 +215,7 @@ func TestNoRoomForLong(t *testing.T) {
 	bn.tell(p, &next, wire.VerbAtomic, 1, 1, 6)
 	bn.until(func() bool { return next.n == 1 })
 	<-r.later[0].Done()
-	if later, _ := r.later[0].Outcome(); later.Fate != engine.NotExecuted || mem[0] != 0 || len(told.list) != 1 || told.list[0].Data != 6 {
+	if later, _ := r.later[0].Outcome(); later.Outcome != engine.NotExecuted || mem[0] != 0 || len(told.list) != 1 || told.list[0].Data != 6 {
 		t.Errorf("%+v, word %d, events %+v: want only the second operation executed", later, mem[0], told.list)
 	}
 }
@@ -285,7 +285,7 @@ func TestNoticeFates(t *testing.T) {
 				}
 			}
 			whole := mem[8*o.first] == 1 && mem[8*(o.first+o.n-1)] == 1
-			if came > 1 || came == 1 && !whole || r.Fate == engine.Success && came != 1 || r.Fate == engine.NotExecuted && came != 0 {
+			if came > 1 || came == 1 && !whole || r.Outcome == engine.Success && came != 1 || r.Outcome == engine.NotExecuted && came != 0 {
 				t.Fatalf("seed %d, operation %d: %+v, %d events, whole: %t", seed, i, r, came, whole)
 			}
 		}
@@ -324,7 +324,7 @@ func TestNoRoomIsNoSilence(t *testing.T) {
 		}
 		began := bn.now
 		bn.until(func() bool { return r.n == 1 })
-		if took := time.Duration(bn.now - began); r.last.Fate != want || took > 2*time.Second {
+		if took := time.Duration(bn.now - began); r.last.Outcome != want || took > 2*time.Second {
 			t.Errorf("silent %t: %+v after %v", silent, r.last, took)
 		}
 	}

@@ -80,7 +80,7 @@ func TestNoPing(t *testing.T) {
 	for steer := range 2 {
 		c.steer = steer
 		before := c.nodes[1].counted(HandedOver)
-		if r := c.done(c.post(c.peer(ethernet()), 3, 1)); r.Fate == Success {
+		if r := c.done(c.post(c.peer(ethernet()), 3, 1)); r.Outcome == Success {
 			t.Errorf("queue %d: %+v", steer, r)
 		}
 		if n := c.nodes[1].counted(HandedOver) - before; n == 0 || n > 4*uint64(steer+1) {

@@ -131,9 +131,9 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	case f.message():
 		r.conn.packMessage(w, f, &seg)
 	case f.notices() && !r.conn.ini.Features().Allow(wire.VerbNotice):
-		r.conn.lack(f, Result{Fate: NotExecuted, Reason: session.NoEvents})
+		r.conn.lack(f, Result{Outcome: NotExecuted, Reason: session.NoEvents})
 	case f.Verb.Transfer() && !r.conn.ini.Features().Allow(f.Verb):
-		r.conn.lack(f, Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		r.conn.lack(f, Result{Outcome: NotExecuted, Status: wire.StatusUnsupported})
 	case f.sent >= f.elements():
 		r.conn.packNotice(w, f, &seg)
 	case f.Verb.Array() && f.Flags&FlagExtents != 0:
@@ -151,7 +151,7 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 			f.cover(r.conn, seg.records)
 		}
 	} else if w.Ops() == 0 && !f.whole() && !f.starved() { // not even an empty frame holds it: a malformed operation
-		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 	}
 	return seg
 }
@@ -276,7 +276,7 @@ func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
 		rec.Ordinal = f.Count
 	}
 	if !r.conn.ini.Features().Allow(f.Verb) { // the target could not read the frame
-		r.conn.lack(f, Result{Fate: NotExecuted, Status: wire.StatusUnsupported})
+		r.conn.lack(f, Result{Outcome: NotExecuted, Status: wire.StatusUnsupported})
 		return
 	}
 	if w.Append(&rec) {

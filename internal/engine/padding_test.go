@@ -33,7 +33,7 @@ func TestPadding(t *testing.T) {
 		p := c.peer(ethernet())
 		for _, n := range []int{1, 10, 100} {
 			c.seen = [2][][]byte{}
-			if res := c.done(c.read(p, n)); res.Fate != Success {
+			if res := c.done(c.read(p, n)); res.Outcome != Success {
 				t.Fatalf("%+v", res)
 			}
 			asked, answered := c.seen[1][len(c.seen[1])-1], c.seen[0][len(c.seen[0])-1]

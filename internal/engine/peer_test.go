@@ -93,7 +93,7 @@ func TestAckForFetch(t *testing.T) {
 	w.eng[0].Step() // it leaves
 	h := wire.Header{Type: wire.Ack, Epoch: p.r.conn.ini.Identity().Epoch, PSN: session.FirstPSN(p.r.conn.ini.Identity().Epoch) + 1, Ack: session.FirstPSN(p.r.conn.ini.Identity().Epoch) + 1, Credit: 64}
 	p.r.conn.receive(&h, nil)
-	if len(r.all) == 2 && r.all[1].Fate == Success {
+	if len(r.all) == 2 && r.all[1].Outcome == Success {
 		t.Errorf("success, result %q", result)
 	}
 }
@@ -140,7 +140,7 @@ func TestAnswersHoarded(t *testing.T) {
 	}
 	w.one(p, &r, wire.VerbFetch, make([]byte, 8))
 	w.until(2, &r)
-	if r.all[1].Fate != Success {
+	if r.all[1].Outcome != Success {
 		t.Errorf("an honest peer's operation: %+v; %d answers hoarded", r.all[1], w.exec.Usage().Answers.Lent)
 	}
 }

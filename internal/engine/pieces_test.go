@@ -53,7 +53,7 @@ func TestPiecesThatChange(t *testing.T) {
 					c.nodes[0].eng[0].Step() // takes it, and sends one frame
 				}
 				test.change(x)
-				if res := c.done(r); (res.Fate != Success) != test.fails {
+				if res := c.done(r); (res.Outcome != Success) != test.fails {
 					t.Errorf("%+v, want a failure: %t", res, test.fails)
 				}
 				c.write(p, 0, 2)
@@ -93,7 +93,7 @@ func TestPiecesCancelled(t *testing.T) {
 		}
 		c.pass = nil
 		later := r.all[0].Later
-		if res := c.known(later); res.Fate != Success {
+		if res := c.known(later); res.Outcome != Success {
 			t.Fatalf("later: %+v", res)
 		}
 		if _, got := later.Outcome(); !bytes.Equal(got, want) {

@@ -109,7 +109,7 @@ func (r *remote) connect() bool {
 		if e.closing {
 			why = session.ClosedHere
 		}
-		r.failQueue(Result{Fate: NotExecuted, Reason: why})
+		r.failQueue(Result{Outcome: NotExecuted, Reason: why})
 		return false
 	}
 	r.origin.count(1)
@@ -201,7 +201,7 @@ func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 func all(*flight) bool { return true }
 
 // closedHere is the result of operations that wait for an address that has been closed.
-var closedHere = Result{Fate: NotExecuted, Reason: session.ClosedHere}
+var closedHere = Result{Outcome: NotExecuted, Reason: session.ClosedHere}
 
 // failQueue completes every operation that waits, and every watch.
 func (r *remote) failQueue(res Result) {
@@ -214,7 +214,7 @@ func (r *remote) failWatches(res Result) {
 	watches := r.watches
 	r.watches = nil
 	if res.Reason == session.PeerRestarted {
-		res.Fate = Restarted // a watch is there to report this
+		res.Outcome = Restarted // a watch is there to report this
 	}
 	for _, f := range watches {
 		f.pending = 0
@@ -290,5 +290,5 @@ func (r *remote) end(why session.Reason) {
 	if r.conn != nil {
 		r.conn.close(why)
 	}
-	r.failQueue(Result{Fate: NotExecuted, Reason: why})
+	r.failQueue(Result{Outcome: NotExecuted, Reason: why})
 }

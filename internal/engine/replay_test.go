@@ -68,7 +68,7 @@ func TestReplayReleasesWaiters(t *testing.T) {
 				}
 				c.idle(50 * time.Millisecond)
 			}
-			if got := r.all[0]; got.Fate == Success || got.Reason != session.GaveUp {
+			if got := r.all[0]; got.Outcome == Success || got.Reason != session.GaveUp {
 				t.Errorf("%+v, want that the target was given up", got)
 			}
 		})

@@ -48,7 +48,7 @@ func TestRiderCounts(t *testing.T) {
 	told("of the one before", 0, wire.Rider{Session: ack.Session, PSN: ack.PSN - 1})
 	told("of the request", 1, ack)
 	told("the same again", 1, ack)
-	if r.all[0].Fate != Success || ini.InFlight() != 0 {
+	if r.all[0].Outcome != Success || ini.InFlight() != 0 {
 		t.Errorf("%+v, %d in flight", r.all, ini.InFlight())
 	}
 	if n := c.nodes[0].counted(Invalid); n != 0 {
@@ -89,7 +89,7 @@ func TestRiderIsPutOff(t *testing.T) {
 				t.Errorf("%d completions, %d in flight, and the next step is due in %d ns", len(r.all), ini.InFlight(), e.NextDue()-e.now)
 			}
 			e.prompt.mayWait = false
-			if next(e); len(r.all) != 1 || r.all[0].Fate != Success || ini.InFlight() != 0 {
+			if next(e); len(r.all) != 1 || r.all[0].Outcome != Success || ini.InFlight() != 0 {
 				t.Errorf("%+v, %d in flight", r.all, ini.InFlight())
 			}
 			if n := c.nodes[0].counted(Invalid); n != 0 {

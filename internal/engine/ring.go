@@ -149,9 +149,9 @@ func (r *Ring) find(id PeerID) *Peer {
 // complete tells the sink how an operation ended, and frees its flight.
 func (r *Ring) complete(f *flight, res Result) {
 	c := &r.told
-	c.Fate, c.Status, c.Reason = res.Fate, res.Status, res.Reason
+	c.Outcome, c.Status, c.Reason = res.Outcome, res.Status, res.Reason
 	r.tell(f, uint64(f.bytes()), f.Completed(), res.Later)
-	c.Fate, c.Status, c.Reason = Success, wire.StatusOK, session.Alive
+	c.Outcome, c.Status, c.Reason = Success, wire.StatusOK, session.Alive
 }
 
 // tell tells the sink of a completion, with the fate that is in told, and frees the

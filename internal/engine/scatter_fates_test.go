@@ -134,7 +134,7 @@ func TestScatterFates(t *testing.T) {
 				}
 			}
 			switch {
-			case r.Fate == engine.NotExecuted && ran > 0, r.Fate == engine.Success && ran < o.n, !values:
+			case r.Outcome == engine.NotExecuted && ran > 0, r.Outcome == engine.Success && ran < o.n, !values:
 				t.Fatalf("seed %d, op %d: %+v, ran %d of %d, %d bad (%v)", seed, k, r, ran, o.n, o.bad, values)
 			}
 		}

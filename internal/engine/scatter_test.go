@@ -96,7 +96,7 @@ func TestScatter(t *testing.T) {
 		p := bn.peer(0)
 		bn.scatter(p, &r, verb, o, dt, xs, operand, compare, result)
 		bn.until(func() bool { return r.n == 1 })
-		if r.last.Fate != engine.Success {
+		if r.last.Outcome != engine.Success {
 			t.Fatalf("seed %d: %+v", seed, r.last)
 		}
 		if !bytes.Equal(result, want) {
@@ -125,7 +125,7 @@ func TestScatterOutOfBounds(t *testing.T) {
 		var r results
 		bn.scatter(bn.peer(0), &r, verb, atomic.Sum, atomic.Uint64, xs, operand, nil, make([]byte, 300*8*int(verb-1)))
 		bn.until(func() bool { return r.n == 1 })
-		if r.last.Fate != engine.Unknown || r.last.Status != wire.StatusOutOfBounds {
+		if r.last.Outcome != engine.Unknown || r.last.Status != wire.StatusOutOfBounds {
 			t.Fatalf("%+v, want an unknown outcome, for an extent out of bounds", r.last)
 		}
 	}
@@ -151,7 +151,7 @@ func TestScatterTwice(t *testing.T) {
 		var r results
 		bn.scatter(p, &r, wire.VerbFetch, atomic.Sum, atomic.Uint64, xs, operand, nil, make([]byte, 8*len(xs)))
 		bn.until(func() bool { return r.n == 1 })
-		if r.last.Fate != engine.Success {
+		if r.last.Outcome != engine.Success {
 			t.Fatalf("operation %d: %+v", i, r.last)
 		}
 	}

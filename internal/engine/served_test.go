@@ -188,7 +188,7 @@ func TestAnotherExecutor(t *testing.T) {
 				out := make([]byte, 8)
 				bn.fetchAdd(p, &r, 1, 8, i+1, out)
 				bn.until(func() bool { return r.n == int(i)+1 })
-				if got := binary.LittleEndian.Uint64(out); r.last.Fate != engine.Success || got != i*(i+1)/2 {
+				if got := binary.LittleEndian.Uint64(out); r.last.Outcome != engine.Success || got != i*(i+1)/2 {
 					t.Fatalf("operation %d fetched %d, want %d: %+v", i, got, i*(i+1)/2, r.last)
 				}
 			}
@@ -204,7 +204,7 @@ func TestAnotherExecutor(t *testing.T) {
 			bn.until(func() bool { return len(x.sessions) == 0 && bn.b.Idle() })
 			bn.fetchAdd(p, &r, 1, 8, 1, make([]byte, 8))
 			bn.until(func() bool { return r.n == n+1 })
-			if r.last.Fate != engine.NotExecuted || r.last.Reason != session.RefusedClosing {
+			if r.last.Outcome != engine.NotExecuted || r.last.Reason != session.RefusedClosing {
 				t.Errorf("after the end: %+v", r.last)
 			}
 		})
@@ -227,7 +227,7 @@ func TestExecutorWithoutRoom(t *testing.T) {
 	var r results
 	bn.fetchAdd(bn.peer(0), &r, 1, 0, 1, make([]byte, 8))
 	bn.until(func() bool { return r.n == 1 })
-	if refused == 0 || r.last.Fate != engine.NotExecuted || r.last.Reason != session.RefusedFull {
+	if refused == 0 || r.last.Outcome != engine.NotExecuted || r.last.Reason != session.RefusedFull {
 		t.Errorf("%d times refused: %+v", refused, r.last)
 	}
 	if u := bn.b.Usage(); u.Sessions+u.Parties != 0 {

@@ -63,7 +63,7 @@ func (e *Engine) route(f *flight, p *Peer) {
 		f.finish()
 		e.say()
 	case f.malformed():
-		f.fail(Result{Fate: NotExecuted, Status: wire.StatusBadCount})
+		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		e.say()
 	case e.carried != nil:

@@ -79,14 +79,14 @@ func TestWithdraw(t *testing.T) {
 	if !ring.Withdraw(withdrawn) {
 		t.Fatal("nothing was withdrawn")
 	}
-	if len(withdrawn.all) != 1 || withdrawn.all[0] != (Result{Fate: NotExecuted, Reason: session.Cancelled}) {
+	if len(withdrawn.all) != 1 || withdrawn.all[0] != (Result{Outcome: NotExecuted, Reason: session.Cancelled}) {
 		t.Errorf("the operation withdrawn: %+v", withdrawn.all)
 	}
 	if ring.Withdraw(withdrawn) || ring.Withdraw(nil) {
 		t.Error("an operation was withdrawn a second time, or an entry that is not published")
 	}
 	first.Release()
-	if r := c.done(kept); r.Fate != Success {
+	if r := c.done(kept); r.Outcome != Success {
 		t.Errorf("the operation behind it: %+v", r)
 	}
 	if c.word(0) != 0 || c.word(1) != 2 || len(withdrawn.all) != 1 || !ring.Empty() {
@@ -157,7 +157,7 @@ func TestOrderOfAllKinds(t *testing.T) {
 				}
 			}
 			for i, x := range all {
-				if got := c.done(x.r); got.Fate != Success {
+				if got := c.done(x.r); got.Outcome != Success {
 					t.Fatalf("window %d, seed %d: operation %d: %+v", window, seed, i, got)
 				}
 				if v := binary.LittleEndian.Uint64(x.result); v != uint64(i) {
@@ -177,15 +177,15 @@ func TestOrderOfAllKinds(t *testing.T) {
 func TestStagedIsWithdrawn(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(c *cable, p, q *Peer, first *outcomes)
-		fate [3]Fate // of two operations by p, and one by q, another address of the same endpoint
+		fate [3]Outcome // of two operations by p, and one by q, another address of the same endpoint
 		why  session.Reason
 	}{
-		"cancel":             {func(_ *cable, p, _ *Peer, first *outcomes) { p.Cancel(first) }, [3]Fate{NotExecuted, Success, Success}, session.Cancelled},
-		"the name is closed": {func(_ *cable, p, _ *Peer, _ *outcomes) { p.Close() }, [3]Fate{NotExecuted, NotExecuted, Success}, session.ClosedHere},
-		"both are closed":    {func(_ *cable, p, q *Peer, _ *outcomes) { p.Close(); q.Close() }, [3]Fate{NotExecuted, NotExecuted, NotExecuted}, session.ClosedHere},
-		"the engine closes":  {func(c *cable, _, _ *Peer, _ *outcomes) { c.nodes[0].eng[0].Close() }, [3]Fate{NotExecuted, NotExecuted, NotExecuted}, session.ClosedHere},
-		"a long stop":        {func(c *cable, _, _ *Peer, _ *outcomes) { c.now += int64(time.Hour) }, [3]Fate{}, session.Alive},
-		"the target closes":  {func(c *cable, _, _ *Peer, _ *outcomes) { c.nodes[1].eng[0].EndTargets(0); c.nodes[1].eng[0].Step() }, [3]Fate{}, session.Alive},
+		"cancel":             {func(_ *cable, p, _ *Peer, first *outcomes) { p.Cancel(first) }, [3]Outcome{NotExecuted, Success, Success}, session.Cancelled},
+		"the name is closed": {func(_ *cable, p, _ *Peer, _ *outcomes) { p.Close() }, [3]Outcome{NotExecuted, NotExecuted, Success}, session.ClosedHere},
+		"both are closed":    {func(_ *cable, p, q *Peer, _ *outcomes) { p.Close(); q.Close() }, [3]Outcome{NotExecuted, NotExecuted, NotExecuted}, session.ClosedHere},
+		"the engine closes":  {func(c *cable, _, _ *Peer, _ *outcomes) { c.nodes[0].eng[0].Close() }, [3]Outcome{NotExecuted, NotExecuted, NotExecuted}, session.ClosedHere},
+		"a long stop":        {func(c *cable, _, _ *Peer, _ *outcomes) { c.now += int64(time.Hour) }, [3]Outcome{}, session.Alive},
+		"the target closes":  {func(c *cable, _, _ *Peer, _ *outcomes) { c.nodes[1].eng[0].EndTargets(0); c.nodes[1].eng[0].Step() }, [3]Outcome{}, session.Alive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCable(t, session.Config{})
@@ -205,8 +205,8 @@ func TestStagedIsWithdrawn(t *testing.T) {
 			test.end(c, p, q, r[0])
 			for i := range r {
 				got, ran := c.done(r[i]), uint64(0)
-				want := Result{Fate: test.fate[i]}
-				if want.Fate == Success {
+				want := Result{Outcome: test.fate[i]}
+				if want.Outcome == Success {
 					ran = 1
 				} else {
 					want.Reason = test.why
@@ -214,7 +214,7 @@ func TestStagedIsWithdrawn(t *testing.T) {
 				if got != want || c.word(i) != ran {
 					t.Errorf("operation %d: %+v, ran %d times; want %+v, %d", i, got, c.word(i), want, ran)
 				}
-				if want.Fate != Success && !bytes.Equal(result[i], bytes.Repeat([]byte{0xa5}, 8)) {
+				if want.Outcome != Success && !bytes.Equal(result[i], bytes.Repeat([]byte{0xa5}, 8)) {
 					t.Errorf("operation %d never ran, and its result was written", i)
 				}
 			}
@@ -246,7 +246,7 @@ func TestStagedGoesBeforeTheQueue(t *testing.T) {
 		t.Fatalf("%d operations are in the frame after a cancel, want 0", p.staged())
 	}
 	for i, r := range []*outcomes{second, array, last} {
-		if got := c.done(r); got.Fate != Success {
+		if got := c.done(r); got.Outcome != Success {
 			t.Errorf("operation %d: %+v", i, got)
 		}
 	}
@@ -280,7 +280,7 @@ func TestPartialFrame(t *testing.T) {
 	}
 	c.pass = nil
 	for i, r := range all {
-		if got := c.done(r); got.Fate != Success {
+		if got := c.done(r); got.Outcome != Success {
 			t.Errorf("operation %d: %+v", i, got)
 		}
 	}
@@ -342,7 +342,7 @@ func TestLiesAboutSimpleOperations(t *testing.T) {
 				r[i], result[i] = c.add(p, 0)
 			}
 			for i := range r {
-				if got := c.done(r[i]); got.Fate != Unknown || got.Reason != session.ProtocolError {
+				if got := c.done(r[i]); got.Outcome != Unknown || got.Reason != session.ProtocolError {
 					t.Errorf("operation %d: %+v, want unknown, %v", i, got, session.ProtocolError)
 				}
 				if !bytes.Equal(result[i], bytes.Repeat([]byte{0xa5}, 8)) {

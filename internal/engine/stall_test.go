@@ -69,7 +69,7 @@ func TestMessageStallsUnkept(t *testing.T) {
 	wait(10 * giveUp)
 	shut = false
 	bn.until(func() bool { return first.n == 1 })
-	if first.last.Fate != engine.Success {
+	if first.last.Outcome != engine.Success {
 		t.Fatalf("a message that waited for room: %+v, want success", first.last)
 	}
 	bn.post(1<<16, 0, "second")

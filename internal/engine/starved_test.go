@@ -16,17 +16,17 @@ import (
 // goes, too.
 func TestStarvedStreamIsParked(t *testing.T) {
 	part := func(n uint32) *Part { return &Part{Count: n, Operand: make([]byte, 8*n)} }
-	for name, end := range map[string]func(c *cable, p *Peer, s *Stream, r *outcomes) Fate{
-		"the rest comes": func(_ *cable, _ *Peer, s *Stream, _ *outcomes) Fate {
+	for name, end := range map[string]func(c *cable, p *Peer, s *Stream, r *outcomes) Outcome{
+		"the rest comes": func(_ *cable, _ *Peer, s *Stream, _ *outcomes) Outcome {
 			s.Feed(part(1))
 			s.Feed(part(2))
 			return Success
 		},
-		"it is let go": func(_ *cable, p *Peer, _ *Stream, r *outcomes) Fate {
+		"it is let go": func(_ *cable, p *Peer, _ *Stream, r *outcomes) Outcome {
 			p.Cancel(r)
 			return Unknown
 		},
-		"the target refuses it": func(c *cable, _ *Peer, s *Stream, _ *outcomes) Fate {
+		"the target refuses it": func(c *cable, _ *Peer, s *Stream, _ *outcomes) Outcome {
 			if err := c.nodes[1].region.Close(); err != nil {
 				c.t.Fatal(err)
 			}
@@ -58,10 +58,10 @@ func TestStarvedStreamIsParked(t *testing.T) {
 			s.Feed(part(1))
 			parked()
 			want := end(c, p, s, r)
-			if got := c.done(r); got.Fate != want && !(want == Unknown && got.Fate == NotExecuted) {
+			if got := c.done(r); got.Outcome != want && !(want == Unknown && got.Outcome == NotExecuted) {
 				t.Errorf("%+v, want fate %v", got, want)
 			}
-			if got := c.done(next); (got.Fate == Success) != (name != "the target refuses it") {
+			if got := c.done(next); (got.Outcome == Success) != (name != "the target refuses it") {
 				t.Errorf("the operation behind it: %+v", got)
 			}
 			if c.idle(100 * time.Millisecond); len(e.ready)+len(e.starved) != 0 {

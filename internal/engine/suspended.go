@@ -45,7 +45,7 @@ func (c *conn) suspend() {
 	c.doubted = false
 	c.enter(c.r.e.now + int64(session.SuspendedFor))
 	c.ini.DropUnsent(func(psn uint32) {
-		c.fail(psn, Result{Fate: NotExecuted, Reason: session.GaveUp})
+		c.fail(psn, Result{Outcome: NotExecuted, Reason: session.GaveUp})
 	})
 	stand := map[*flight]*flight{}
 	for at := range c.expanded() {
@@ -59,7 +59,7 @@ func (c *conn) suspend() {
 			}
 			in.pending++
 			s.f = in
-			f.fail(Result{Fate: Unknown, Reason: session.GaveUp, Later: in.later})
+			f.fail(Result{Outcome: Unknown, Reason: session.GaveUp, Later: in.later})
 			(&segment{f: f}).settle()
 		}
 	}
@@ -129,7 +129,7 @@ func (r *remote) resumed() {
 	}
 	_, why := c.ini.State()
 	c.ini.Settle(r.e.now, session.Ran{PSN: known.PSN, Early: known.Early}, func(psn uint32) {
-		c.fail(psn, Result{Fate: NotExecuted, Reason: why})
+		c.fail(psn, Result{Outcome: NotExecuted, Reason: why})
 	})
 	if state, _ := c.ini.State(); lost && state != session.Closed {
 		c.close(session.Forgotten) // the rest ran, and its results are lost

@@ -53,10 +53,10 @@ func TestLateOutcomeOfArray(t *testing.T) {
 					}
 				}
 			}
-			if res.Fate == Success && ran != n {
+			if res.Outcome == Success && ran != n {
 				t.Errorf("late outcome: success, but %d of %d elements ran", ran, n)
 			}
-			if res.Fate == Success && wrong > 0 {
+			if res.Outcome == Success && wrong > 0 {
 				t.Errorf("late outcome: success, but %d of %d results are not there", wrong, ran)
 			}
 			t.Logf("%+v, %d ran", res, ran)
@@ -106,10 +106,10 @@ func TestFenceWaitsForDoubted(t *testing.T) {
 		t.Errorf("%+v after the fence, while what was posted before is at %+v", fenced.all, before.all)
 	}
 	c.pass = nil
-	if r := c.done(before); r.Fate != Success {
+	if r := c.done(before); r.Outcome != Success {
 		t.Errorf("before the fence: %+v", r)
 	}
-	if r := c.done(fenced); r.Fate != Success {
+	if r := c.done(fenced); r.Outcome != Success {
 		t.Errorf("after the fence: %+v", r)
 	}
 }

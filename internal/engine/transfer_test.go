@@ -139,7 +139,7 @@ func TestTransfers(t *testing.T) {
 					}
 				})
 				bn.until(func() bool { return r.n == 1 })
-				if r.last.Fate != engine.Success {
+				if r.last.Outcome != engine.Success {
 					t.Fatalf("seed %d: %v of %d bytes: %+v", seed, verb, n, r.last)
 				}
 			}
@@ -165,10 +165,10 @@ func TestTransfersRefused(t *testing.T) {
 	p := bn.peer(0)
 	for _, n := range []int{0, 1, 80, 81, 4000} {
 		for _, verb := range []wire.Verb{wire.VerbWrite, wire.VerbRead} {
-			if r := bn.move(p, verb, uint64(8193-n), bytes.Repeat([]byte{1}, n)); r.Fate != engine.NotExecuted || r.Status != wire.StatusOutOfBounds {
+			if r := bn.move(p, verb, uint64(8193-n), bytes.Repeat([]byte{1}, n)); r.Outcome != engine.NotExecuted || r.Status != wire.StatusOutOfBounds {
 				t.Errorf("%v of %d bytes beyond the end: %+v", verb, n, r)
 			}
-			if r := bn.move(p, verb, uint64(8192-n), make([]byte, n)); r.Fate != engine.Success {
+			if r := bn.move(p, verb, uint64(8192-n), make([]byte, n)); r.Outcome != engine.Success {
 				t.Errorf("%v of %d bytes up to the end: %+v", verb, n, r)
 			}
 		}

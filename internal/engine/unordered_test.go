@@ -81,7 +81,7 @@ func (g *gap) expect(when string, want ...uint64) {
 func TestUnorderedHoldsUpNothing(t *testing.T) {
 	g := newGap(t, false)
 	for _, add := range g.adds[1:] {
-		if r := g.done(add); r.Fate != Success {
+		if r := g.done(add); r.Outcome != Success {
 			t.Errorf("behind the gap: %+v", r)
 		}
 	}
@@ -97,7 +97,7 @@ func TestUnorderedHoldsUpNothing(t *testing.T) {
 	}
 	g.pass = nil
 	again()
-	if r := g.done(g.adds[0]); r.Fate != Success {
+	if r := g.done(g.adds[0]); r.Outcome != Success {
 		t.Errorf("in the gap: %+v", r)
 	}
 	g.idle(100 * time.Millisecond) // the answers are forgotten
@@ -130,17 +130,17 @@ func TestUnorderedWithOldNode(t *testing.T) {
 func TestUnorderedGiveUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		forget bool // the target has no room for the old session
-		want   [3]Fate
+		want   [3]Outcome
 	}{
-		"answers kept":    {false, [3]Fate{NotExecuted, Success, Success}},
-		"answers dropped": {true, [3]Fate{NotExecuted, Unknown, Unknown}},
+		"answers kept":    {false, [3]Outcome{NotExecuted, Success, Success}},
+		"answers dropped": {true, [3]Outcome{NotExecuted, Unknown, Unknown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGap(t, true)
 			var laters [3]*Later
 			for i, add := range g.adds {
 				r := g.done(add)
-				if r.Fate != Unknown || r.Later == nil {
+				if r.Outcome != Unknown || r.Later == nil {
 					t.Fatalf("operation %d in a partition: %+v", i, r)
 				}
 				laters[i] = r.Later
@@ -154,7 +154,7 @@ func TestUnorderedGiveUp(t *testing.T) {
 			g.pass = nil
 			g.write(g.p, 8, 2)
 			for i, l := range laters {
-				if r := g.known(l); r.Fate != test.want[i] {
+				if r := g.known(l); r.Outcome != test.want[i] {
 					t.Errorf("operation %d: %+v, want fate %d", i, r, test.want[i])
 				}
 			}
@@ -172,8 +172,8 @@ func TestUnorderedTargetCloses(t *testing.T) {
 	g := newGap(t, true)
 	g.pass = nil
 	g.nodes[1].eng[0].EndTargets(0)
-	for i, want := range []Fate{NotExecuted, Success, Success} {
-		if r := g.done(g.adds[i]); r.Fate != want {
+	for i, want := range []Outcome{NotExecuted, Success, Success} {
+		if r := g.done(g.adds[i]); r.Outcome != want {
 			t.Errorf("operation %d: %+v, want fate %d", i, r, want)
 		}
 	}
@@ -195,7 +195,7 @@ func TestUnorderedFence(t *testing.T) {
 		t.Errorf("%+v at the fence, %+v after it, while an earlier one is at %+v", fenced.all, after.all, g.adds[0].all)
 	}
 	g.pass = nil
-	if r := g.done(fenced); r.Fate != Success || len(g.adds[0].all) != 1 || result[0] == 0 {
+	if r := g.done(fenced); r.Outcome != Success || len(g.adds[0].all) != 1 || result[0] == 0 {
 		t.Errorf("at the fence: %+v, value %d; before it: %+v", r, result[0], g.adds[0].all)
 	}
 	g.done(after)
@@ -221,7 +221,7 @@ func TestUnorderedArray(t *testing.T) {
 	}
 	const words = 4000
 	array := g.add(wire.VerbFetch, 100, words)
-	if r := g.done(array); r.Fate != Success || lost < 3 {
+	if r := g.done(array); r.Outcome != Success || lost < 3 {
 		t.Errorf("%+v, %d frames lost", r, lost)
 	}
 	for i := range words {

@@ -34,7 +34,7 @@ func TestTransfersKeepWords(t *testing.T) {
 			s.Offset, s.Flags = offset, 0
 			s.SetPieces(&Pieces{Buf: list}, nil, nil)
 		})
-		if res := c.done(r); res.Fate != Success {
+		if res := c.done(r); res.Outcome != Success {
 			t.Fatalf("%+v", res)
 		}
 		if got := string(c.nodes[1].bytes[offset:][:n]); got != string(data) {

@@ -198,7 +198,7 @@ type outcomes struct {
 
 func (o *outcomes) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
 	o.n++
-	if o.last = c.Result(later); o.last.Fate != engine.Success {
+	if o.last = c.Result(later); o.last.Outcome != engine.Success {
 		o.bad++
 	}
 }

@@ -76,7 +76,7 @@ func TestEnd(t *testing.T) {
 	w.until(func() bool { return w.b.Idle() && len(w.x.free) == 4 })
 	w.add(p, &o, residentKey, 0, atomic.Uint64, nil)
 	w.until(func() bool { return o.n == 2 })
-	if o.last.Fate != engine.NotExecuted || binary.LittleEndian.Uint64(w.words) != 1 {
+	if o.last.Outcome != engine.NotExecuted || binary.LittleEndian.Uint64(w.words) != 1 {
 		t.Errorf("%+v; the word holds %d", o.last, binary.LittleEndian.Uint64(w.words))
 	}
 	if n, err := count(w.x); n != 0 || err != nil {

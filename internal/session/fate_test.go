@@ -30,9 +30,9 @@ func TestGiveUpSaysWhatIsKnown(t *testing.T) {
 	if _, why := p.ini.State(); why != GaveUp {
 		t.Fatalf("reason %v, want %v", why, GaveUp)
 	}
-	fates := map[uint32]Fate{}
-	p.ini.Unanswered(func(psn uint32, f Fate) { fates[psn] = f })
-	want := map[uint32]Fate{first: MayHaveRun, first + 1: MayHaveRun, last: NeverRan}
+	fates := map[uint32]FrameOutcome{}
+	p.ini.Unanswered(func(psn uint32, f FrameOutcome) { fates[psn] = f })
+	want := map[uint32]FrameOutcome{first: MayHaveRun, first + 1: MayHaveRun, last: NeverRan}
 	for psn, f := range want {
 		if fates[psn] != f {
 			t.Errorf("psn %+d: fate %d, want %d", int32(psn-first), fates[psn], f)
@@ -123,7 +123,7 @@ func TestResetFates(t *testing.T) {
 		reset    func(p *pair, b []byte) int
 		state    State
 		why      Reason
-		ran, not Fate
+		ran, not FrameOutcome
 	}{
 		{"shutdown", func(p *pair, b []byte) int {
 			p.tgt.toSend = 0
@@ -151,7 +151,7 @@ func TestResetFates(t *testing.T) {
 			if st, why := p.ini.State(); st != c.state || why != c.why {
 				t.Fatalf("state %v, reason %v", st, why)
 			}
-			p.ini.Unanswered(func(psn uint32, f Fate) {
+			p.ini.Unanswered(func(psn uint32, f FrameOutcome) {
 				want := c.not
 				if psn == first {
 					want = c.ran

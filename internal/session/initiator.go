@@ -248,8 +248,8 @@ func (s *Initiator) Commit(now int64, b []byte, n int, ops, flags uint8) uint32 
 	return psn
 }
 
-// Fate says what became of frame psn of a closed session.
-func (s *Initiator) Fate(psn uint32) Fate {
+// FrameOutcome says what became of frame psn of a closed session.
+func (s *Initiator) FrameOutcome(psn uint32) FrameOutcome {
 	r := &s.reqs[psn&slotMask]
 	switch {
 	case s.wait&(1<<(psn&slotMask)) == 0:
@@ -264,13 +264,13 @@ func (s *Initiator) Fate(psn uint32) Fate {
 
 // Unanswered calls f for every psn without answer, in order. After f returns the
 // frame's buffer is given back, so it may be called on a closed session only.
-func (s *Initiator) Unanswered(f func(psn uint32, fate Fate)) {
+func (s *Initiator) Unanswered(f func(psn uint32, fate FrameOutcome)) {
 	for psn := s.una; psn != s.next; psn++ {
 		bit := uint64(1) << (psn & slotMask)
 		if s.wait&bit == 0 {
 			continue
 		}
-		f(psn, s.Fate(psn))
+		f(psn, s.FrameOutcome(psn))
 		s.drop(psn)
 	}
 	s.una, s.toSend = s.next, 0

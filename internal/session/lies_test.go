@@ -75,7 +75,7 @@ func TestFarewellRefused(t *testing.T) {
 	b := make([]byte, 2048)
 	p.ini.Emit(p.now, b)
 	p.ini.Close(ClosedHere)
-	p.ini.Unanswered(func(uint32, Fate) {})
+	p.ini.Unanswered(func(uint32, FrameOutcome) {})
 	n := p.ini.Emit(p.now, b)
 	if n == 0 {
 		t.Fatal("no farewell")

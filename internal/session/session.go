@@ -146,7 +146,7 @@ func (c Config) WithDefaults() (Config, error) {
 type Reason uint8
 
 // Reasons. What each means for the operations in flight is decided by
-// [Initiator.Fate].
+// [Initiator.FrameOutcome].
 const (
 	Alive           Reason = iota
 	PeerSilent             // no answer to hello within GiveUp
@@ -191,13 +191,13 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Fate is what the initiator knows of one request frame.
-type Fate uint8
+// FrameOutcome is what the initiator knows of one request frame.
+type FrameOutcome uint8
 
 // The fates of a frame in a session that has ended.
 const (
-	Answered    Fate = iota // its answer arrived
-	NeverRan                // it did not run and never will
-	MayHaveRun              // it ran once or not at all: outcome unknown
-	LostToCrash             // as MayHaveRun, and the target has restarted
+	Answered    FrameOutcome = iota // its answer arrived
+	NeverRan                        // it did not run and never will
+	MayHaveRun                      // it ran once or not at all: outcome unknown
+	LostToCrash                     // as MayHaveRun, and the target has restarted
 )

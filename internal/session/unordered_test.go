@@ -218,7 +218,7 @@ func TestUnorderedResetFates(t *testing.T) {
 		if st, why := p.ini.State(); st != Closed || why != PeerClosed {
 			t.Fatalf("state %v, reason %v", st, why)
 		}
-		p.ini.Unanswered(func(psn uint32, got Fate) {
+		p.ini.Unanswered(func(psn uint32, got FrameOutcome) {
 			want := NeverRan
 			if ran>>(psn-first)&1 != 0 {
 				want = MayHaveRun

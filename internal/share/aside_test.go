@@ -29,7 +29,7 @@ func TestPartsPassWhatHasNoRoom(t *testing.T) {
 	}
 	for i, o := range all {
 		w.until("completed", func() bool { return o.n > 0 })
-		if o.last.Fate != engine.Success {
+		if o.last.Outcome != engine.Success {
 			t.Fatalf("operation %d: %+v", i, o.last)
 		}
 	}
@@ -62,7 +62,7 @@ func TestHoldBetweenParts(t *testing.T) {
 	}
 	w.until("drained", g.feed.Drained)
 	w.until("completed", func() bool { return first.n == 1 })
-	if first.last.Fate != engine.Success || mem[0] != 1 || mem[len(mem)-1] != 1 || behind[0].n > 0 {
+	if first.last.Outcome != engine.Success || mem[0] != 1 || mem[len(mem)-1] != 1 || behind[0].n > 0 {
 		t.Fatalf("%+v, memory %d to %d, the one behind it has completed: %t", first.last, mem[0], mem[len(mem)-1], behind[0].n > 0)
 	}
 	text, err := json.Marshal(g.feed.Export())
@@ -94,7 +94,7 @@ func TestHoldBetweenParts(t *testing.T) {
 	g.feed.Watch(s.Watches)
 	for i, o := range behind {
 		w.until("completed", func() bool { return o.n > 0 })
-		if o.last.Fate != engine.Success {
+		if o.last.Outcome != engine.Success {
 			t.Errorf("operation %d behind it: %+v", i, o.last)
 		}
 	}
@@ -120,7 +120,7 @@ func TestPartThatDoesNotCome(t *testing.T) {
 	add := func(e *engine.Engine, r *engine.Ring, p *engine.Peer) {
 		t.Helper()
 		y := operation{verb: wire.VerbFetch, op: atomic.Sum, datatype: atomic.Uint64, count: 1, operand: 1}
-		if o := w.do(e, r, func(s *engine.Submission) { y.fill(s, p.ID(), 2) }); o.last.Fate != engine.Success {
+		if o := w.do(e, r, func(s *engine.Submission) { y.fill(s, p.ID(), 2) }); o.last.Outcome != engine.Success {
 			t.Errorf("%+v", o.last)
 		}
 	}
@@ -145,7 +145,7 @@ func TestPartThatDoesNotCome(t *testing.T) {
 		t.Fatal("cancel")
 	}
 	w.until("known", func() bool { return len(g.feed.streams) == 0 && len(g.feed.free) == len(g.feed.ops) })
-	if o.last.Fate != engine.Unknown || mem[0] != 1 || mem[len(mem)-1] != 0 {
+	if o.last.Outcome != engine.Unknown || mem[0] != 1 || mem[len(mem)-1] != 0 {
 		t.Errorf("%+v, memory %d to %d: want an unknown outcome, and the end unchanged", o.last, mem[0], mem[len(mem)-1])
 	}
 	for range 10 {
@@ -155,7 +155,7 @@ func TestPartThatDoesNotCome(t *testing.T) {
 	if g.feed.Starved() || !g.feed.Drained() {
 		t.Errorf("starved: %t, drained: %t; want the second", g.feed.Starved(), g.feed.Drained())
 	}
-	if r := w.do(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) }); r.last.Fate != engine.Success || mem[len(mem)-1] != 1 {
+	if r := w.do(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) }); r.last.Outcome != engine.Success || mem[len(mem)-1] != 1 {
 		t.Errorf("the next one: %+v", r.last)
 	}
 }
@@ -183,7 +183,7 @@ func TestGuestDiesBetweenParts(t *testing.T) {
 	}
 	y := operation{verb: wire.VerbFetch, op: atomic.Sum, datatype: atomic.Uint64, count: 1, operand: 1}
 	for range 10 {
-		if o := w.do(other.Engine, other.ring, func(s *engine.Submission) { y.fill(s, other.peer.ID(), 2) }); o.last.Fate != engine.Success {
+		if o := w.do(other.Engine, other.ring, func(s *engine.Submission) { y.fill(s, other.peer.ID(), 2) }); o.last.Outcome != engine.Success {
 			t.Errorf("another guest's: %+v", o.last)
 		}
 	}
@@ -210,7 +210,7 @@ func TestPartsThatLie(t *testing.T) {
 	for name, c := range map[string]struct {
 		head  engine.Entry
 		parts []engine.Entry
-		fate  engine.Fate // of the operation
+		fate  engine.Outcome // of the operation
 	}{
 		"too many elements":     {write, []engine.Entry{part(1, 4097, places{})}, engine.NotExecuted},
 		"none":                  {write, []engine.Entry{part(1, 0, places{})}, engine.NotExecuted},
@@ -228,7 +228,7 @@ func TestPartsThatLie(t *testing.T) {
 			w.region(1, 4096)
 			g := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
 			w.guests = nil // its entries are made here
-			var fates []engine.Fate
+			var fates []engine.Outcome
 			for i, x := range append([]engine.Entry{c.head}, c.parts...) {
 				g.theirs.entries[i] = x
 			}
@@ -238,7 +238,7 @@ func TestPartsThatLie(t *testing.T) {
 			})
 			for i := range g.feed.completed {
 				if x := &g.theirs.done[i]; x.Cookie == 1 {
-					fates = append(fates, x.Fate)
+					fates = append(fates, x.Outcome)
 				}
 			}
 			if len(fates) == 0 || fates[len(fates)-1] != c.fate {

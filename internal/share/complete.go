@@ -62,7 +62,7 @@ func (o *op) show(c *engine.Completion) {
 func (f *HostRing) succeed(o *op, c *engine.Completion) {
 	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
 	x.Cookie, x.Data, x.Length, x.Source = o.tag, o.peer.Peer.Life(), c.Length, 0
-	x.Fate, x.Status, x.Reason, x.Flags = c.Fate, c.Status, c.Reason, c.Flags
+	x.Outcome, x.Status, x.Reason, x.Flags = c.Outcome, c.Status, c.Reason, c.Flags
 	if c.Flags&engine.CompletedRead != 0 {
 		*(*[8]byte)(x.Inline[:]) = o.value
 	}

@@ -204,9 +204,9 @@ func TestRoomBesideGuests(t *testing.T) {
 	open, refused := 0, 0
 	for i := range outcomes[1:] {
 		switch o := &outcomes[i+1]; {
-		case o.n == 1 && o.last.Fate == engine.Success:
+		case o.n == 1 && o.last.Outcome == engine.Success:
 			open++
-		case o.n == 1 && o.last.Fate == engine.NotExecuted:
+		case o.n == 1 && o.last.Outcome == engine.NotExecuted:
 			refused++
 		}
 	}
@@ -214,7 +214,7 @@ func TestRoomBesideGuests(t *testing.T) {
 	if open != peers/2 || open+refused != peers-1 {
 		t.Errorf("%d sessions are open and %d refused: want half of all that there may be, %d", open, refused, peers/2)
 	}
-	if o := w.do(other.Engine, other.ring, func(s *engine.Submission) { s.Verb, s.Peer = engine.VerbConnect, other.peer.ID() }); o.last.Fate != engine.Success {
+	if o := w.do(other.Engine, other.ring, func(s *engine.Submission) { s.Verb, s.Peer = engine.VerbConnect, other.peer.ID() }); o.last.Outcome != engine.Success {
 		t.Fatalf("a session of another guest: %+v", o.last)
 	}
 	// The target answers no more. The peers of the greedy guest are numbered from 2 on;
@@ -252,7 +252,7 @@ func TestSilentPeersMakeRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o := w.do(g.Engine, g.ring, func(s *engine.Submission) { s.Verb, s.Peer = engine.VerbConnect, p.ID() }); o.last.Fate != engine.Success {
+		if o := w.do(g.Engine, g.ring, func(s *engine.Submission) { s.Verb, s.Peer = engine.VerbConnect, p.ID() }); o.last.Outcome != engine.Success {
 			t.Fatalf("a session with endpoint %d: %+v", endpoint, o.last)
 		}
 		return p.ID()
@@ -274,7 +274,7 @@ func TestSilentPeersMakeRoom(t *testing.T) {
 			w.step()
 			w.now += 10_000_000
 		}
-		if silent[i].last.Fate != engine.Unknown {
+		if silent[i].last.Outcome != engine.Unknown {
 			t.Fatalf("a read of a silent peer: %+v, want unknown", silent[i].last)
 		}
 	}

@@ -318,7 +318,7 @@ func (f *HostRing) fill(s *engine.Submission, o *op, x *engine.Entry, in *buffer
 func (f *HostRing) refuse(o *op, why session.Reason, status wire.Status) {
 	f.Counts.Refused++
 	f.use()
-	f.write(o, &engine.Completion{Fate: engine.NotExecuted, Reason: why, Status: status})
+	f.write(o, &engine.Completion{Outcome: engine.NotExecuted, Reason: why, Status: status})
 	f.unshown = true
 }
 

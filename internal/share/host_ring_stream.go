@@ -80,7 +80,7 @@ func (f *HostRing) next(x *engine.Entry) (cost int) {
 }
 
 // unfed completes a part that no operation has taken.
-var unfed = engine.Completion{Fate: engine.NotExecuted, Reason: session.ClosedHere}
+var unfed = engine.Completion{Outcome: engine.NotExecuted, Reason: session.ClosedHere}
 
 // endParts ends an operation, of which no other part comes.
 func (f *HostRing) endParts(o *op) {
@@ -91,7 +91,7 @@ func (f *HostRing) endParts(o *op) {
 
 // released completes a part that has been taken.
 func (f *HostRing) released(p *engine.Part) {
-	f.write(p.Context.(*op), &engine.Completion{Fate: engine.Success, Length: uint64(len(p.Result))})
+	f.write(p.Context.(*op), &engine.Completion{Outcome: engine.Success, Length: uint64(len(p.Result))})
 }
 
 // over is called when an operation has completed. Its parts that are left complete as
@@ -122,14 +122,14 @@ func (f *HostRing) drop(o *op) {
 // spread puts the results of an operation whose outcome has become known where its parts
 // have their places.
 func (o *op) spread() {
-	if o.stream == nil || o.data == nil || o.outcome.Fate != engine.Success {
+	if o.stream == nil || o.data == nil || o.outcome.Outcome != engine.Success {
 		return
 	}
 	data := o.data
 	for _, p := range o.stream.Parts() {
 		n := copy(p.Result, data)
 		data = data[n:]
-		p.Context.(*op).ready = &engine.Completion{Fate: engine.Success, Length: uint64(n)}
+		p.Context.(*op).ready = &engine.Completion{Outcome: engine.Success, Length: uint64(n)}
 	}
 	o.data = nil
 }

@@ -103,7 +103,7 @@ func (f *HostRing) second(o *op) engine.Completion {
 		return *o.ready
 	}
 	o.spread()
-	c := engine.Completion{Fate: o.outcome.Fate, Status: o.outcome.Status, Reason: o.outcome.Reason,
+	c := engine.Completion{Outcome: o.outcome.Outcome, Status: o.outcome.Status, Reason: o.outcome.Reason,
 		Length: uint64(len(o.data))}
 	if o.result != nil {
 		copy(o.result, o.data)

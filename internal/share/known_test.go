@@ -77,8 +77,8 @@ func TestKnownLater(t *testing.T) {
 			w.cut = false
 			open, ran := 0, uint8(1)
 			for i, o := range all {
-				if o.last.Fate != engine.Unknown {
-					t.Fatalf("operation %d: fate %d, want unknown", i, o.last.Fate)
+				if o.last.Outcome != engine.Unknown {
+					t.Fatalf("operation %d: fate %d, want unknown", i, o.last.Outcome)
 				}
 				if o.later == nil {
 					continue
@@ -93,13 +93,13 @@ func TestKnownLater(t *testing.T) {
 					}
 				})
 				r, data := o.later.Outcome()
-				if r.Fate == engine.Success {
+				if r.Outcome == engine.Success {
 					// Those before it that were not open may have run as well.
 					if len(data) != 8*c.count || data[0] < ran || int(data[0]) > i+1 {
 						t.Fatalf("operation %d: result %d of %d bytes, want %d to %d, of %d", i, data[0], len(data), ran, i+1, 8*c.count)
 					}
 					ran = data[0] + 1
-				} else if r.Fate != engine.NotExecuted {
+				} else if r.Outcome != engine.NotExecuted {
 					t.Errorf("operation %d: %+v, want an outcome that is known", i, r)
 				}
 			}
@@ -113,7 +113,7 @@ func TestKnownLater(t *testing.T) {
 			for i := range entries {
 				o := post()
 				until("completed", 0, func() bool { return o.n == 1 })
-				if o.last.Fate != engine.Success || mem[0] != was+uint8(i)+1 {
+				if o.last.Outcome != engine.Success || mem[0] != was+uint8(i)+1 {
 					t.Fatalf("afterwards: %+v, word %d", o.last, mem[0])
 				}
 			}

@@ -28,19 +28,19 @@ func TestGuestsDoTheSame(t *testing.T) {
 		ours[i] = byte(r.Uint32())
 	}
 	copy(theirs, ours)
-	same := func(t interface{ Fatalf(string, ...any) }, x *operation) engine.Fate {
+	same := func(t interface{ Fatalf(string, ...any) }, x *operation) engine.Outcome {
 		a := w.do(w.host, w.direct, func(s *engine.Submission) { x.fill(s, w.peer.ID(), 1) })
 		b := w.do(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 2) })
-		if a.last.Fate != b.last.Fate || a.last.Status != b.last.Status || a.last.Flags != b.last.Flags || a.last.Length != b.last.Length {
+		if a.last.Outcome != b.last.Outcome || a.last.Status != b.last.Status || a.last.Flags != b.last.Flags || a.last.Length != b.last.Length {
 			t.Fatalf("%+v: %+v, want %+v", x, b.last, a.last)
 		}
-		if a.last.Fate == engine.Success && !bytes.Equal(a.data, b.data) {
+		if a.last.Outcome == engine.Success && !bytes.Equal(a.data, b.data) {
 			t.Fatalf("%+v: result %x, want %x", x, b.data, a.data)
 		}
 		if !bytes.Equal(ours, theirs) {
 			t.Fatalf("%+v: memory differs", x)
 		}
-		return a.last.Fate
+		return a.last.Outcome
 	}
 	for verb, op := range map[wire.Verb]atomic.Op{wire.VerbAtomic: atomic.Sum, wire.VerbFetch: atomic.Sum, wire.VerbCompare: atomic.Cswap,
 		wire.VerbRead: atomic.Read, wire.VerbWrite: atomic.Write} {
@@ -177,7 +177,7 @@ func hostile(t *testing.T, seed uint64, steps int) (out, changed bool) {
 				s.SetOperands([]byte{1, 0, 0, 0, 0, 0, 0, 0}, nil)
 				s.Result = make([]byte, 8)
 			})
-			if o.last.Fate != engine.Success || o.data[0] != byte(i/10) {
+			if o.last.Outcome != engine.Success || o.data[0] != byte(i/10) {
 				t.Fatalf("seed %d, step %d: %+v, %d", seed, i, o.last, o.data)
 			}
 		}

@@ -71,7 +71,7 @@ func TestLongOperationIsOne(t *testing.T) {
 				}
 				a := w.do(w.host, w.direct, func(s *engine.Submission) { x.fill(s, w.peer.ID(), 1) })
 				b := w.do(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 2) })
-				if a.last.Fate != engine.Success || b.last.Fate != a.last.Fate || b.last.Length != a.last.Length || b.last.Flags != a.last.Flags {
+				if a.last.Outcome != engine.Success || b.last.Outcome != a.last.Outcome || b.last.Length != a.last.Length || b.last.Flags != a.last.Flags {
 					t.Fatalf("%+v, want %+v", b.last, a.last)
 				}
 				if !bytes.Equal(a.data, b.data) {
@@ -101,8 +101,8 @@ func TestLongOperationIsRefusedWhole(t *testing.T) {
 			w.table.All()[0].Observe(&seen)
 			g := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
 			o := w.do(g.Engine, g.ring, func(s *engine.Submission) { c.fill(s, g.peer.ID(), 2) })
-			if o.last.Fate != engine.NotExecuted || o.last.Status != wire.StatusOutOfBounds {
-				t.Errorf("fate %d, status %v: want not executed, out of bounds", o.last.Fate, o.last.Status)
+			if o.last.Outcome != engine.NotExecuted || o.last.Status != wire.StatusOutOfBounds {
+				t.Errorf("fate %d, status %v: want not executed, out of bounds", o.last.Outcome, o.last.Status)
 			}
 			if !bytes.Equal(mem, before) || seen != (touches{}) {
 				t.Errorf("memory has changed, or was counted: %+v", seen)
@@ -202,7 +202,7 @@ func TestLongOperationInPartition(t *testing.T) {
 				})
 				r, data = o.later.Outcome()
 			}
-			if r.Fate == engine.Success {
+			if r.Outcome == engine.Success {
 				if o.later != nil {
 					succeeded++
 				}
@@ -212,7 +212,7 @@ func TestLongOperationInPartition(t *testing.T) {
 				if verb.Returns() && !bytes.Equal(data, before) {
 					t.Errorf("%v, %d steps: the result is wrong from %d on, of %d", verb, steps, differ(data, before), len(data))
 				}
-			} else if r.Fate == engine.NotExecuted && !bytes.Equal(mem, before) {
+			} else if r.Outcome == engine.NotExecuted && !bytes.Equal(mem, before) {
 				t.Errorf("%v, %d steps: not executed, and memory differs", verb, steps)
 			}
 			for range 100 {

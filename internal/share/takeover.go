@@ -117,7 +117,7 @@ func (f *HostRing) opened() (all []OpenState) {
 			continue
 		}
 		if !known[o] {
-			o.outcome, o.data = engine.Result{Fate: engine.Unknown, Reason: session.HostLost}, nil
+			o.outcome, o.data = engine.Result{Outcome: engine.Unknown, Reason: session.HostLost}, nil
 		}
 		all = append(all, OpenState{o.tag, f.second(o)})
 	}

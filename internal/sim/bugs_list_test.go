@@ -94,7 +94,7 @@ var bugs = []bug{
 	{"a spare buffer is forgotten when an answer of its own comes back", "", []edit{
 		{sessionTarget, "\t\tt.spare = b[:cap(b)]\n\t\treturn\n", "\t\treturn\n"}}},
 	{"half an array that ran reported as not executed", "", []edit{
-		{engineFlight, "r.Fate == NotExecuted && f.ran && !f.message() {", "r.Fate == NotExecuted && f.ran && false {"}}},
+		{engineFlight, "r.Outcome == NotExecuted && f.ran && !f.message() {", "r.Outcome == NotExecuted && f.ran && false {"}}},
 	{"timeouts never resend", "", []edit{
 		{sessionSend, "s.toSend |= 1 << (s.una & slotMask)", "_ = s.una"}}},
 	{"results of answered parts forgotten at the give-up", "", []edit{

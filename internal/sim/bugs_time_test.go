@@ -69,12 +69,12 @@ var bugsOfPairs = []bug{
 	{"a reset is taken for the proof of a restart", "", []edit{
 		{sessionReceive, "return s.suspend(Forgotten)", "return s.end(PeerRestarted)"}}},
 	{"what was let go after it had left is said never to have run", "", []edit{
-		{engineCancel, "Result{Fate: Unknown, Reason: session.Cancelled,", "Result{Fate: NotExecuted, Reason: session.Cancelled,"}}},
+		{engineCancel, "Result{Outcome: Unknown, Reason: session.Cancelled,", "Result{Outcome: NotExecuted, Reason: session.Cancelled,"}}},
 	{"what waits when a target restarts meets the new life", "", []edit{
 		{engineMeet, "f.Peer == c.by.id && (f.Verb.Array() || f.message() || f.Verb == VerbWatch)", "f.Peer == c.by.id && !f.Verb.Array()"}}},
 	{"a name whose new path leads to another life stands for it at once", "", []edit{
 		{engineMoved, "\tq.id, q.process, p.r = r.id, r.process, q\n\tofPeer := func(f *flight) bool { return f.Peer == p.id }\n\tr.hand(q, ofPeer)\n",
-			"\tp.r = q\n\tofPeer := func(f *flight) bool { return f.Peer == p.id }\n\tr.failWhere(Result{Fate: NotExecuted, Reason: session.PeerRestarted}, ofPeer)\n"}}},
+			"\tp.r = q\n\tofPeer := func(f *flight) bool { return f.Peer == p.id }\n\tr.failWhere(Result{Outcome: NotExecuted, Reason: session.PeerRestarted}, ofPeer)\n"}}},
 	{"what waits for a name whose new path leads to another life meets that", "", []edit{
 		{engineMoved, "\tq.id, q.process, p.r = r.id, r.process, q\n", "\tp.r = q\n"}}},
 	{"frames that come on another queue than their session's are dropped", "", []edit{

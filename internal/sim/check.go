@@ -47,7 +47,7 @@ func (w *world) checkOp(o *op) {
 		return // its poster crashed; stuck operations were found before
 	}
 	r, target := o.result, o.peer.target
-	if r.Fate == engine.Restarted && o.late {
+	if r.Outcome == engine.Restarted && o.late {
 		o.peer.foretold(o)
 	}
 	switch {
@@ -55,7 +55,7 @@ func (w *world) checkOp(o *op) {
 		w.fail("the memory for results of %v changed after its completion, when the caller had it back", o)
 	case o.astray && o.succeeded():
 		w.fail("%v ran in another life than the one that had answered its name", o)
-	case r.Fate == engine.Success && (r.Status != wire.StatusOK || r.Reason != session.Alive):
+	case r.Outcome == engine.Success && (r.Status != wire.StatusOK || r.Reason != session.Alive):
 		w.fail("%v succeeded with status %v, reason %v", o, r.Status, r.Reason)
 	case r.Status == wire.StatusNoKey && !o.refused && !target.regions[o.region].missing(o.call, o.ret):
 		w.fail("%v: no such key, but the region was there all the time", o)
@@ -71,9 +71,10 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v: refused, though its endpoint takes events", o)
 	case r.Reason == session.ProtocolError:
 		w.fail("%v: protocol error between two honest engines", o)
-	case w.plan.certain && r.Fate != engine.Success && !o.refused && !o.cancelled && r.Reason != session.NoMessages &&
+	case w.plan.certain && r.Outcome != engine.Success && !o.refused && !o.cancelled &&
+		r.Reason != session.NoMessages &&
 		!o.misfits() && o.peer.endpoint < endpoints:
-		w.fail("%v: fate %d, reason %v, though nothing excuses it", o, r.Fate, r.Reason)
+		w.fail("%v: fate %d, reason %v, though nothing excuses it", o, r.Outcome, r.Reason)
 	}
 }
 

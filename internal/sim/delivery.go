@@ -84,7 +84,7 @@ func (w *world) checkLetter(o *op) {
 	switch {
 	case o.succeeded() && l.came == 0 && !target.died(o.call):
 		w.fail("%v succeeded, but never came", l)
-	case o.done && o.result.Fate == engine.NotExecuted && l.came > 0 && l.into != nil && !(l.misfit && l.match):
+	case o.done && o.result.Outcome == engine.NotExecuted && l.came > 0 && l.into != nil && !(l.misfit && l.match):
 		w.fail("%v was not executed, but came", l)
 	case o.succeeded() && !l.welcome && !target.forgot(o.peer.since, w.now):
 		w.fail("%v succeeded, but its endpoint does not receive messages", l)

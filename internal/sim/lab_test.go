@@ -93,7 +93,7 @@ func (f *flow) fill() {
 func (f *flow) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
 	r := c.Result(later)
 	f.outstanding--
-	f.fates[r.Fate]++
+	f.fates[r.Outcome]++
 	f.doneAt = append(f.doneAt, f.w.now)
 	f.fill()
 }

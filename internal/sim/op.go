@@ -70,9 +70,9 @@ func (o *op) String() string {
 func (o *op) fetches() bool { return o.verb.Returns() }
 
 // succeeded reports that the operation ran for certain, ran that it may have.
-func (o *op) succeeded() bool { return o.done && o.result.Fate == engine.Success }
+func (o *op) succeeded() bool { return o.done && o.result.Outcome == engine.Success }
 func (o *op) mayHaveRun() bool {
-	return !o.done || o.result.Fate == engine.Unknown || o.result.Fate == engine.Restarted
+	return !o.done || o.result.Outcome == engine.Unknown || o.result.Outcome == engine.Restarted
 }
 
 // fill writes the operation into an entry of the submission ring.
@@ -167,7 +167,7 @@ func scribble(b []byte) {
 func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
 	r := c.Result(later)
 	w := o.peer.c.n.w
-	w.trace.event("done  %v: fate %d status %v reason %v", o, r.Fate, r.Status, r.Reason)
+	w.trace.event("done  %v: fate %d status %v reason %v", o, r.Outcome, r.Status, r.Reason)
 	if o.done {
 		w.fail("%v completed twice", o)
 		return
@@ -175,20 +175,20 @@ func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.
 	o.done, o.ret, o.completed, o.result = true, w.now, w.now, r
 	o.peer.c.outstanding--
 	w.pending--
-	w.count(fateCounters[r.Fate])
+	w.count(fateCounters[r.Outcome])
 	if !o.mayHaveRun() {
 		w.use(o, 0, -1)
 	}
-	if r.Fate == engine.Success {
+	if r.Outcome == engine.Success {
 		o.take(o.buf)
 	}
 	scribble(o.buf) // the caller has its memory back, and uses it for something else
 	scribble(o.operand)
-	if o.fenced && r.Fate == engine.Success {
+	if o.fenced && r.Outcome == engine.Success {
 		w.checkFence(o)
 	}
 	switch {
-	case r.Fate == engine.Restarted:
+	case r.Outcome == engine.Restarted:
 		o.peer.restarted(o, w.now)
 	case r.Reason == session.PeerRestarted:
 		told := &o.peer.told // each name of a pair is told
@@ -200,7 +200,7 @@ func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.
 	if c.Source != o.to {
 		w.fail("%v: the completion is from another name, %#x, want %#x", o, c.Source, o.to)
 	}
-	if r.Fate == engine.Success && o.refused {
+	if r.Outcome == engine.Success && o.refused {
 		w.fail("%v succeeded, but nothing allows it", o)
 	}
 }
@@ -232,20 +232,20 @@ func (o *op) resolve() {
 		return
 	}
 	r, data := later.Outcome()
-	if r.Fate == engine.Unknown && r.Later != nil { // it was cancelled first, and given up afterwards
+	if r.Outcome == engine.Unknown && r.Later != nil { // it was cancelled first, and given up afterwards
 		o.result = r
 		o.resolve()
 		return
 	}
-	if r.Fate == engine.Restarted {
+	if r.Outcome == engine.Restarted {
 		o.result, o.late = r, true
 	}
-	if r.Fate == engine.Unknown || r.Fate == engine.Restarted {
+	if r.Outcome == engine.Unknown || r.Outcome == engine.Restarted {
 		return
 	}
 	w.count(resolvedLater)
 	o.result, o.ret, o.late = r, forever, true
-	if r.Fate == engine.Success && o.fetches() {
+	if r.Outcome == engine.Success && o.fetches() {
 		o.take(data)
 	}
 }

@@ -66,8 +66,8 @@ func (r renounced) Complete(_ *engine.Submission, c *engine.Completion, _ *engin
 	w := r.c.n.w
 	r.c.outstanding--
 	w.pending--
-	if c.Fate != engine.NotExecuted || c.Reason != session.ClosedHere {
+	if c.Outcome != engine.NotExecuted || c.Reason != session.ClosedHere {
 		w.fail("%v: an operation by a peer that had been closed: fate %d, status %v, reason %v, want not executed, %v",
-			r.c.n, c.Fate, c.Status, c.Reason, session.ClosedHere)
+			r.c.n, c.Outcome, c.Status, c.Reason, session.ClosedHere)
 	}
 }

@@ -89,9 +89,9 @@ func (s *sender) Complete(_ *engine.Submission, c *engine.Completion, later *eng
 	r := c.Result(later)
 	s.outstanding--
 	switch {
-	case r.Fate == engine.Success:
+	case r.Outcome == engine.Success:
 		s.done++
-	case r.Fate == engine.NotExecuted && r.Reason == session.RefusedFull:
+	case r.Outcome == engine.NotExecuted && r.Reason == session.RefusedFull:
 		s.refused = true
 		return
 	default:

@@ -29,7 +29,7 @@ type opener struct{ opened, refused int }
 // Complete implements engine.Completer.
 func (o *opener) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
 	r := c.Result(later)
-	if r.Fate == engine.Success {
+	if r.Outcome == engine.Success {
 		o.opened++
 	} else {
 		o.refused++

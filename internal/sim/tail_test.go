@@ -30,8 +30,8 @@ type offered struct {
 
 // Complete implements engine.Completer.
 func (o *offered) Complete(_ *engine.Submission, c *engine.Completion, _ *engine.Later) {
-	if c.Fate != engine.Success {
-		o.l.t.Errorf("fate %d, reason %v", c.Fate, c.Reason)
+	if c.Outcome != engine.Success {
+		o.l.t.Errorf("fate %d, reason %v", c.Outcome, c.Reason)
 	}
 	o.l.took = append(o.l.took, o.l.w.now-o.posted)
 }

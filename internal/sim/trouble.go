@@ -91,7 +91,7 @@ func (p *pair) slept(from, to int64) bool {
 // session was refused, evicted at the target, or given up here for the sake of
 // others, or had no buffer for the rest of a message until it was closed as idle.
 func evicted(r engine.Result) bool {
-	return r.Fate == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten ||
+	return r.Outcome == engine.Unknown || r.Reason == session.RefusedFull || r.Reason == session.Forgotten ||
 		r.Reason == session.GaveUp || r.Reason == session.Idle
 }
 
@@ -107,7 +107,7 @@ func (w *world) checkExcuse(o *op) {
 			float64(most)/float64(second))
 	}
 	if o.refused || o.succeeded() || o.late || p.endpoint >= endpoints ||
-		o.result.Fate == engine.Restarted || o.result.Reason == session.PeerRestarted ||
+		o.result.Outcome == engine.Restarted || o.result.Reason == session.PeerRestarted ||
 		o.result.Reason == session.NoMessages || o.result.Reason == session.NoEvents || o.misfits() ||
 		o.letter == nil && p.target.regions[o.region].missing(o.call, o.ret) {
 		return
@@ -117,13 +117,13 @@ func (w *world) checkExcuse(o *op) {
 	if !o.cancelled && !full && last < 0 {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o,
 			float64(o.call)/float64(second),
-			o.result.Fate, o.result.Reason)
+			o.result.Outcome, o.result.Reason)
 		return
 	}
 	if quiet := o.ret - max(last, o.call); w.plan.prompt && !w.plan.tight() && !o.cancelled &&
 		quiet >= int64(w.plan.session.GiveUp) {
 		w.fail("%v, posted at %.3f s: fate %d, reason %v, after %.3f s in which nothing stood in its way", o,
-			float64(o.call)/float64(second), o.result.Fate, o.result.Reason, float64(quiet)/float64(second))
+			float64(o.call)/float64(second), o.result.Outcome, o.result.Reason, float64(quiet)/float64(second))
 		return
 	}
 	if o.result.Reason == session.PeerClosed {
@@ -132,7 +132,7 @@ func (w *world) checkExcuse(o *op) {
 	if o.letter != nil || o.behind() > o.completed-o.call {
 		return // it may have waited for a receive, or behind a message, until the next trouble
 	}
-	if o.result.Fate != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
+	if o.result.Outcome != engine.Unknown || o.count > 1 || p.life != p.c.n.life || p.target.forgot(o.call, w.now) {
 		return // known, ran in part, of an origin that is gone, or forgotten by the target
 	}
 	if w.plan.tight() {

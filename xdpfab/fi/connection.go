@@ -174,7 +174,7 @@ func (c *connection) post(verb wire.Verb) {
 // Complete implements the engine's Completer.
 func (c *connection) Complete(s *engine.Submission, done *engine.Completion, later *engine.Later) {
 	var err error
-	if done.Fate != engine.Success {
+	if done.Outcome != engine.Success {
 		err = errorOf(done.Result(later), calls.NameOf(s), c.peer())
 	}
 	switch {

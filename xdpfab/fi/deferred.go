@@ -131,7 +131,7 @@ func (w *deferred) tell(s *engine.Submission, c *engine.Completion, later *engin
 	if w.done == nil {
 		return
 	}
-	if c.Fate == engine.Success {
+	if c.Outcome == engine.Success {
 		w.done.succeeded(1, c.Length)
 	} else {
 		w.done.count(0, 1)
@@ -166,7 +166,7 @@ func (ep *Endpoint) cancelOperations(list []*deferred) {
 			ep.inbox.queue.CancelReserved(w.recv)
 			continue
 		}
-		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Fate: engine.NotExecuted,
+		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Outcome: engine.NotExecuted,
 			Reason: session.Cancelled, Flags: w.op.Completed()}
 		w.tell(&w.op, &c, nil)
 	}

@@ -150,7 +150,7 @@ var causeOfReason = map[session.Reason]error{
 	session.Cancelled:       context.Canceled, // in place of the context's own cause
 }
 
-var certainties = map[engine.Fate]error{
+var certainties = map[engine.Outcome]error{
 	engine.NotExecuted: ErrNotExecuted,
 	engine.Unknown:     ErrOutcomeUnknown,
 	engine.Restarted:   ErrPeerRestarted,
@@ -172,9 +172,9 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	if cause == nil {
 		cause = causeOfReason[r.Reason]
 	}
-	if r.Fate == engine.Restarted {
+	if r.Outcome == engine.Restarted {
 		cause = ErrSessionLost
 	}
-	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Fate], Cause: cause, prov: provErrnoOf(r),
+	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Outcome], Cause: cause, prov: provErrnoOf(r),
 		outcome: calls.OutcomeOf(r)}
 }

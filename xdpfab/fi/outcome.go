@@ -45,12 +45,12 @@ func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err err
 			}
 			continue
 		}
-		switch r.Fate {
+		switch r.Outcome {
 		case engine.Success:
 			return true, data, nil
 		case engine.NotExecuted:
 			return false, nil, nil
 		}
-		return false, nil, errorOf(engine.Result{Fate: r.Fate, Status: r.Status, Reason: r.Reason}, e.Op, e.Peer)
+		return false, nil, errorOf(engine.Result{Outcome: r.Outcome, Status: r.Status, Reason: r.Reason}, e.Op, e.Peer)
 	}
 }

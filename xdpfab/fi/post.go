@@ -139,7 +139,7 @@ type sink Endpoint
 // Complete implements the engine's Sink: it fills the completion queue and the counters.
 // Engine's thread.
 func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
-	ep, ok := (*Endpoint)(e), c.Fate == engine.Success
+	ep, ok := (*Endpoint)(e), c.Outcome == engine.Success
 	ep.shared.give(1)
 	if c.Cookie&asked != 0 {
 		ep.answer(s, c, later)

@@ -18,7 +18,7 @@ type ProvErrno uint32
 // A number has the fate of the operation in bits 16 to 23, the reason why the session
 // ended in bits 8 to 15, and the status from the target in bits 0 to 7.
 func provErrnoOf(r engine.Result) ProvErrno {
-	return ProvErrno(r.Fate)<<16 | ProvErrno(r.Reason)<<8 | ProvErrno(r.Status)
+	return ProvErrno(r.Outcome)<<16 | ProvErrno(r.Reason)<<8 | ProvErrno(r.Status)
 }
 
 // String returns the failure in words (fi_cq_strerror).
@@ -26,7 +26,7 @@ func (e ProvErrno) String() string {
 	if e == 0 {
 		return "success"
 	}
-	fate, reason, status := engine.Fate(e>>16), session.Reason(e>>8), wire.Status(e)
+	fate, reason, status := engine.Outcome(e>>16), session.Reason(e>>8), wire.Status(e)
 	known := certainties[fate]
 	if known == nil {
 		return fmt.Sprintf("ProvErrno(%#x)", uint32(e))
