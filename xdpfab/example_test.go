@@ -241,7 +241,7 @@ func ExampleGetInfo() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	best := &infos[0] // xdpfab.OpenInfo(ctx, best, xdpfab.DomainAttr{}) opens an interface
+	best := &infos[0] // Fabric.OpenInfo opens an interface as it says
 	fmt.Println(best.Domain.Name, best.AddrFormat, best.Endpoint.Type, best.Endpoint.AtomicOrder.WAW)
 
 	hints.Caps |= fi.CapCollective

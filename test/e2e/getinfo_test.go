@@ -65,13 +65,17 @@ func (d *discovery) inquire(mode fi.AttachMode) error {
 	if err != nil {
 		return err
 	}
+	fabric, err := fi.NewFabric(fab.DomainAttr{})
+	if err != nil {
+		return err
+	}
 	for n := range list {
 		i := &list[n]
 		d.Found, d.Ways = append(d.Found, i.String()), append(d.Ways, i.Attach.String())
 		if i.Attach != fi.AttachAlways {
 			continue
 		}
-		dom, err := fi.OpenInfo(ctx, i, fab.DomainAttr{})
+		dom, err := fabric.OpenInfo(ctx, i, fab.DomainAttr{})
 		if err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ type DomainAttr struct {
 	// spare. The domain ends with the daemon: ErrHostLost.
 	Borrow bool
 
-	encap encap        // set by OpenInfo
+	encap encap        // set by Fabric.OpenInfo
 	usual usual        // filled in
 	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }

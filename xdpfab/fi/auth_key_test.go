@@ -78,7 +78,7 @@ func TestVethAuthKey(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			d, err = on(fi.OpenInfo(ctx(t), &list[0], fi.DomainAttr{}))
+			d, err = on(openInfo(ctx(t), &list[0], fi.DomainAttr{}))
 			return err
 		})
 		if err != nil {

@@ -3,6 +3,7 @@
 package fi_test
 
 import (
+	"context"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -13,6 +14,15 @@ func on(d *fi.Domain, err error) (*xdpfab.Domain, error) {
 		return nil, err
 	}
 	return &xdpfab.Domain{Domain: d}, nil
+}
+
+// openInfo opens what an info describes by a fabric of its own.
+func openInfo(ctx context.Context, info *fi.Info, attr fi.DomainAttr) (*fi.Domain, error) {
+	f, err := fi.NewFabric(attr)
+	if err != nil {
+		return nil, err
+	}
+	return f.OpenInfo(ctx, info, fi.DomainAttr{})
 }
 
 // ofFi makes a function for such a domain one for a domain of package fi.

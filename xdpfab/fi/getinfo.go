@@ -18,7 +18,7 @@ import (
 // ErrNoInfo means that nothing on this machine is as the hints want it (-FI_ENODATA).
 var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 
-// GetInfo lists what can be opened with OpenInfo, the fastest first: each Ethernet
+// GetInfo lists what Fabric.OpenInfo can open, the fastest first: each Ethernet
 // interface that is fit for use, by raw Ethernet and by UDP over each version of IP that
 // it has an address of (fi_getinfo). With hints, it lists what meets them; nil asks for
 // nothing. Every result can do all that there is; Info.Caps has the primary capabilities
@@ -33,8 +33,8 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 //
 // Hints with "udp" as Interface.Transport ask for UDP sockets (TransportUDP) in place of
 // AF_XDP: each interface that is up is listed once for each version of IP, the loopback
-// interface too, and OpenInfo opens it at the address of the info alone. Without that
-// hint no UDP sockets are listed.
+// interface too, and Fabric.OpenInfo opens it at the address of the info alone. Without
+// that hint no UDP sockets are listed.
 //
 // Daemons are asked all at the same time. Of one that does not answer within 10 s, being
 // stopped or overloaded, the list has what the kernel tells of its interface, behind all

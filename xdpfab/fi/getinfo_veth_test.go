@@ -57,7 +57,7 @@ func throughInfo(t *testing.T, pair *testnet.Pair, i *fi.Info, peer string) {
 	}
 	open := func(s *testnet.Side, i *fi.Info) (d *xdpfab.Domain) {
 		err := s.Do(func() (err error) {
-			d, err = on(fi.OpenInfo(context.Background(), i, fi.DomainAttr{Progress: fi.ProgressManual}))
+			d, err = on(openInfo(context.Background(), i, fi.DomainAttr{Progress: fi.ProgressManual}))
 			return err
 		})
 		if err != nil {
@@ -111,7 +111,7 @@ func TestGetInfoOfOpenDomain(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	var d *xdpfab.Domain
-	open := func() (err error) { d, err = on(fi.OpenInfo(ctx(t), &list[0], fi.DomainAttr{})); return err }
+	open := func() (err error) { d, err = on(openInfo(ctx(t), &list[0], fi.DomainAttr{})); return err }
 	if err := pair.A.Do(open); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestGetInfoOfOpenDomain(t *testing.T) {
 	}
 	other := list[0].Clone()
 	other.AddrFormat, other.Source = fi.AddrIPv6, pair.A.IP6.String()
-	err = pair.A.Do(func() error { _, err := fi.OpenInfo(ctx(t), other, fi.DomainAttr{}); return err })
+	err = pair.A.Do(func() error { _, err := openInfo(ctx(t), other, fi.DomainAttr{}); return err })
 	if err == nil || !strings.Contains(err.Error(), "in use by another xdpfab") {
 		t.Errorf("opened twice, by another way: %v", err)
 	}
@@ -188,7 +188,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 	gone := list[0].Clone()
 	gone.Interface.MAC = "02:00:00:00:ff:ff"
 	for say, i := range map[string]*fi.Info{"msg_order none": wrong, "nic.mac": gone, "names no interface": {}} {
-		err := pair.A.Do(func() error { _, err := fi.OpenInfo(ctx(t), i, fi.DomainAttr{}); return err })
+		err := pair.A.Do(func() error { _, err := openInfo(ctx(t), i, fi.DomainAttr{}); return err })
 		if !errors.Is(err, fi.ErrNoInfo) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%v: want %q", err, say)
 		}

@@ -6,8 +6,8 @@ import "slices"
 
 // Info describes one way to communicate: an interface, an encapsulation, and everything
 // that holds for the endpoints on it (struct fi_info of fi_getinfo(3)). GetInfo returns
-// what can be had; OpenInfo opens it; Domain.Info and Endpoint.Info return what is in
-// force.
+// what can be had; Fabric.OpenInfo opens it; Domain.Info and Endpoint.Info return what is
+// in force.
 //
 // It also holds the hints for GetInfo. There the zero value of a field asks for nothing;
 // any other value must be offered, or be surpassed by what is offered.

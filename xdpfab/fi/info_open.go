@@ -10,20 +10,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// OpenInfo opens what an info from GetInfo describes (fi_fabric and fi_domain). attr has
-// what an info does not say; about progress, UDP, the transport and memory registration
-// the info decides, and another transport is refused. It fails with ErrNoInfo if the info
-// promises what is not, or no longer, offered.
-func OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
-	f, err := NewFabric(attr)
-	if err != nil {
-		return nil, err
-	}
-	return f.OpenInfo(ctx, info, DomainAttr{})
-}
-
-// OpenInfo is OpenDomain for an interface, and a way to use it, that GetInfo has found
-// (fi_domain). See the function OpenInfo.
+// OpenInfo opens what an info from GetInfo describes (fi_domain). The fabric and attr
+// have what an info does not say; about progress, UDP, the transport and memory
+// registration the info decides, and another transport is refused. It fails with
+// ErrNoInfo if the info promises what is not, or no longer, offered. In all else it is
+// OpenDomain.
 func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
 	hints := info.Clone()
 	hints.Interface = InterfaceInfo{MAC: info.Interface.MAC, Daemon: info.Interface.Daemon} // the rest was a prediction

@@ -272,7 +272,7 @@ func TestUDPInfo(t *testing.T) {
 	open := func(info *fi.Info, transport fi.Transport) (d *xdpfab.Domain, err error) {
 		t.Helper()
 		err = pair.A.Do(func() (err error) {
-			d, err = on(fi.OpenInfo(ctx(t), info, xdpfab.DomainAttr{Transport: transport}))
+			d, err = on(openInfo(ctx(t), info, xdpfab.DomainAttr{Transport: transport}))
 			return err
 		})
 		return d, err
