@@ -53,6 +53,7 @@ type Options struct {
 
 	share bool // the memory of the queue has to be another process's too
 	once  bool // one attempt to bind the queue
+	stray bool // the queue hands frames over: see bindStrays
 }
 
 const (

@@ -51,11 +51,19 @@ type Queue struct {
 // machine: it waits for the lock of all network configuration (rtnl), which the ends of
 // network namespaces hold for seconds. The XDP program is attached by then, so no other
 // xdpfab can have the queue; only for another user of AF_XDP is the wait in vain.
-const bindTimeout = 30 * time.Second
+//
+// A queue that only hands frames over is not worth so long a wait: its frames come again.
+const (
+	bindTimeout  = 30 * time.Second
+	strayTimeout = 3 * time.Second
+)
 
 func (o *Options) patience() time.Duration {
 	if o.once {
 		return -1
+	}
+	if o.stray {
+		return strayTimeout
 	}
 	return bindTimeout
 }

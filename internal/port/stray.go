@@ -35,7 +35,7 @@ const (
 // without a socket.
 func (i *Interface) bindStrays(used int, plan nic.Plan, o Options) error {
 	// In copy mode the driver's rings stay the kernel's, for all the other traffic.
-	o.Copy, o.RingSize, o.Chunks, o.once, o.share = xsk.Copy, strayRing, strayChunks, false, false
+	o.Copy, o.RingSize, o.Chunks, o.stray, o.share = xsk.Copy, strayRing, strayChunks, true, false
 	for number := used; number < i.bound; number++ {
 		q, err := newQueue(i.index, number, plan.Chunk, o)
 		if err != nil {
