@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +67,32 @@ func input(text string) option { return func(c *exec.Cmd) { c.Stdin = strings.Ne
 
 func env(pairs ...string) option { return func(c *exec.Cmd) { c.Env = append(os.Environ(), pairs...) } }
 
+// launch starts the program on a thread that lasts as long as the program does: the
+// death signal comes with the end of the thread, and a thread that the runtime had back
+// could be given to a poller, which ends it.
+func (p *process) launch(side *testnet.Side) error {
+	started := make(chan error, 1)
+	run := func() error {
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // the exit code is in ProcessState
+			close(p.done)
+		}
+		return nil
+	}
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if side == nil {
+			_ = run()
+		} else if err := side.Do(run); err != nil {
+			started <- err // run was not called
+		}
+	}()
+	return <-started
+}
+
 // start runs a program, in the side's namespace unless that is nil. It ends with
 // this process, however that ends.
 func start(t *testing.T, side *testnet.Side, path string, args []string, options ...option) *process {
@@ -84,17 +111,9 @@ func start(t *testing.T, side *testnet.Side, path string, args []string, options
 		o(p.cmd)
 	}
 	through(side, p.cmd)
-	launch := p.cmd.Start
-	if side != nil {
-		launch = func() error { return side.Do(p.cmd.Start) }
-	}
-	if err := launch(); err != nil {
+	if err := p.launch(side); err != nil {
 		t.Fatalf("starting %s: %v", p.name, err)
 	}
-	go func() {
-		_ = p.cmd.Wait() // the exit code is in ProcessState
-		close(p.done)
-	}()
 	t.Cleanup(func() {
 		most := 400
 		if t.Failed() && path == xdpfabdPath { // its log, and where it stands
