@@ -20,7 +20,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 RACE    := ./xdpfab ./xdpfab/fi ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
 RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)
 # make test-long: also the rest, but not what has one thread only.
-RACELONG = $(shell $(GO) list ./xdpfab/... ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|scale|layout|plot|histogram|errno|version|value)$$')
+RACELONG = $(shell $(GO) list ./xdpfab/... ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|layout|plot|histogram|errno|version|value)$$')
 # One build serves the tests, lint, and the guests of test/vm, which have no shared
 # libraries. The race detector takes cgo, which is what make build has by default.
 NOCGO   := CGO_ENABLED=0
@@ -31,7 +31,7 @@ LONGEST := ./test/e2e ./xdpfab/fi ./xdpfab ./test/soak ./internal/sim ./internal
 # they compute, so more than there are cores; each makes its own network namespaces.
 SIDE    := -p 4 -parallel 8
 
-.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-scale sim-bugs soak soak-messages soak-deaths fuzz lint deletable lint-here lint-arm64 lint-portable generate generate-check check clean
+.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-bugs soak soak-messages soak-deaths fuzz lint deletable lint-here lint-arm64 lint-portable generate generate-check check clean
 
 all: build
 
@@ -194,11 +194,6 @@ WITH  ?= mended
 sim:
 	@scripts/need go
 	$(GO) test -timeout 60m -count=1 -v -run '^TestSim$$' ./internal/sim -args -seeds=$(SEEDS) -with=$(WITH)
-
-# How far the design scales, 10 to 10,000 nodes: docs/scaling.md, .json and .svg.
-sim-scale:
-	@scripts/need go
-	$(GO) test -timeout 60m -count=1 -v -run '^TestScale$$' ./internal/sim -args -scale=$(CURDIR)/docs
 
 # Sows known bugs: the simulator has to find each of them.
 sim-bugs:

@@ -31,8 +31,7 @@ func TestSeededBugs(t *testing.T) {
 	for _, s := range sources {
 		copyTree(t, filepath.Join("..", "..", s), filepath.Join(dir, s))
 	}
-	// The scaling model measures whole domains: it needs packages that are not in
-	// the copy.
+	// The tests of many nodes take package xsk, which is not in the copy.
 	models, err := filepath.Glob(filepath.Join(dir, "internal", "sim", "scale*_test.go"))
 	if err != nil {
 		t.Fatal(err)

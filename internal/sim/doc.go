@@ -36,7 +36,6 @@
 //	trace.go     a run's fingerprint, and its readable text
 //	counts.go    how often each thing happened
 //	world.go     one run from its seed to its verdict
-//	scale/       how far it scales: the report that scale_test.go fills
 //
 // Each client is an origin of its own. Order is promised for a pair, which also has one
 // session at a time: a client in one life of its node, and an endpoint of a node. Some

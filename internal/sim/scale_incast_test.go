@@ -9,7 +9,6 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
-	"github.com/xdpfab/xdpfab/internal/sim/scale"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -139,9 +138,21 @@ func scalePlan() plan {
 	return plan{mtu: 1500, delay: cableDelay, queue: switchQueue, rxRing: xsk.DefaultRingSize, txRing: xsk.DefaultRingSize, tick: 500 * microsecond, work: echoCost / 2}
 }
 
-// incastRun computes one point of the incast curves: all nodes begin at once, and
-// after a time to settle the run is measured for some time, both in nanoseconds.
-func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) scale.Incast {
+// incastResult is what a run of many initiators against one target has measured.
+type incastResult struct {
+	refused, starved       int // initiators without a session, and those of which nothing completed
+	operations, failed     int
+	switchDrops, ringDrops int
+	resent                 float64 // share of the bytes sent
+	perSecond              float64 // operations
+	// Times are in microseconds. Operations that still wait at the end count with their
+	// time so far.
+	p50, p99, longest float64
+}
+
+// incastRun has all nodes begin at once. After a time to settle, the run is measured for
+// some time, both in nanoseconds.
+func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) (r incastResult) {
 	t.Helper()
 	w := star(n, p, 8, session.MaxWindow)
 	senders := make([]*sender, n)
@@ -149,36 +160,15 @@ func incastRun(t testing.TB, n int, l load, p plan, settle, measure int64) scale
 		senders[i] = newSender(t, w, i+1, l)
 		w.at(w.now+int64(i)*100, senders[i].fill) // not all in one nanosecond
 	}
-	begun := func() bool {
-		for _, s := range senders {
-			if s.done == 0 && !s.refused {
-				return false
-			}
-		}
-		return true
-	}
-	start := w.now
-	for w.now < start+settle && !begun() {
-		w.until(w.now+millisecond, nil)
-	}
-	pt := scale.Incast{Nodes: n, StartMS: float64(w.now-start) / float64(millisecond)}
-	w.until(start+settle, nil)
+	w.until(w.now+settle, nil)
 	m := newMeter(w, senders)
 	w.until(w.now+measure, nil)
-	m.read(&pt)
+	m.read(&r)
 	if w.failure != nil {
 		t.Fatal(w.failure)
 	}
-	return pt
+	return r
 }
-
-const (
-	// scaleSettle is how long the initiators may take to find their shares: the
-	// losses when all start at once are repaired by timeouts, which double from
-	// 10 ms on.
-	scaleSettle  = 400 * millisecond
-	scaleMeasure = 100 * millisecond
-)
 
 // meter measures a part of a run.
 type meter struct {
@@ -189,7 +179,6 @@ type meter struct {
 	counts  [numCounters]int
 	request int64 // bytes sent for the first time and again, so far
 	resent  int64
-	bytes   int64             // of requests that reached the target
 	sentAt  map[frameOf]int64 // first transmission of requests without answer
 	trips   []int64           // of frames
 	waits   []int64           // of operations, if one is in flight
@@ -217,13 +206,9 @@ func newMeter(w *world, senders []*sender) *meter {
 		return false
 	}
 	w.net.arrived = func(_, to *node, _ int64, packet []byte) {
-		if to.index == 0 {
-			if _, ok := isRequest(packet); ok {
-				m.bytes += int64(len(packet) + wireOverhead)
-			}
-			return
+		if to.index != 0 {
+			m.answered(to.index, packet)
 		}
-		m.answered(to.index, packet)
 	}
 	return m
 }
@@ -250,24 +235,22 @@ func (m *meter) answered(node int, packet []byte) {
 }
 
 // read fills in the measured values.
-func (m *meter) read(pt *scale.Incast) {
+func (m *meter) read(r *incastResult) {
 	w := m.w
 	took := w.now - m.from
-	var share []float64
 	for i, s := range m.senders {
 		if s.refused {
-			pt.Refused++
+			r.refused++
 			continue
 		}
 		if s.done == m.done[i] {
-			pt.Starved++
+			r.starved++
 		}
 		if s.load.most == 1 && s.outstanding > 0 { // an operation that still waits counts with its time so far
 			m.waits = append(m.waits, w.now-s.postedAt)
 		}
-		share = append(share, float64(s.done-m.done[i]))
-		pt.Failed += s.failed
-		pt.Operations += s.done - m.done[i]
+		r.failed += s.failed
+		r.operations += s.done - m.done[i]
 	}
 	for _, at := range m.sentAt {
 		m.trips = append(m.trips, w.now-at)
@@ -278,16 +261,14 @@ func (m *meter) read(pt *scale.Incast) {
 	}
 	slices.Sort(trips)
 	if len(trips) > 0 {
-		pt.P50 = float64(trips[len(trips)/2]) / 1e3
-		pt.P99 = float64(trips[len(trips)*99/100]) / 1e3
-		pt.Longest = float64(trips[len(trips)-1]) / 1e3
+		r.p50 = float64(trips[len(trips)/2]) / 1e3
+		r.p99 = float64(trips[len(trips)*99/100]) / 1e3
+		r.longest = float64(trips[len(trips)-1]) / 1e3
 	}
-	pt.PerSecond = float64(pt.Operations) * float64(second) / float64(took)
-	pt.Goodput = float64(m.bytes) / (tenGigabit * float64(took))
-	pt.Fairness = jain(share)
-	pt.SwitchDrops = w.counts[tailDropped] - m.counts[tailDropped]
-	pt.RingDrops = w.counts[rxOverflow] - m.counts[rxOverflow]
+	r.perSecond = float64(r.operations) * float64(second) / float64(took)
+	r.switchDrops = w.counts[tailDropped] - m.counts[tailDropped]
+	r.ringDrops = w.counts[rxOverflow] - m.counts[rxOverflow]
 	if sent := w.tap.requestBytes - m.request; sent > 0 {
-		pt.Resent = float64(w.tap.resentBytes-m.resent) / float64(sent)
+		r.resent = float64(w.tap.resentBytes-m.resent) / float64(sent)
 	}
 }

@@ -5,13 +5,9 @@ package sim
 import (
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
-	"github.com/xdpfab/xdpfab/internal/wire"
-	"github.com/xdpfab/xdpfab/xdpfab"
-	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // heap returns the bytes that are in use after collecting garbage.
@@ -89,23 +85,6 @@ func accepts(t testing.TB) int {
 	return o.opened
 }
 
-// firstWindow returns how many frames a new session sends before any answer.
-func firstWindow(t testing.TB) int {
-	t.Helper()
-	w := star(1, scalePlan(), 8, session.MaxWindow)
-	sent := map[uint32]bool{}
-	w.net.drop = func(_, _ *node, packet []byte) bool {
-		h, ok := isRequest(packet)
-		if ok {
-			sent[h.PSN] = true
-		}
-		return ok
-	}
-	newSender(t, w, 1, bulk).fill()
-	w.until(w.now+5*millisecond, nil) // less than a timeout
-	return len(sent)
-}
-
 // sessionBytes measures the memory of the halves of a session, without frames:
 // the difference between few and many of them.
 func sessionBytes(t testing.TB) (initiator, target int) {
@@ -126,67 +105,6 @@ func sessionBytes(t testing.TB) (initiator, target int) {
 	}
 	target = (half[1] - half[0]) / (many - few)
 	return (both[1]-both[0])/(many-few) - target, target
-}
-
-// bufferBytes measures the memory of a frame in flight.
-func bufferBytes(mtu int) int {
-	const n = 4096
-	p := session.NewPool(mtu-wire.HeaderLen, n)
-	lent := make([][]byte, 0, n)
-	before := heap()
-	for range n {
-		lent = append(lent, p.Get())
-	}
-	size := (heap() - before) / n
-	runtime.KeepAlive(lent)
-	runtime.KeepAlive(p)
-	return size
-}
-
-// domainBytes measures a domain of one queue with one endpoint, without packet
-// memory, which is not on the heap.
-func domainBytes(t testing.TB) int {
-	t.Helper()
-	const pairs = 4
-	before := heap()
-	var open []*xdpfab.Domain
-	for range pairs {
-		a, b, err := xdpfab.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range []*xdpfab.Domain{a, b} {
-			open = append(open, d)
-			if _, err := d.NewEndpoint(xdpfab.EndpointAttr{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	size := (heap() - before) / (2 * pairs)
-	for _, d := range open {
-		if err := d.CloseAll(); err != nil {
-			t.Error(err)
-		}
-	}
-	return size
-}
-
-// tickTime measures how long an engine takes to look at the timers of a session,
-// in nanoseconds of real time: the least of several rounds, each of as many
-// sessions as are looked at in one turn.
-func tickTime(t testing.TB) float64 {
-	t.Helper()
-	const n, rounds = 3000, 50
-	w := star(1, scalePlan(), 1<<13, session.MaxWindow)
-	new(opener).connect(t, w, w.nodes[1], w.nodes[0], n)
-	best := time.Duration(1 << 62)
-	for range rounds {
-		w.now += 2 * millisecond
-		start := time.Now()
-		w.nodes[0].eng.Step()
-		best = min(best, time.Since(start))
-	}
-	return float64(best.Nanoseconds()) / engine.TimerBatch
 }
 
 // allToAll makes every node open a session to every other, and returns the memory
@@ -230,7 +148,3 @@ func mesh(nodes int, p plan) *world {
 	}
 	return w
 }
-
-// packetBytes is the packet memory of a queue at an MTU of 1500: as many buffers of
-// 2 KiB to send from as to receive into.
-const packetBytes = 2 * xsk.DefaultRingSize * 2048
