@@ -20,7 +20,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 RACE    := ./xdpfab ./xdpfab/fi ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
 RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)
 # make test-long: also the rest, but not what has one thread only.
-RACELONG = $(shell $(GO) list ./xdpfab/... ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|layout|plot|histogram|errno|version|value)$$')
+RACELONG = $(shell $(GO) list ./xdpfab/... ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|layout|histogram|errno|version|value)$$')
 # One build serves the tests, lint, and the guests of test/vm, which have no shared
 # libraries. The race detector takes cgo, which is what make build has by default.
 NOCGO   := CGO_ENABLED=0
@@ -95,7 +95,7 @@ bench-build:
 	@gcc $(BENCH_CFLAGS) -o bin/bench/fabric_transfer bench/peers/fabric/transfer.c -lfabric
 	@gcc $(BENCH_CFLAGS) -o bin/bench/ucx_transfer bench/peers/ucx/transfer.c -lucp -lucs
 
-# Everything, compared with the aims: tables and a plot in bench/results/, every
+# Everything, compared with the aims: tables in bench/results/, every
 # sample in bin/bench/latest.json.
 bench: bench-build
 	@bin/bench/bench -mode full

@@ -24,8 +24,8 @@ const starts = 5 // measured from the start of both sides to the first operation
 var syscallIDs = []string{"floor", "trip", "fetch", "base", "ucx", "ucx_rate", "libfabric", "libfabric_rate",
 	"plain_tcp"}
 
-// full measures everything and prints it. It writes the tables and a plot to a directory,
-// and every sample to a file.
+// full measures everything and prints it. It writes the tables to a directory, and every
+// sample to a file.
 func full(ctx context.Context, n *network, out io.Writer, rounds int, dir, samples string) error {
 	start := time.Now()
 	r := &report{Machine: describe(), Started: start.UTC().Truncate(time.Second), Rounds: rounds}
@@ -101,8 +101,8 @@ func (r *report) print(out io.Writer) {
 	printAims(out, r.Aims)
 }
 
-// write makes latest.txt and latest.svg in a directory, which are committed. The file of
-// samples is not committed, since every run changes all of it.
+// write makes latest.txt in a directory, which is committed. The file of samples is not
+// committed, since every run changes all of it.
 func (r *report) write(dir, samples string) error {
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(filepath.Dir(samples), 0o755)); err != nil {
 		return err
@@ -115,8 +115,7 @@ func (r *report) write(dir, samples string) error {
 	r.print(&tables)
 	return errors.Join(
 		os.WriteFile(samples, append(b, '\n'), 0o644),
-		os.WriteFile(filepath.Join(dir, "latest.txt"), trailing.ReplaceAll(tables.Bytes(), nil), 0o644),
-		os.WriteFile(filepath.Join(dir, "latest.svg"), r.plot(), 0o644))
+		os.WriteFile(filepath.Join(dir, "latest.txt"), trailing.ReplaceAll(tables.Bytes(), nil), 0o644))
 }
 
 var trailing = regexp.MustCompile(`(?m) +$`)

@@ -35,7 +35,7 @@ func main() {
 func run(ctx context.Context) (err error) {
 	mode := flag.String("mode", "full",
 		"full, quick, guard, shared: programs that share an interface, or pick: the contests that -contests names")
-	dir := flag.String("results", "bench/results", "directory for the tables and the plot of a full run")
+	dir := flag.String("results", "bench/results", "directory for the tables of a full run")
 	samples := flag.String("samples", "bin/bench/latest.json", "file for every sample of a full run")
 	rounds := flag.Int("rounds", 8, "rounds of a full run, or of a pick")
 	ids := flag.String("contests", "", "ids of contests to pick, with commas")

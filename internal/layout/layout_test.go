@@ -59,7 +59,6 @@ var imports = map[string][]string{
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
 	"internal/testnet/lockstep":  {},
-	"internal/plot":              {},
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump"},
 	"internal/advise":            {"internal/nic"},
 	"internal/control":           {"internal/host", "internal/node", "internal/share", "internal/trust"},
@@ -78,7 +77,7 @@ var imports = map[string][]string{
 	"test/vm/topology":           {},
 	"test/vm/cmd/vminit":         {"test/vm/guest"},
 	"test/vm/cmd/vmtest":         {"test/vm"},
-	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control", "internal/plot"},
+	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control"},
 	"bench/measure":              {"internal/histogram"},
 	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "internal/host", "internal/node", "xdpfab", "xdpfab/fi", "mr"},
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
