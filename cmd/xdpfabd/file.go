@@ -34,28 +34,29 @@ func parseFile(name, text string, c *Config) (*file, error) {
 		return nil, f.syntax(err, text)
 	}
 	f.lines = locate(text)
-	regions, guests, sockets := f.tables("region", tree["region"]), f.tables("guest", tree["guest"]), f.tables("socket",
-		tree["socket"])
-	delete(tree, "region")
-	delete(tree, "guest")
-	delete(tree, "socket")
+	c.Sockets = tables(f, tree, "socket", socketOptions, defaultSocket)
+	c.Guests = tables(f, tree, "guest", guestOptions, defaultGuest)
+	c.Regions = tables(f, tree, "region", regionOptions, defaultRegion)
 	assign(f, "", tree, options, c)
-	for i, table := range sockets {
-		s := defaultSocket()
-		assign(f, fmt.Sprintf("socket[%d].", i), table, socketOptions, &s)
-		c.Sockets = append(c.Sockets, s)
-	}
-	for i, table := range guests {
-		g := defaultGuest()
-		assign(f, fmt.Sprintf("guest[%d].", i), table, guestOptions, &g)
-		c.Guests = append(c.Guests, g)
-	}
-	for i, table := range regions {
-		r := defaultRegion()
-		assign(f, fmt.Sprintf("region[%d].", i), table, regionOptions, &r)
-		c.Regions = append(c.Regions, r)
-	}
 	return f, f.errors(f.found)
+}
+
+// tables takes an array of tables such as [[region]], or one of inline tables, out of a
+// file's tree.
+func tables[T any](f *file, tree map[string]any, key string, options []option[T], fresh func() T) (all []T) {
+	list, ok := tree[key].([]any)
+	for i, e := range list {
+		table, isTable := e.(map[string]any)
+		ok = ok && isTable
+		v := fresh()
+		assign(f, fmt.Sprintf("%s[%d].", key, i), table, options, &v)
+		all = append(all, v)
+	}
+	if tree[key] != nil && !ok {
+		f.add(key, fmt.Sprintf("want tables: begin each %s with a line [[%s]]", key, key))
+	}
+	delete(tree, key)
+	return all
 }
 
 // assign sets the options of v to the values of a table.
@@ -83,22 +84,6 @@ func known[T any](options []option[T]) string {
 		keys = append(keys, o.key)
 	}
 	return strings.Join(keys, ", ")
-}
-
-// tables are the elements of an array of tables such as [[region]], or of one of inline
-// tables.
-func (f *file) tables(key string, v any) (all []map[string]any) {
-	list, ok := v.([]any)
-	for _, e := range list {
-		t, isTable := e.(map[string]any)
-		ok = ok && isTable
-		all = append(all, t)
-	}
-	if v != nil && !ok {
-		f.add(key, fmt.Sprintf("want tables: begin each %s with a line [[%s]]", key, key))
-		return nil
-	}
-	return all
 }
 
 // text turns a TOML value into the form that fields take.

@@ -232,27 +232,8 @@ func parseGuest(s string) (GuestConfig, error) {
 	default:
 		return g, wants(s, "allow or deny, as in allow:user=alice,memory=1GiB or deny:group=guests")
 	}
-	given := map[string]bool{}
-	for setting := range strings.SplitSeq(more, ",") {
-		if setting == "" && more == "" {
-			break
-		}
-		key, value, _ := strings.Cut(setting, "=")
-		o := find(guestOptions, key)
-		switch {
-		case o == nil || key == "deny":
-			return g, wants(setting, "one of "+known(guestOptions[:len(guestOptions)-1]))
-		case value == "" && key != "serve":
-			return g, fmt.Errorf("%s: want a value, or leave it out", key)
-		case given[key]:
-			return g, fmt.Errorf("%s: given twice: want it once", key)
-		}
-		given[key] = true
-		if err := o.at(&g).Set(value); err != nil {
-			return g, fmt.Errorf("%s: %w", key, err)
-		}
-	}
-	return g, nil
+	settings := guestOptions[:len(guestOptions)-1] // deny is the verb
+	return g, assignEach(&g, settings, listed(more), "one of "+known(settings))
 }
 
 // guestOptions are the settings of a rule. The last one has a word of its own in --guest.

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -147,29 +148,39 @@ func parseRegion(s string) (RegionConfig, error) {
 	if size != "" {
 		settings = append(settings, "size="+size)
 	}
-	if more != "" {
-		settings = append(settings, strings.Split(more, ",")...)
+	return r, assignEach(&r, regionOptions, append(settings, listed(more)...),
+		"ro, wo, rw, memfd, resident, key=…, access=…, backing=… or huge=…")
+}
+
+// listed splits settings with commas between them.
+func listed(settings string) []string {
+	if settings == "" {
+		return nil
 	}
+	return strings.Split(settings, ",")
+}
+
+// assignEach sets the options of v by settings: a key and value each, or a shorthand.
+func assignEach[T any](v *T, options []option[T], settings []string, want string) error {
 	given := map[string]string{}
-	for _, setting := range settings {
-		short := setting
-		if long := shorthands[setting]; long != "" {
-			setting = long
-		}
+	for _, short := range settings {
+		setting := cmp.Or(shorthands[short], short)
 		key, value, _ := strings.Cut(setting, "=")
-		o := find(regionOptions, key)
-		if o == nil {
-			return r, wants(setting, "ro, wo, rw, memfd, resident, key=…, access=…, backing=… or huge=…")
-		}
-		if other, twice := given[key]; twice {
-			return r, fmt.Errorf("%s: given twice, as %q and %q: want one", key, other, short)
+		o, other := find(options, key), given[key]
+		switch {
+		case o == nil:
+			return wants(short, want)
+		case other != "":
+			return fmt.Errorf("%s: given twice, as %q and %q: want one", key, other, short)
+		case value == "" && key != "serve" && key != "name": // the pattern of no name; checkName says more
+			return fmt.Errorf("%s: want a value, or leave it out", key)
 		}
 		given[key] = short
-		if err := o.at(&r).Set(value); err != nil {
-			return r, fmt.Errorf("%s: %w", key, err)
+		if err := o.at(v).Set(value); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // find returns the option with a key, or nil.

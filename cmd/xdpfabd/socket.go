@@ -58,18 +58,8 @@ func parseSocket(text string) (SocketConfig, error) {
 	if s.Path = path; path == "" {
 		return s, wants(text, "a path, as in /run/box/xdpfab.sock:mode=0666")
 	}
-	for setting := range strings.SplitSeq(more, ",") {
-		if setting == "" && more == "" {
-			break
-		}
-		key, value, _ := strings.Cut(setting, "=")
-		o := find(socketOptions[1:], key)
-		if o == nil {
-			return s, wants(setting, "mode=… or group=…")
-		}
-		if err := o.at(&s).Set(value); err != nil {
-			return s, fmt.Errorf("%s: %w", key, err)
-		}
+	if err := assignEach(&s, socketOptions[1:], listed(more), "mode=… or group=…"); err != nil {
+		return s, err
 	}
 	return s, checkSocket(path)
 }
