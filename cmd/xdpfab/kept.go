@@ -28,18 +28,7 @@ back or they are withdrawn. A region that no program uses has - as its process.`
 		Example: `  xdpfab kept
   xdpfab kept --interface eth0 --json`,
 		Args: exactArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := f.dial(c)
-			if err != nil {
-				return err
-			}
-			defer d.Close()
-			var list []control.Kept
-			if err := d.Call(c.Context(), "kept", nil, &list); err != nil {
-				return err
-			}
-			return a.print(list, func(w io.Writer) { printKept(w, list) })
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return call(a, c, &f, "kept", nil, printKept) },
 	}
 	a.jsonFlag(c)
 	f.register(c)
@@ -67,16 +56,7 @@ that, root, and the daemon's own user.`,
 				}
 				w.UID = &uid
 			}
-			d, err := f.dial(c)
-			if err != nil {
-				return err
-			}
-			defer d.Close()
-			var k control.Kept
-			if err := d.Call(c.Context(), "withdraw", w, &k); err != nil {
-				return err
-			}
-			return a.print(k, func(w io.Writer) { printKept(w, []control.Kept{k}) })
+			return call(a, c, &f, "withdraw", w, func(w io.Writer, k control.Kept) { printKept(w, []control.Kept{k}) })
 		},
 	}
 	a.jsonFlag(c)

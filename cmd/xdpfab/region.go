@@ -49,17 +49,8 @@ Root and the daemon's own user may do that.`,
 func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arguments any)) *cobra.Command {
 	var f daemonFlags
 	c.RunE = func(c *cobra.Command, args []string) error {
-		d, err := f.dial(c)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		var r control.Region
 		verb, arguments := ask(args[0])
-		if err := d.Call(c.Context(), verb, arguments, &r); err != nil {
-			return err
-		}
-		return a.print(r, func(w io.Writer) {
+		return call(a, c, &f, verb, arguments, func(w io.Writer, r control.Region) {
 			fmt.Fprintln(w, "REGION\tKEY\tBYTES\tACCESS\tBACKING")
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, strings.Join(r.Access, ","),
 				printable(r.Backing))

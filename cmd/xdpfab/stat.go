@@ -84,6 +84,20 @@ func (f *daemonFlags) dial(c *cobra.Command) (*control.Client, error) {
 	return control.Dial(f.path)
 }
 
+// call has a daemon do what a verb says, and prints the result.
+func call[T any](a *app, c *cobra.Command, f *daemonFlags, verb string, arguments any, text func(io.Writer, T)) error {
+	d, err := f.dial(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var result T
+	if err := d.Call(c.Context(), verb, arguments, &result); err != nil {
+		return err
+	}
+	return a.print(result, func(w io.Writer) { text(w, result) })
+}
+
 // statReport is a daemon's state as JSON, with rates if an earlier state is known.
 type statReport struct {
 	control.Status

@@ -146,30 +146,45 @@ func (t *team) each(ctx context.Context, f func(ctx context.Context, id int, p *
 // total returns how many rounds there are in all.
 func (t *team) total() int { return len(t.peers) * t.rounds }
 
+// tally runs f as every client on its own handle of the first word, and returns the value
+// that the word had before, and the one that it has then.
+func tally[T xdpfab.Element](ctx context.Context, t *team, word uint64,
+	f func(ctx context.Context, id int, p *xdpfab.Peer, w xdpfab.Remote[T]) error) (before, after T, err error) {
+	w, err := xdpfab.Word[T](ctx, t.peers[0], t.region, word)
+	if err != nil {
+		return before, after, err
+	}
+	if before, err = w.Load(ctx); err != nil {
+		return before, after, err
+	}
+	err = t.each(ctx, func(ctx context.Context, id int, p *xdpfab.Peer) error {
+		w, err := xdpfab.Word[T](ctx, p, t.region, word)
+		if err != nil {
+			return err
+		}
+		return f(ctx, id, p, w)
+	})
+	if err == nil {
+		after, err = w.Load(ctx)
+	}
+	return before, after, err
+}
+
 // countUp has every client add 1. The sum must be right, and every value must have
 // been returned to exactly one of the clients.
 func countUp(ctx context.Context, t *team) (got, want string, err error) {
-	w, err := xdpfab.Word[uint64](ctx, t.peers[0], t.region, wordCounter)
-	if err != nil {
-		return "", "", err
-	}
-	before, err := w.Load(ctx)
-	if err != nil {
-		return "", "", err
-	}
 	returned := make([][]uint64, len(t.peers))
-	err = t.each(ctx, func(ctx context.Context, id int, p *xdpfab.Peer) error {
-		w, err := xdpfab.Word[uint64](ctx, p, t.region, wordCounter)
-		for range t.rounds {
-			if err != nil {
-				return err
+	before, after, err := tally(ctx, t, wordCounter,
+		func(ctx context.Context, id int, _ *xdpfab.Peer, w xdpfab.Remote[uint64]) error {
+			for range t.rounds {
+				n, err := w.Add(ctx, 1)
+				if err != nil {
+					return err
+				}
+				returned[id] = append(returned[id], n)
 			}
-			var n uint64
-			n, err = w.Add(ctx, 1)
-			returned[id] = append(returned[id], n)
-		}
-		return err
-	})
+			return nil
+		})
 	if err != nil {
 		return "", "", err
 	}
@@ -178,45 +193,29 @@ func countUp(ctx context.Context, t *team) (got, want string, err error) {
 	if n := len(slices.Compact(all)); n != t.total() {
 		return "", "", fmt.Errorf("%d increments returned %d different values", t.total(), n)
 	}
-	after, err := w.Load(ctx)
-	return fmt.Sprint(after), fmt.Sprint(before + uint64(t.total())), err
+	return fmt.Sprint(after), fmt.Sprint(before + uint64(t.total())), nil
 }
 
 // lockUp guards load, add and store, which are not atomic together, with a lock that
 // holds its owner's number.
 func lockUp(ctx context.Context, t *team) (got, want string, err error) {
-	word, err := xdpfab.Word[uint64](ctx, t.peers[0], t.region, wordGuarded)
-	if err != nil {
-		return "", "", err
-	}
-	before, err := word.Load(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	err = t.each(ctx, func(ctx context.Context, id int, p *xdpfab.Peer) error {
-		lock, err := xdpfab.Word[uint64](ctx, p, t.region, wordLock)
-		if err != nil {
-			return err
-		}
-		guarded, err := xdpfab.Word[uint64](ctx, p, t.region, wordGuarded)
-		for range t.rounds {
-			if err != nil {
-				return err
-			}
-			err = holding(ctx, lock, uint64(id+1), func() error {
-				n, err := guarded.Load(ctx)
+	before, after, err := tally(ctx, t, wordGuarded,
+		func(ctx context.Context, id int, p *xdpfab.Peer, guarded xdpfab.Remote[uint64]) error {
+			lock, err := xdpfab.Word[uint64](ctx, p, t.region, wordLock)
+			for range t.rounds {
 				if err != nil {
 					return err
 				}
-				return guarded.Store(ctx, n+1)
-			})
-		}
-		return err
-	})
-	if err != nil {
-		return "", "", err
-	}
-	after, err := word.Load(ctx)
+				err = holding(ctx, lock, uint64(id+1), func() error {
+					n, err := guarded.Load(ctx)
+					if err != nil {
+						return err
+					}
+					return guarded.Store(ctx, n+1)
+				})
+			}
+			return err
+		})
 	return fmt.Sprint(after), fmt.Sprint(before + uint64(t.total())), err
 }
 
@@ -247,69 +246,40 @@ func holding(ctx context.Context, lock xdpfab.Remote[uint64], owner uint64, f fu
 // compete has every client submit scores from a generator that starts from the
 // client's number, so the greatest of all is known.
 func compete(ctx context.Context, t *team) (got, want string, err error) {
-	word, err := xdpfab.Word[int64](ctx, t.peers[0], t.region, wordMax)
-	if err != nil {
-		return "", "", err
-	}
-	best, err := word.Load(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	var mu sync.Mutex
-	err = t.each(ctx, func(ctx context.Context, id int, p *xdpfab.Peer) error {
-		w, err := xdpfab.Word[int64](ctx, p, t.region, wordMax)
-		scores := rand.New(rand.NewPCG(uint64(id), 1))
-		for range t.rounds {
-			if err != nil {
-				return err
+	best := make([]int64, len(t.peers))
+	before, after, err := tally(ctx, t, wordMax,
+		func(ctx context.Context, id int, _ *xdpfab.Peer, w xdpfab.Remote[int64]) error {
+			scores := rand.New(rand.NewPCG(uint64(id), 1))
+			for range t.rounds {
+				score := scores.Int64N(1_000_000_000)
+				if _, err := w.Max(ctx, score); err != nil {
+					return err
+				}
+				best[id] = max(best[id], score)
 			}
-			score := scores.Int64N(1_000_000_000)
-			_, err = w.Max(ctx, score)
-			mu.Lock()
-			best = max(best, score)
-			mu.Unlock()
-		}
-		return err
-	})
-	if err != nil {
-		return "", "", err
-	}
-	after, err := word.Load(ctx)
-	return fmt.Sprint(after), fmt.Sprint(best), err
+			return nil
+		})
+	return fmt.Sprint(after), fmt.Sprint(max(before, slices.Max(best))), err
 }
 
 // addQuarters adds multiples of 1/4, whose sums a float64 holds exactly, so that
 // the order does not matter.
 func addQuarters(ctx context.Context, t *team) (got, want string, err error) {
-	word, err := xdpfab.Word[float64](ctx, t.peers[0], t.region, wordFloat)
-	if err != nil {
-		return "", "", err
-	}
-	sum, err := word.Load(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	var mu sync.Mutex
-	err = t.each(ctx, func(ctx context.Context, id int, p *xdpfab.Peer) error {
-		w, err := xdpfab.Word[float64](ctx, p, t.region, wordFloat)
-		var mine float64
-		for i := range t.rounds {
-			if err != nil {
-				return err
+	added := make([]float64, len(t.peers))
+	sum, after, err := tally(ctx, t, wordFloat,
+		func(ctx context.Context, id int, _ *xdpfab.Peer, w xdpfab.Remote[float64]) error {
+			for i := range t.rounds {
+				v := float64((id+1)*(i%100)-40) / 4
+				if _, err := w.Add(ctx, v); err != nil {
+					return err
+				}
+				added[id] += v
 			}
-			v := float64((id+1)*(i%100)-40) / 4
-			_, err = w.Add(ctx, v)
-			mine += v
-		}
-		mu.Lock()
-		sum += mine
-		mu.Unlock()
-		return err
-	})
-	if err != nil {
-		return "", "", err
+			return nil
+		})
+	for _, v := range added {
+		sum += v
 	}
-	after, err := word.Load(ctx)
 	return decimal(after), decimal(sum), err
 }
 
