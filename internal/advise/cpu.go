@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -183,7 +184,7 @@ func governor(s *Snapshot) Finding {
 		count[g]++
 	}
 	var found []string
-	for _, g := range sortedKeys(count) {
+	for _, g := range slices.Sorted(maps.Keys(count)) {
 		found = append(found, fmt.Sprintf("%s on %d CPUs", g, count[g]))
 	}
 	if count["performance"] == len(files) {

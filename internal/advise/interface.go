@@ -6,7 +6,6 @@ package advise
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -173,14 +172,4 @@ func yesNo(b bool) string {
 		return "yes"
 	}
 	return "no"
-}
-
-// sortedKeys lists the keys of a map in order.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
 // loopback is a network namespace with nothing but a loopback interface.
@@ -33,7 +34,7 @@ const loopbackMTU = 1500
 // one is left where it is.
 func OnLoopback(f func() error) error {
 	loopback.once.Do(func() {
-		loopback.err = onThread(func() (err error) {
+		loopback.err = veth.OnThread(func() (err error) {
 			loopback.handle = netns.None()
 			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 				return nil // no privilege
@@ -54,7 +55,7 @@ func OnLoopback(f func() error) error {
 	case !loopback.handle.IsOpen():
 		return f()
 	}
-	return onThread(func() error {
+	return veth.OnThread(func() error {
 		if err := netns.Set(loopback.handle); err != nil {
 			return err
 		}
@@ -66,20 +67,4 @@ func OnLoopback(f func() error) error {
 func LoopbackAddr() netip.Addr {
 	n := loopback.taken.Add(1)
 	return netip.AddrFrom4([4]byte{127, 64 | byte(n>>16&63), byte(n >> 8), byte(n)})
-}
-
-// onThread runs f on a thread that ends with it, so that its namespace does not matter
-// afterwards. If f leaves by runtime.Goexit, so does the caller.
-func onThread(f func() error) (err error) {
-	done, returned := make(chan struct{}), false
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked
-		err = f()
-		returned = true
-	}()
-	if <-done; !returned {
-		runtime.Goexit()
-	}
-	return err
 }

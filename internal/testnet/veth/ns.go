@@ -29,7 +29,7 @@ func (s *Side) Do(f func() error) error {
 	if !s.NS.IsOpen() {
 		return fmt.Errorf("veth: namespace %s is closed", s.Name)
 	}
-	return onThread(func() error {
+	return OnThread(func() error {
 		if err := netns.Set(s.NS); err != nil {
 			return fmt.Errorf("veth: entering namespace %s: %w (needs CAP_SYS_ADMIN)", s.Name, err)
 		}
@@ -42,23 +42,37 @@ func (s *Side) Command(name string, args ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", s.Name, name}, args...)...)
 }
 
+// settle makes the namespaces of sides, which do not send on their own.
+func settle(sides ...*Side) (err error) {
+	for _, s := range sides {
+		if s.NS, err = create(s.Name); err == nil {
+			err = s.Do(quiet)
+		}
+		if err != nil {
+			return fmt.Errorf("namespace %s: %w (needs root: CAP_SYS_ADMIN)", s.Name, err)
+		}
+	}
+	return nil
+}
+
 // create makes a named, empty namespace without moving the caller into it.
 func create(name string) (netns.NsHandle, error) {
 	h := netns.None()
 	if _, err := guard(); err != nil {
 		return h, err
 	}
-	err := onThread(func() (err error) {
+	err := OnThread(func() (err error) {
 		h, err = netns.NewNamed(name)
 		return err
 	})
 	return h, err
 }
 
-// onThread runs f on a locked OS thread of its own and puts the thread back into
+// OnThread runs f on a locked OS thread of its own and puts the thread back into
 // the namespace it came from. A thread that cannot be put back is not unlocked,
-// so that the runtime ends it rather than give it to another goroutine.
-func onThread(f func() error) error {
+// so that the runtime ends it rather than give it to another goroutine. If f leaves by
+// runtime.Goexit, so does the caller.
+func OnThread(f func() error) error {
 	var err error
 	returned := false
 	done := make(chan struct{})

@@ -55,13 +55,8 @@ func NewRouted(o Options) (r *Routed, err error) {
 }
 
 func (r *Routed) build(o Options) (err error) {
-	for _, s := range []*Side{r.router, r.A, r.B} {
-		if s.NS, err = create(s.Name); err != nil {
-			return fmt.Errorf("namespace %s: %w", s.Name, err)
-		}
-		if err := s.Do(quiet); err != nil {
-			return fmt.Errorf("namespace %s: %w", s.Name, err)
-		}
+	if err := settle(r.router, r.A, r.B); err != nil {
+		return err
 	}
 	if err := r.router.Do(forward); err != nil {
 		return fmt.Errorf("forwarding: %w", err)

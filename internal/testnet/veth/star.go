@@ -40,13 +40,8 @@ func NewStar(n int, o Options) (s *Star, err error) {
 }
 
 func (s *Star) build(o Options) (err error) {
-	for _, side := range append([]*Side{s.hub}, s.Sides...) {
-		if side.NS, err = create(side.Name); err != nil {
-			return fmt.Errorf("namespace %s: %w", side.Name, err)
-		}
-		if err := side.Do(quiet); err != nil {
-			return fmt.Errorf("namespace %s: %w", side.Name, err)
-		}
+	if err := settle(append([]*Side{s.hub}, s.Sides...)...); err != nil {
+		return err
 	}
 	h, err := netlink.NewHandleAt(s.hub.NS, unix.NETLINK_ROUTE)
 	if err != nil {

@@ -87,19 +87,8 @@ func empty() (p *Pair, err error) {
 	sweep()
 	stem := fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), serial.Add(1))
 	p = &Pair{A: newSide(stem+"-a", 1), B: newSide(stem+"-b", 2)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.Close())
-			p = nil
-		}
-	}()
-	for _, s := range p.sides() {
-		if s.NS, err = create(s.Name); err != nil {
-			return p, fmt.Errorf("veth: creating namespace %s: %w (needs root: CAP_SYS_ADMIN)", s.Name, err)
-		}
-		if err = s.Do(quiet); err != nil {
-			return p, fmt.Errorf("veth: namespace %s: %w", s.Name, err)
-		}
+	if err := settle(p.A, p.B); err != nil {
+		return nil, errors.Join(fmt.Errorf("veth: %w", err), p.Close())
 	}
 	return p, nil
 }
