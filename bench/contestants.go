@@ -7,12 +7,28 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
+
+// call is a command whose arguments are words, values, which are printed, or lists of
+// words. A word with spaces is several.
+func call(program string, args ...any) command {
+	c := command{program: program}
+	for _, a := range args {
+		if list, is := a.([]string); is {
+			c.args = append(c.args, list...)
+		} else {
+			c.args = append(c.args, strings.Fields(fmt.Sprint(a))...)
+		}
+	}
+	return c
+}
+
+const warmUp = "0.1" // seconds, of contestants that are not of Go
 
 // floorRun has the arguments of the floor's client.
 type floorRun struct {
@@ -24,11 +40,10 @@ type floorRun struct {
 func floor(name string, r floorRun) *contest {
 	return &contest{
 		name:   name,
-		server: func(*network) command { return command{program: "floor", args: []string{"echo", veth.IfName}} },
+		server: func(*network) command { return call("floor", "echo", veth.IfName) },
 		client: func(n *network, _ string) command {
-			return command{program: "floor", args: []string{"client", veth.IfName, n.B.MAC.String(),
-				strconv.Itoa(r.window), strconv.Itoa(r.size), strconv.Itoa(r.counters), strconv.Itoa(r.reply),
-				fmt.Sprint(r.seconds.Seconds()), "0.1"}}
+			return call("floor", "client", veth.IfName, n.B.MAC, r.window, r.size, r.counters, r.reply,
+				r.seconds.Seconds(), warmUp)
 		},
 	}
 }
@@ -36,65 +51,57 @@ func floor(name string, r floorRun) *contest {
 // floorStream is frames one way in C, with as much payload each as given. With copies the
 // payload comes from memory of the source's and goes to memory of the sink's.
 func floorStream(name string, payload uint64, copies bool, t time.Duration) *contest {
-	way := "pass"
-	if copies {
-		way = "copy"
-	}
+	way := map[bool]string{false: "pass", true: "copy"}[copies]
 	return &contest{
 		name:    name,
 		payload: payload,
-		server:  func(*network) command { return command{program: "stream", args: []string{"sink", veth.IfName, way}} },
+		server:  func(*network) command { return call("stream", "sink", veth.IfName, way) },
 		client: func(n *network, _ string) command {
-			return command{program: "stream", args: []string{"source", veth.IfName, n.B.MAC.String(),
-				fmt.Sprint(payload), way, fmt.Sprint(t.Seconds()), "0.1"}}
+			return call("stream", "source", veth.IfName, n.B.MAC, payload, way, t.Seconds(), warmUp)
 		},
 	}
 }
 
-// ucxPort may be any port: no other server is in the namespace.
-const ucxPort = 13337
-
-// ucxEnv makes UCX use TCP over the veth pair.
-var ucxEnv = []string{"UCX_TLS=tcp", "UCX_NET_DEVICES=" + veth.IfName}
+// Ports of servers; no others are in the namespace.
+const (
+	ucxPort    = 13337
+	fabricPort = 9000
+)
 
 // ucx is ucx_perftest over TCP.
 func ucx(name, test string, outstanding, iterations int) *contest {
-	port := strconv.Itoa(ucxPort)
 	return &contest{
 		name:   name,
 		serves: func(_ *network, server *process) bool { return listening(server.cmd.Process.Pid, ucxPort) },
 		parse:  parseUCX,
-		server: func(n *network) command { return inside(n.B, "ucx_perftest", []string{"-p", port}, ucxEnv) },
+		server: func(n *network) command { return byUCX(n.B, call("ucx_perftest", "-p", ucxPort)) },
 		client: func(n *network, _ string) command {
-			args := []string{n.B.IP4.String(), "-p", port, "-t", test, "-s", "8", "-n", strconv.Itoa(iterations)}
+			c := call("ucx_perftest", n.B.IP4, "-p", ucxPort, "-t", test, "-s", 8, "-n", iterations)
 			if outstanding > 1 {
-				args = append(args, "-O", strconv.Itoa(outstanding))
+				c.args = append(c.args, "-O", fmt.Sprint(outstanding))
 			}
-			return inside(n.A, "ucx_perftest", args, ucxEnv)
+			return byUCX(n.A, c)
 		},
 	}
 }
 
-// inside returns a command that also sees the namespace in /sys, where UCX looks for
-// interfaces: ip mounts /sys anew, and then becomes the command.
-func inside(side *veth.Side, program string, args, env []string) command {
-	return command{program: "ip", args: append([]string{"netns", "exec", side.Name, program}, args...), env: env}
+// byUCX makes UCX use TCP over the veth pair. The command sees the namespace in /sys,
+// too, where UCX looks for interfaces: ip mounts /sys anew, and then becomes the command.
+func byUCX(side *veth.Side, c command) command {
+	inside := call("ip", "netns", "exec", side.Name, c.program, c.args)
+	inside.env = []string{"UCX_TLS=tcp", "UCX_NET_DEVICES=" + veth.IfName}
+	return inside
 }
 
 // libfabric is our client and server on libfabric's public API. ready is the address
 // and the key of the server's memory.
 func libfabric(name, provider, op string, window int, t time.Duration) *contest {
-	const port = "9000" // may be any, as ucxPort
 	return &contest{
-		name: name,
-		peer: true,
-		server: func(n *network) command {
-			return command{program: "fabric", args: []string{"server", provider, n.B.IP4.String(), port}}
-		},
+		name:   name,
+		peer:   true,
+		server: func(n *network) command { return call("fabric", "server", provider, n.B.IP4, fabricPort) },
 		client: func(n *network, ready string) command {
-			args := append([]string{"client", provider, n.B.IP4.String(), port}, strings.Fields(ready)...)
-			return command{program: "fabric",
-				args: append(args, op, strconv.Itoa(window), fmt.Sprint(t.Seconds()), "0.1")}
+			return call("fabric", "client", provider, n.B.IP4, fabricPort, ready, op, window, t.Seconds(), warmUp)
 		},
 	}
 }
@@ -109,43 +116,40 @@ type transfer struct {
 }
 
 // server and client are the arguments that all peers take.
-func (t transfer) server() []string { return []string{"server", t.test, strconv.Itoa(t.size)} }
-func (t transfer) client() []string {
-	return []string{"client", t.test, strconv.Itoa(t.size), strconv.Itoa(t.flight),
-		fmt.Sprint(t.seconds.Seconds()), "0.1"}
+func (t transfer) server() string { return fmt.Sprintf("server %s %d", t.test, t.size) }
+func (t transfer) client() string {
+	return fmt.Sprintf("client %s %d %d %v %s", t.test, t.size, t.flight, t.seconds.Seconds(), warmUp)
 }
 
 // ucxTransfer is our client and server on UCX's ucp API, over TCP. ready is the server's
 // address, where its memory begins, and the key.
 func ucxTransfer(name string, t transfer) *contest {
+	program := func(n *network) string { return filepath.Join(n.dir, "ucx_transfer") }
 	return &contest{
 		name:    name,
 		peer:    true,
 		payload: uint64(t.size),
-		server: func(n *network) command {
-			return inside(n.B, filepath.Join(n.dir, "ucx_transfer"), t.server(), ucxEnv)
-		},
+		server:  func(n *network) command { return byUCX(n.B, call(program(n), t.server())) },
 		client: func(n *network, ready string) command {
-			return inside(n.A, filepath.Join(n.dir, "ucx_transfer"),
-				append(t.client(), strings.Fields(ready)...), ucxEnv)
+			return byUCX(n.A, call(program(n), t.client(), ready))
 		},
 	}
 }
 
 // libfabricTransfer is our client and server on libfabric's tcp;ofi_rxm.
 func libfabricTransfer(name string, t transfer) *contest {
-	const port = "9000" // may be any, as ucxPort
-	where := func(n *network) []string { return []string{"tcp;ofi_rxm", n.B.IP4.String(), port} }
+	over := func(n *network, args ...any) command {
+		return call("fabric_transfer", append(args, "tcp;ofi_rxm", n.B.IP4, fabricPort)...)
+	}
 	return &contest{
 		name:    name,
 		peer:    true,
 		payload: uint64(t.size),
-		server: func(n *network) command {
-			return command{program: "fabric_transfer", args: append(t.server(), where(n)...)}
-		},
+		server:  func(n *network) command { return over(n, t.server()) },
 		client: func(n *network, ready string) command {
-			args := append(t.client(), where(n)...)
-			return command{program: "fabric_transfer", args: append(args, strings.Fields(ready)...)}
+			c := over(n, t.client())
+			c.args = append(c.args, strings.Fields(ready)...)
+			return c
 		},
 	}
 }
@@ -153,18 +157,18 @@ func libfabricTransfer(name string, t transfer) *contest {
 // fabTransfer is xdpfab, by its public API, in the way that costs least.
 func fabTransfer(name string, t transfer) *contest {
 	side := func(part string, peer *veth.Side) command {
-		args := []string{part, "-i", veth.IfName, "-peer", peer.MAC.String(), "-threading", "domain",
-			"-test", t.test, "-size", strconv.Itoa(t.size), "-flight", strconv.Itoa(t.flight)}
-		if part == "client" {
-			args = append(args, "-duration", t.seconds.String(), "-warmup", "100ms")
-		}
-		return command{program: "worker", args: args}
+		return call("worker", part, "-i", veth.IfName, "-peer", peer.MAC, "-threading", "domain", "-test", t.test,
+			"-size", t.size, "-flight", t.flight)
 	}
 	return &contest{
 		name:    name,
 		payload: uint64(t.size),
 		server:  func(n *network) command { return side("server", n.A) },
-		client:  func(n *network, _ string) command { return side("client", n.B) },
+		client: func(n *network, _ string) command {
+			c := side("client", n.B)
+			c.args = append(c.args, "-duration", t.seconds.String(), "-warmup", "100ms")
+			return c
+		},
 	}
 }
 
@@ -172,14 +176,11 @@ func fabTransfer(name string, t transfer) *contest {
 // connection.
 func plain(name, protocol string, connections int, t time.Duration) *contest {
 	return &contest{
-		name: name,
-		peer: true,
-		server: func(n *network) command {
-			return command{program: "plain", args: []string{"server", protocol, n.B.IP4.String()}}
-		},
+		name:   name,
+		peer:   true,
+		server: func(n *network) command { return call("plain", "server", protocol, n.B.IP4) },
 		client: func(_ *network, ready string) command {
-			return command{program: "plain",
-				args: []string{"client", protocol, ready, strconv.Itoa(connections), t.String(), "100ms"}}
+			return call("plain", "client", protocol, ready, connections, t, "100ms")
 		},
 	}
 }
@@ -187,100 +188,81 @@ func plain(name, protocol string, connections int, t time.Duration) *contest {
 // fabRun has the flags of xdpfab's worker; the zero value of a field leaves the choice
 // to the worker.
 type fabRun struct {
-	op                                 string
+	op                                 string // base, fetch or compare
 	window, endpoints, words, elements int
 	scatter                            int    // words of a post
-	progress                           string // of the initiator
-	threading                          string // of the initiator
+	progress, threading                string // of the initiator
 	targetProgress, targetThreading    string
 	udp                                bool
 	sockets                            bool // UDP sockets in place of AF_XDP
 	rate                               float64
-	size                               int // of the region, in bytes
-	regions                            int
+	regions                            int // of the target, which the initiator addresses in turn
+	idle                               int // of the target, of which the initiator uses one
 	unordered                          bool
 	seconds                            time.Duration
+
+	daemon   bool // xdpfabd is the target
+	attached bool // the initiator is attached to a host
+	resident bool // the XDP program executes; it may fail, since an old kernel cannot have that
+	hogged   bool // another process keeps the target's core busy
 }
 
 // fab is xdpfab, by its public API.
 func fab(name string, r fabRun) *contest {
-	return &contest{
-		name: name,
-		server: func(*network) command {
-			args := []string{"target", "-i", veth.IfName}
-			add(&args, "-progress", r.targetProgress)
-			add(&args, "-threading", r.targetThreading)
-			add(&args, "-size", r.size)
-			add(&args, "-regions", r.regions)
-			add(&args, "-udp", r.udp)
-			add(&args, "-transport", r.transport())
-			return command{program: "worker", args: args}
-		},
-		client: func(n *network, _ string) command {
-			peer := n.B.MAC.String()
-			if r.udp || r.sockets {
-				peer = n.B.IP4.String()
-			}
-			args := []string{"initiator", "-i", veth.IfName, "-peer", peer}
-			add(&args, "-op", r.op)
-			add(&args, "-window", r.window)
-			add(&args, "-endpoints", r.endpoints)
-			add(&args, "-words", r.words)
-			add(&args, "-elements", r.elements)
-			add(&args, "-scatter", r.scatter)
-			add(&args, "-progress", r.progress)
-			add(&args, "-threading", r.threading)
-			add(&args, "-rate", r.rate)
-			add(&args, "-regions", r.regions)
-			add(&args, "-udp", r.udp)
-			add(&args, "-transport", r.transport())
-			add(&args, "-duration", r.seconds)
-			return command{program: "worker", args: args}
-		},
-	}
-}
-
-// transport is a worker's flag.
-func (r *fabRun) transport() string {
-	if r.sockets {
-		return "udp"
-	}
-	return ""
-}
-
-// lossy is xdpfab with packets that get lost, in one process.
-func lossy(name string, r fabRun) *contest {
-	return &contest{
-		name: name,
-		client: func(*network, string) command {
-			args := []string{"lossy"}
-			add(&args, "-op", r.op)
-			add(&args, "-window", r.window)
-			add(&args, "-words", r.words)
-			add(&args, "-rate", r.rate)
-			add(&args, "-unordered", r.unordered)
-			add(&args, "-duration", r.seconds)
-			return command{program: "worker", args: args}
-		},
-	}
-}
-
-// withRegions changes a contest of xdpfab's so that the target has more regions than
-// the initiator uses.
-func withRegions(c *contest, regions int) *contest {
-	plain := c.server
-	c.server = func(n *network) command {
-		cmd := plain(n)
-		cmd.args = append(cmd.args, "-regions", strconv.Itoa(regions))
-		return cmd
+	c := &contest{name: name, server: r.target, client: r.initiator, hogged: r.hogged, peer: r.resident}
+	if r.daemon {
+		c.serves = func(n *network, _ *process) bool { return answers(n.socket()) }
 	}
 	return c
 }
 
-// add adds a flag unless its value is zero.
-func add[T comparable](args *[]string, name string, value T) {
-	var zero T
-	if value != zero {
-		*args = append(*args, name+"="+fmt.Sprint(value))
+// target is the command of the server.
+func (r fabRun) target(n *network) command {
+	switch {
+	case r.daemon:
+		return daemonCommand(n)
+	case r.attached:
+		return hostCommand(n)
 	}
+	return call("worker", "target", "-i", veth.IfName, flags("progress", r.targetProgress,
+		"threading", r.targetThreading, "regions", max(r.regions, r.idle), "udp", r.udp, "transport", r.transport(),
+		"resident", r.resident))
+}
+
+// initiator is the command of the client.
+func (r fabRun) initiator(n *network, _ string) command {
+	peer, host := n.B.MAC.String(), []string(nil)
+	if r.udp || r.sockets {
+		peer = n.B.IP4.String()
+	}
+	if r.attached {
+		host = flags("control", n.socket(), "region", "bench0")
+	}
+	return call("worker", "initiator", "-i", veth.IfName, "-peer", peer, r.load(), flags("endpoints", r.endpoints,
+		"elements", r.elements, "scatter", r.scatter, "progress", r.progress, "threading", r.threading,
+		"regions", r.regions, "udp", r.udp, "transport", r.transport()), host)
+}
+
+// load are the flags of all that post.
+func (r fabRun) load() []string {
+	return flags("op", r.op, "window", r.window, "words", r.words, "rate", r.rate, "unordered", r.unordered,
+		"duration", r.seconds)
+}
+
+// transport is a worker's flag.
+func (r fabRun) transport() string { return map[bool]string{true: "udp"}[r.sockets] }
+
+// lossy is xdpfab with packets that get lost, in one process.
+func lossy(name string, r fabRun) *contest {
+	return &contest{name: name, client: func(*network, string) command { return call("worker", "lossy", r.load()) }}
+}
+
+// flags are those of pairs of a name and a value whose values are not zero.
+func flags(pairs ...any) (args []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if !reflect.ValueOf(pairs[i+1]).IsZero() {
+			args = append(args, fmt.Sprintf("-%v=%v", pairs[i], pairs[i+1]))
+		}
+	}
+	return args
 }

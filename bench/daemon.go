@@ -18,19 +18,10 @@ import (
 
 // daemonCommand is xdpfabd with a region as the worker's target has it.
 func daemonCommand(n *network) command {
-	return command{program: "xdpfabd", args: []string{"--interface", veth.IfName, "--udp",
-		"--control", n.socket(), "--region", "bench=64KiB"}}
+	return call("xdpfabd", "--interface", veth.IfName, "--udp", "--control", n.socket(), "--region", "bench=64KiB")
 }
 
 func (n *network) socket() string { return filepath.Join(n.tmp, "control.sock") }
-
-// fabDaemon is xdpfab with the daemon as the target.
-func fabDaemon(name string, r fabRun) *contest {
-	c := fab(name, r)
-	c.server = daemonCommand
-	c.serves = func(n *network, _ *process) bool { return answers(n.socket()) }
-	return c
-}
 
 // answers reports whether a daemon serves a control socket.
 func answers(socket string) bool {
@@ -98,8 +89,8 @@ func (n *network) firstOperation(ctx context.Context) (seconds float64, err erro
 		return 0, err
 	}
 	defer server.close()
-	client, err := n.start(ctx, n.A, n.clientCore, command{program: "worker",
-		args: []string{"initiator", "-first", "-i", veth.IfName, "-peer", n.B.MAC.String()}})
+	client, err := n.start(ctx, n.A, n.clientCore,
+		call("worker", "initiator", "-first", "-i", veth.IfName, "-peer", n.B.MAC))
 	if err != nil {
 		return 0, err
 	}

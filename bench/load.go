@@ -33,8 +33,7 @@ const keepsUp = 0.97
 func (n *network) curve(ctx context.Context) (points []loadPoint, err error) {
 	for _, load := range loads {
 		fmt.Fprintf(os.Stderr, "load of %s M/s\n", number(load/1e6))
-		c := fab("open loop", fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: load,
-			seconds: loadTime})
+		c := fab("open loop", fabRun{window: fullWindow, words: spreadWords, rate: load, seconds: loadTime})
 		s, err := n.run(ctx, c)
 		if err == nil && s.Disturbed != "" {
 			s, err = n.run(ctx, c)

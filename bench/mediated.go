@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,23 +19,9 @@ import (
 // There are three parts that poll and two cores: the program has the client's core, and
 // on the server's core one thread of one process is host and target in turn.
 
-// mediated is xdpfab by a program that is attached to a host.
-func mediated(name string, r fabRun) *contest {
-	c := fab(name, r)
-	direct := c.client
-	c.server = hostCommand
-	c.client = func(n *network, ready string) command {
-		cmd := direct(n, ready)
-		cmd.args = append(cmd.args, "-control", n.socket(), "-region", "bench0")
-		return cmd
-	}
-	return c
-}
-
 // hostCommand is a process that is host on the client's side and target on the server's.
 func hostCommand(n *network) command {
-	return command{program: "worker", args: []string{"host", "-i", veth.IfName, "-netns", n.A.Name,
-		"-control", n.socket(), "-count", strconv.Itoa(programs)}}
+	return call("worker", "host", "-i", veth.IfName, "-netns", n.A.Name, "-control", n.socket(), "-count", programs)
 }
 
 // mediatedAims are the aims of attached programs that the rounds measure.
@@ -104,8 +89,7 @@ func (n *network) together(ctx context.Context, count int) (rates []float64, err
 	var clients []*process
 	for i := range count {
 		// the last one counts
-		cmd := command{program: cmd.program, args: append(slices.Clone(cmd.args), "-region", fmt.Sprint("bench", i))}
-		p, err := n.start(ctx, n.A, n.clientCore, cmd)
+		p, err := n.start(ctx, n.A, n.clientCore, call(cmd.program, cmd.args, "-region", fmt.Sprint("bench", i)))
 		if err != nil {
 			return nil, err
 		}
@@ -137,8 +121,8 @@ func (n *network) idleGuests(ctx context.Context, r *sharedReport) error {
 		daemon); err != nil {
 		return err
 	}
-	guests, err := n.start(ctx, n.B, n.clientCore, command{program: "worker",
-		args: []string{"attach", "-i", veth.IfName, "-control", n.socket(), "-count", strconv.Itoa(idlePrograms)}})
+	guests, err := n.start(ctx, n.B, n.clientCore, call("worker", "attach", "-i", veth.IfName, "-control", n.socket(),
+		"-count", idlePrograms))
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func fullPlan(t time.Duration) []entry {
 			fabRun{op: "base", window: min(window, fullWindow), elements: n, words: max(spreadWords/n, 1),
 				seconds: t})})
 	}
-	lost := fabRun{op: "fetch", window: fullWindow, words: spreadWords, rate: lossyRate, seconds: t}
+	lost := fabRun{window: fullWindow, words: spreadWords, rate: lossyRate, seconds: t}
 	p = append(p, entry{"lossy", losses, lossy("xdpfab fetch-add", lost)})
 	lost.unordered = true
 	return append(p, entry{"lossy_unordered", losses, lossy("xdpfab fetch-add, without order", lost)})
@@ -68,24 +68,21 @@ func tripPlan(t time.Duration) []entry {
 	return []entry{
 		{"floor", g, floor("floor: AF_XDP in C, no protocol",
 			floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
-		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{op: "fetch", window: 1, seconds: t})},
+		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{seconds: t})},
 		{"trip_domain", g, fab("xdpfab fetch-add, manual, ThreadDomain",
-			fabRun{op: "fetch", window: 1, threading: "domain", targetThreading: "domain", seconds: t})},
-		{"mediated_trip", g, mediated("xdpfab fetch-add, attached, ThreadDomain",
-			fabRun{op: "fetch", window: 1, threading: "domain", seconds: t})},
-		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{op: "fetch", window: 1, udp: true, seconds: t})},
+			fabRun{threading: "domain", targetThreading: "domain", seconds: t})},
+		{"mediated_trip", g, fab("xdpfab fetch-add, attached, ThreadDomain",
+			fabRun{threading: "domain", attached: true, seconds: t})},
+		{"trip_udp", g, fab("xdpfab fetch-add, manual, UDP", fabRun{udp: true, seconds: t})},
 		{"regions_trip", g, fab("xdpfab fetch-add, 100,000 regions in turn",
-			fabRun{op: "fetch", window: 1, regions: manyRegions, seconds: t})},
-		{"regions_idle", g,
-			withRegions(fab("xdpfab fetch-add, one of 100,000 regions", fabRun{op: "fetch", window: 1, seconds: t}),
-				manyRegions)},
+			fabRun{regions: manyRegions, seconds: t})},
+		{"regions_idle", g, fab("xdpfab fetch-add, one of 100,000 regions", fabRun{idle: manyRegions, seconds: t})},
 		{"trip_auto", g, fab("xdpfab fetch-add, auto",
-			fabRun{op: "fetch", window: 1, progress: "auto", targetProgress: "auto", seconds: t})},
-		{"trip_daemon", g,
-			fabDaemon("xdpfab fetch-add, xdpfabd as target", fabRun{op: "fetch", window: 1, seconds: t})},
-		{"trip_compare", g, fab("xdpfab compare-and-swap, manual", fabRun{op: "compare", window: 1, seconds: t})},
+			fabRun{progress: "auto", targetProgress: "auto", seconds: t})},
+		{"trip_daemon", g, fab("xdpfab fetch-add, xdpfabd as target", fabRun{daemon: true, seconds: t})},
+		{"trip_compare", g, fab("xdpfab compare-and-swap, manual", fabRun{op: "compare", seconds: t})},
 		{"sockets_trip", g, fab("xdpfab fetch-add, manual, UDP sockets",
-			fabRun{op: "fetch", window: 1, sockets: true, seconds: t})},
+			fabRun{sockets: true, seconds: t})},
 		{"ucx", g, ucx("UCX/TCP fadd", "ucp_fadd", 1, ucxTrips)},
 		{"libfabric", g, libfabric("libfabric tcp;ofi_rxm fetch-add", "tcp;ofi_rxm", "fetch", 1, t)},
 		{"ucx_cswap", g, ucx("UCX/TCP cswap", "ucp_cswap", 1, ucxTrips)},
@@ -97,8 +94,8 @@ func tripPlan(t time.Duration) []entry {
 
 func throughputPlan(t time.Duration) []entry {
 	g := throughputs
-	full := fabRun{op: "fetch", window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
-	single := fabRun{op: "fetch", window: singleWindow, words: spreadWords, seconds: t}
+	full := fabRun{window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
+	single := fabRun{window: singleWindow, words: spreadWords, seconds: t}
 	with := func(change func(*fabRun)) fabRun { r := full; change(&r); return r }
 	p := []entry{
 		{"floor_frames", g, floor("floor: frames of 64 bytes, window 32",
@@ -109,14 +106,15 @@ func throughputPlan(t time.Duration) []entry {
 			floorRun{window: 32, size: fullFrame, reply: smallFrame, seconds: t})},
 		{"fetch", g, fab("xdpfab fetch-add, 182 words a post", full)},
 		{"fetch_single", g, fab("xdpfab fetch-add, 1 word a post", single)},
-		{"fetch_single_domain", g, fab("xdpfab fetch-add, 1 word a post, ThreadDomain",
-			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain",
-				targetThreading: "domain", seconds: t})},
-		{"mediated_single", g, mediated("xdpfab fetch-add, attached, 1 word a post, ThreadDomain",
-			fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t})},
-		{"mediated_fetch", g, mediated("xdpfab fetch-add, attached, 182 words a post", full)},
+		{"fetch_single_domain", g, fab("xdpfab fetch-add, 1 word a post, ThreadDomain", fabRun{window: singleWindow,
+			words: spreadWords, threading: "domain", targetThreading: "domain", seconds: t})},
+		{"mediated_single", g, fab("xdpfab fetch-add, attached, 1 word a post, ThreadDomain", fabRun{
+			window: singleWindow, words: spreadWords, threading: "domain", attached: true, seconds: t})},
+		{"mediated_fetch", g, fab("xdpfab fetch-add, attached, 182 words a post",
+			with(func(r *fabRun) { r.attached = true }))},
 		{"hot", g, fab("xdpfab fetch-add, one word", with(func(r *fabRun) { r.words = 1 }))},
-		{"regions_rate", g, withRegions(fab("xdpfab fetch-add, one of 100,000 regions", full), manyRegions)},
+		{"regions_rate", g, fab("xdpfab fetch-add, one of 100,000 regions",
+			with(func(r *fabRun) { r.idle = manyRegions }))},
 		{"sessions", g,
 			fab("xdpfab fetch-add, 1000 sessions in turn", with(func(r *fabRun) { r.endpoints = sessions }))},
 		{"sessions_busy", g, fab("xdpfab fetch-add, 1000 sessions, a post on each",
@@ -130,7 +128,7 @@ func throughputPlan(t time.Duration) []entry {
 		{"compare", g, fab("xdpfab compare-and-swap", with(func(r *fabRun) { r.op = "compare" }))},
 		{"fetch_auto", g,
 			fab("xdpfab fetch-add, auto", with(func(r *fabRun) { r.progress, r.targetProgress = "auto", "auto" }))},
-		{"fetch_daemon", g, fabDaemon("xdpfab fetch-add, xdpfabd as target", full)},
+		{"fetch_daemon", g, fab("xdpfab fetch-add, xdpfabd as target", with(func(r *fabRun) { r.daemon = true }))},
 	}
 	for _, n := range []int{4, 16, 64} {
 		p = append(p, entry{"endpoints" + strconv.Itoa(n), g, fab("xdpfab fetch-add, "+strconv.Itoa(n)+" endpoints",

@@ -13,22 +13,21 @@ import (
 
 // residentTrip is the contest of its round trip.
 func residentTrip(t time.Duration) entry {
-	one := fabRun{op: "fetch", window: 1, threading: "domain", seconds: t}
-	return entry{"resident_trip", roundTrips,
-		inXDP(fab("xdpfab fetch-add, manual, ThreadDomain, resident region", one))}
+	return entry{"resident_trip", roundTrips, inXDP("xdpfab fetch-add, manual, ThreadDomain, resident region",
+		fabRun{threading: "domain", seconds: t})}
 }
 
 // residentRates are those of its throughput.
 func residentRates(t time.Duration) []entry {
-	full := fabRun{op: "fetch", window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
-	single := fabRun{op: "fetch", window: singleWindow, words: spreadWords, threading: "domain", seconds: t}
+	full := fabRun{window: manyPosts, scatter: scattered, words: spreadWords, seconds: t}
+	single := fabRun{window: singleWindow, words: spreadWords, threading: "domain", seconds: t}
 	pair := func(words int) fabRun { r := full; r.endpoints, r.words = 2, words; return r }
 	return []entry{
-		{"resident_fetch", throughputs, inXDP(fab("xdpfab fetch-add, 182 words a post, resident region", full))},
+		{"resident_fetch", throughputs, inXDP("xdpfab fetch-add, 182 words a post, resident region", full)},
 		{"resident_single", throughputs,
-			inXDP(fab("xdpfab fetch-add, 1 word a post, ThreadDomain, resident region", single))},
-		{"resident_pair", throughputs, inXDP(fab("the same with two sessions in turn", pair(spreadWords)))},
-		{"resident_hot", throughputs, inXDP(fab("the same on one word", pair(1)))},
+			inXDP("xdpfab fetch-add, 1 word a post, ThreadDomain, resident region", single)},
+		{"resident_pair", throughputs, inXDP("the same with two sessions in turn", pair(spreadWords))},
+		{"resident_hot", throughputs, inXDP("the same on one word", pair(1))},
 	}
 }
 
@@ -39,39 +38,25 @@ const seldom = 1000
 // residentTails are contests of the slowest operations, when the target's poller sleeps,
 // and when another process wants its core.
 func residentTails(t time.Duration) []entry {
-	asleep := fabRun{op: "fetch", window: manyPosts, rate: seldom, threading: "domain", targetProgress: "auto",
-		seconds: 3 * t}
-	busy := fabRun{op: "fetch", window: 1, threading: "domain", seconds: t}
+	asleep := fabRun{window: manyPosts, rate: seldom, threading: "domain", targetProgress: "auto", seconds: 3 * t}
+	busy := fabRun{threading: "domain", seconds: t, hogged: true}
 	return []entry{
 		{"asleep", tails, fab("1000 operations a second, poller asleep", asleep)},
-		{"resident_asleep", tails, inXDP(fab("the same, resident region", asleep))},
-		{"hogged", tails, hogged(fab("one operation in flight, the target's core busy", busy))},
-		{"resident_hogged", tails, hogged(inXDP(fab("the same, resident region", busy)))},
+		{"resident_asleep", tails, inXDP("the same, resident region", asleep)},
+		{"hogged", tails, fab("one operation in flight, the target's core busy", busy)},
+		{"resident_hogged", tails, inXDP("the same, resident region", busy)},
 	}
 }
 
-// hogged makes a contest one in which another process keeps the target's core busy.
-func hogged(c *contest) *contest {
-	c.hogged = true
-	return c
+// inXDP is xdpfab with a resident region, whose target sleeps.
+func inXDP(name string, r fabRun) *contest {
+	r.resident, r.targetProgress = true, "auto"
+	return fab(name, r)
 }
 
-// hog starts that process.
+// hog starts a process that keeps the target's core busy.
 func (n *network) hog(ctx context.Context) (*process, error) {
 	return n.start(ctx, n.B, n.serverCore, command{program: "sh", args: []string{"-c", "while :; do :; done"}})
-}
-
-// inXDP makes a contest one with a resident region. It may fail, since an old kernel
-// cannot have one.
-func inXDP(c *contest) *contest {
-	plain := c.server
-	c.server = func(n *network) command {
-		cmd := plain(n)
-		cmd.args = append(cmd.args, "-resident", "-progress=auto")
-		return cmd
-	}
-	c.peer = true
-	return c
 }
 
 // residentAims are the aims of resident regions.

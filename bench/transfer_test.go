@@ -6,7 +6,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -95,7 +94,7 @@ func TestWritePart(t *testing.T) {
 // Clients and servers are told the same test and size.
 func TestTransferArguments(t *testing.T) {
 	x := transfer{test: "stream", size: 4096, flight: 64, seconds: quickTime}
-	if got, want := fmt.Sprint(x.server(), x.client()), "[server stream 4096] [client stream 4096 64 0.3 0.1]"; got != want {
+	if got, want := x.server()+", "+x.client(), "server stream 4096, client stream 4096 64 0.3 0.1"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
