@@ -83,9 +83,11 @@ func TestTransferTable(t *testing.T) {
 
 // The floor's frames carry what the largest part of a write does.
 func TestWritePart(t *testing.T) {
-	flags := wire.RecordKey | wire.RecordCount | wire.RecordTotal
+	long := wire.Record{Verb: wire.VerbWrite, Op: wire.OpWrite, Datatype: wire.Byte, Count: bigAccess, Total: bigAccess}
 	for _, mtu := range []int{standardMTU, largeMTU} {
-		if most := wire.MaxCount(wire.VerbWrite, wire.OpWrite, wire.Byte, flags, mtu-wire.HeaderLen, mtu) &^ 7; uint64(most) != writePart(mtu) {
+		var w wire.RecordWriter
+		w.Reset(make([]byte, mtu-wire.HeaderLen), mtu)
+		if most := w.Fit(&long); uint64(most) != writePart(mtu) {
 			t.Errorf("MTU %d: a part of a write has up to %d bytes, the floor's frames have %d", mtu, most, writePart(mtu))
 		}
 	}

@@ -99,7 +99,7 @@ func TestEndlessChallenge(t *testing.T) {
 		s.Tick(now)
 		if s.Emit(now, b) > 0 {
 			hellos++
-			n := Reply(b, &wire.HelloMsg{Nonce: 5}, 0, 0, wire.HelloAckMsg{Status: wire.HelloChallenge, Cookie: wire.Cookie{1}})
+			n := noKey.Reply(b, &wire.HelloMsg{Nonce: 5}, 0, 0, wire.HelloAckMsg{Status: wire.HelloChallenge, Cookie: wire.Cookie{1}})
 			h, payload, _ := wire.Parse(b[:n])
 			s.Receive(now, &h, payload)
 		}

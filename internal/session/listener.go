@@ -62,14 +62,9 @@ func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.C
 	return c
 }
 
-// Reply writes a hello-ack into b and returns the length of the frame. epoch is
-// that of the accepted session, or 0 if none was accepted.
-func Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
-	return (*Key)(nil).Reply(b, to, lane, epoch, m)
-}
-
-// Reply is the function Reply for an endpoint with the key: a hello-ack that accepts, or
-// answers a request for a connection, proves it.
+// Reply writes a hello-ack into b and returns the length of the frame. epoch is that of
+// the accepted session, or 0 if none was accepted. If the endpoint has a key, a hello-ack
+// that accepts, or answers a request for a connection, proves it.
 func (k *Key) Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
 	m.Nonce = to.Nonce
 	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Sack: m.Resume.Early, Lane: lane}

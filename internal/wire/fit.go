@@ -2,25 +2,6 @@
 
 package wire
 
-// ArrayLen returns the encoded length of an array record of the given flags and count,
-// bytes; 0 when the datatype is unknown.
-func ArrayLen(verb Verb, op, datatype, flags uint8, count uint32) int {
-	size := int(elemSize[datatype])
-	if size == 0 {
-		return 0
-	}
-	return int(fixedLen[flags]) + verb.operands(op)*pad4(int(count)*size)
-}
-
-// MaxCount returns how many elements one array record of the given flags can carry in a
-// frame of its own, when the payloads of request and response have reqRoom and respRoom
-// bytes. The two bound different things: reqRoom the operands, respRoom the result. A
-// read has no operand, and a base atomic has no result. 0 means that not even one
-// element fits.
-func MaxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
-	return maxCount(verb, op, datatype, flags, reqRoom, respRoom-statusHead)
-}
-
 // Fit returns how many elements, at most rec.Count, the next record could carry in what
 // is left of the frame. A caller that packs a long array in parts sets Total of rec to
 // the number of elements still to go, and Count to that or, if it has fewer at hand, to
@@ -45,8 +26,11 @@ func (w *RecordWriter) Fit(rec *Record) uint32 {
 	return n
 }
 
-// maxCount is MaxCount with the response's room counted after the head of the status
-// list.
+// maxCount returns how many elements one array record of the given flags can carry, when
+// request and response have room for reqRoom and respRoom bytes, the latter after the
+// head of the status list. The two bound different things: reqRoom the operands, respRoom the
+// result. A read has no operand, and a base atomic has no result. 0 means that not even
+// one element fits.
 func maxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 	size := int(elemSize[datatype])
 	if size == 0 || respRoom < statusEntry {

@@ -226,13 +226,3 @@ func (r *MessageReader) Skip(n int) {
 	for m := (Message{}); n > 0 && r.Next(&m); n-- {
 	}
 }
-
-// ValidateMessages reports whether payload holds exactly so many well-formed records of
-// messages.
-func ValidateMessages(payload []byte, records int) Reason {
-	var r MessageReader
-	var m Message
-	for r.Reset(payload, records); r.Next(&m); {
-	}
-	return r.reason
-}

@@ -124,13 +124,13 @@ func TestMessageRefused(t *testing.T) {
 		"an operation on memory":        {with(three, 0, 1), 1, ReasonBadVerb},
 		"no more than a verb":           {three[:4], 1, ReasonTruncated},
 	} {
-		if got := ValidateMessages(c.payload, c.ops); got != c.want {
+		if got := validateMessages(c.payload, c.ops); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 	over := slices.Clone(part)
 	copy(over[8:16], bytes.Repeat([]byte{0xff}, 8))
-	if got := ValidateMessages(over, 1); got != ReasonBadCount {
+	if got := validateMessages(over, 1); got != ReasonBadCount {
 		t.Errorf("an end beyond all numbers: %v", got)
 	}
 }
@@ -202,8 +202,8 @@ func FuzzMessages(f *testing.F) {
 				t.Fatalf("%+v becomes\n% x, was\n% x", m, w.buf[:w.Len()], payload[from:r.pos])
 			}
 		}
-		if got := ValidateMessages(payload, int(ops)); got != r.Reason() {
-			t.Fatalf("ValidateMessages says %v, the reader %v", got, r.Reason())
+		if got := validateMessages(payload, int(ops)); got != r.Reason() {
+			t.Fatalf("validateMessages says %v, the reader %v", got, r.Reason())
 		}
 	})
 }
@@ -233,4 +233,14 @@ func TestDocOfMessage(t *testing.T) {
 	layout(t, table(t, "Part: the bytes"), 2, encode(0, Message{}).encode(), map[string]setter{
 		"verb": encode(uint64(VerbPart), Message{}), "flags": encode(1, Message{Drop: true}), "part": long(Message{}), "offset": encode(v64, Message{Offset: v64}),
 	})
+}
+
+// validateMessages reports whether payload holds exactly so many well-formed records of
+// messages.
+func validateMessages(payload []byte, records int) Reason {
+	var r MessageReader
+	var m Message
+	for r.Reset(payload, records); r.Next(&m); {
+	}
+	return r.Reason()
 }

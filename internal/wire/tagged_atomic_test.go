@@ -135,13 +135,13 @@ func TestTaggedAtomicRefused(t *testing.T) {
 		"more than any frame has":     {with(add, 26, 1), 1, ReasonBadCount},
 		"a read without a result":     {with(add, 4, OpRead), 1, ReasonBadPayload},
 	} {
-		if got := ValidateMessages(c.payload, c.ops); got != c.want {
+		if got := validateMessages(c.payload, c.ops); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 	wraps := slices.Clone(add)
 	copy(wraps[8:16], bytes.Repeat([]byte{0xff}, 8))
-	if got := ValidateMessages(wraps, 1); got != ReasonBadCount {
+	if got := validateMessages(wraps, 1); got != ReasonBadCount {
 		t.Errorf("offset and length that are more than 64 bits: %v", got)
 	}
 }
