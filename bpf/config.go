@@ -43,11 +43,8 @@ const (
 
 // String returns "any" or "untagged".
 func (v VLANPolicy) String() string {
-	switch v {
-	case VLANAny:
-		return "any"
-	case VLANUntagged:
-		return "untagged"
+	if names := [...]string{"any", "untagged"}; int(v) < len(names) {
+		return names[v]
 	}
 	return fmt.Sprintf("VLANPolicy(%d)", uint8(v))
 }

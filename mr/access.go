@@ -15,14 +15,4 @@ const (
 )
 
 // String returns the rights as "r", "w", "rw" or "-".
-func (a Access) String() string {
-	switch a & allAccess {
-	case RemoteRead:
-		return "r"
-	case RemoteWrite:
-		return "w"
-	case allAccess:
-		return "rw"
-	}
-	return "-"
-}
+func (a Access) String() string { return [...]string{"-", "r", "w", "rw"}[a&allAccess] }

@@ -17,13 +17,8 @@ const (
 
 // String returns the choice as a word.
 func (h Huge) String() string {
-	switch h {
-	case HugeAuto:
-		return "auto"
-	case HugeNever:
-		return "never"
-	case HugeRequire:
-		return "require"
+	if names := [...]string{"auto", "never", "require"}; int(h) < len(names) {
+		return names[h]
 	}
 	return fmt.Sprintf("Huge(%d)", uint8(h))
 }

@@ -17,15 +17,8 @@ const (
 
 // String returns the fault in words.
 func (f Fault) String() string {
-	switch f {
-	case FaultNone:
-		return "no fault"
-	case FaultAccess:
-		return "no access"
-	case FaultBounds:
-		return "out of bounds"
-	case FaultAlignment:
-		return "misaligned"
+	if names := [...]string{"no fault", "no access", "out of bounds", "misaligned"}; int(f) < len(names) {
+		return names[f]
 	}
 	return fmt.Sprintf("Fault(%d)", uint8(f))
 }

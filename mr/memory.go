@@ -23,17 +23,8 @@ const (
 
 // String returns the name of the source.
 func (k Kind) String() string {
-	switch k {
-	case KindAnonymous:
-		return "anonymous"
-	case KindMemfd:
-		return "memfd"
-	case KindFile:
-		return "file"
-	case KindAdopted:
-		return "adopted"
-	case KindResident:
-		return "resident"
+	if names := [...]string{"anonymous", "memfd", "file", "adopted", "resident"}; int(k) < len(names) {
+		return names[k]
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
@@ -50,13 +41,8 @@ const (
 
 // String returns the name of the sort.
 func (p Pages) String() string {
-	switch p {
-	case PagesSmall:
-		return "small"
-	case PagesTransparent:
-		return "transparent huge"
-	case PagesHuge:
-		return "huge"
+	if names := [...]string{"small", "transparent huge", "huge"}; int(p) < len(names) {
+		return names[p]
 	}
 	return fmt.Sprintf("Pages(%d)", uint8(p))
 }

@@ -43,13 +43,8 @@ const (
 
 // String names the kind of page.
 func (p Pages) String() string {
-	switch p {
-	case PagesSmall:
-		return "base pages"
-	case PagesTransparent:
-		return "transparent huge pages"
-	case PagesHuge:
-		return "huge pages"
+	if names := [...]string{"base pages", "transparent huge pages", "huge pages"}; int(p) < len(names) {
+		return names[p]
 	}
 	return fmt.Sprintf("Pages(%d)", uint8(p))
 }

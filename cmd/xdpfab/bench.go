@@ -102,10 +102,8 @@ word ever has.`,
 	fs.DurationVar(&f.warmup, "warmup", 200*time.Millisecond, "time before measuring")
 	fs.BoolVar(&f.spread, "spread", false,
 		fmt.Sprintf("use the region's words in turn, up to %d, instead of the first only", maxWords))
-	_ = c.RegisterFlagCompletionFunc("op",
-		cobra.FixedCompletions([]string{"add", "cswap", "fetch_add", "read"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("mode",
-		cobra.FixedCompletions([]string{"latency", "throughput"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(c, "op", "add", "cswap", "fetch_add", "read")
+	complete(c, "mode", "latency", "throughput")
 	return c
 }
 

@@ -52,16 +52,15 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
 	fs.BoolVar(&f.borrow, "borrow", false,
 		"drive a queue of the interface that the daemon lends, if its configuration allows that")
-	_ = c.RegisterFlagCompletionFunc("progress",
-		cobra.FixedCompletions([]string{fi.ProgressAuto.String(), fi.ProgressManual.String()},
-			cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("copy",
-		cobra.FixedCompletions([]string{fi.CopyAuto.String(), fi.CopyForce.String(),
-			fi.ZeroCopyForce.String()}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("transport",
-		cobra.FixedCompletions([]string{fi.TransportXDP.String(), fi.TransportUDP.String(),
-			fi.TransportAuto.String()}, cobra.ShellCompDirectiveNoFileComp))
+	complete(c, "progress", fi.ProgressAuto.String(), fi.ProgressManual.String())
+	complete(c, "copy", fi.CopyAuto.String(), fi.CopyForce.String(), fi.ZeroCopyForce.String())
+	complete(c, "transport", fi.TransportXDP.String(), fi.TransportUDP.String(), fi.TransportAuto.String())
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
+}
+
+// complete offers the values of a flag to the shell.
+func complete(c *cobra.Command, flag string, values ...string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // attr turns the flags into attributes. A peer with an IP address needs UDP.

@@ -5,6 +5,7 @@ package sim
 import (
 	"bytes"
 	"math/big"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -79,33 +80,19 @@ func (w *world) checkOp(o *op) {
 }
 
 // missing reports whether the region's key was unknown at some time in [from, to].
-func (r *region) missing(from, to int64) bool {
-	for _, s := range r.gone {
-		if s.from <= to && from <= s.to {
-			return true
-		}
-	}
-	return false
-}
+func (r *region) missing(from, to int64) bool { return meets(r.gone, from, to) }
 
 // wiped reports whether the region's memory was lost at some time in [from, to].
-func (r *region) wiped(from, to int64) bool {
-	for _, s := range r.wipes {
-		if s.from <= to && from <= s.to {
-			return true
-		}
-	}
-	return false
+func (r *region) wiped(from, to int64) bool { return meets(r.wipes, from, to) }
+
+// meets reports whether one of the spans and [from, to] have a time in common.
+func meets(spans []span, from, to int64) bool {
+	return slices.ContainsFunc(spans, func(s span) bool { return s.from <= to && from <= s.to })
 }
 
 // forgot reports whether the node had occasion to forget its sessions in (from, to].
 func (n *node) forgot(from, to int64) bool {
-	for _, at := range n.forgets {
-		if from < at && at <= to {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.forgets, func(at int64) bool { return from < at && at <= to })
 }
 
 // restarted notes that operations failed because the target restarted. Each life of

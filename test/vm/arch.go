@@ -50,14 +50,22 @@ var Arches = []*Arch{AMD64, ARM64}
 
 // FindArch looks an architecture up by its name.
 func FindArch(name string) (*Arch, error) {
-	var known []string
-	for _, a := range Arches {
-		if a.Name == name {
-			return a, nil
-		}
-		known = append(known, a.Name)
+	a, known := named(Arches, name, func(a *Arch) string { return a.Name })
+	if a == nil {
+		return nil, fmt.Errorf("architecture %q: want one of %s", name, known)
 	}
-	return nil, fmt.Errorf("architecture %q: want one of %s", name, strings.Join(known, ", "))
+	return *a, nil
+}
+
+// named returns the element of a name, nil if there is none, and the names of all.
+func named[T any](all []T, name string, of func(T) string) (found *T, known string) {
+	names := make([]string, len(all))
+	for i := range all {
+		if names[i] = of(all[i]); names[i] == name {
+			found = &all[i]
+		}
+	}
+	return found, strings.Join(names, ", ")
 }
 
 // Native reports whether the host has this architecture: only then can its programs be

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,17 +58,12 @@ func CheckKernel(name string) error {
 
 // suiteOf returns the suite that a kernel's name stands for, nil for the path of a file.
 func suiteOf(name string) (*Suite, error) {
-	suites := append(Suites[:len(Suites):len(Suites)], FullKernel)
-	var known []string
-	for i := range suites {
-		if suites[i].Name == name {
-			return &suites[i], nil
-		}
-		known = append(known, suites[i].Name)
+	suite, known := named(slices.Concat(Suites, []Suite{FullKernel}), name, func(s Suite) string { return s.Name })
+	if suite != nil {
+		return suite, nil
 	}
 	if _, err := os.Stat(name); err != nil {
-		return nil, fmt.Errorf("%w: %q is neither a file nor one of %s: %w", ErrKernel, name,
-			strings.Join(known, ", "), err)
+		return nil, fmt.Errorf("%w: %q is neither a file nor one of %s: %w", ErrKernel, name, known, err)
 	}
 	return nil, nil
 }

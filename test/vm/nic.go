@@ -46,14 +46,11 @@ var NICs = []NIC{
 
 // FindNIC looks a kind of NIC up by its name.
 func FindNIC(name string) (*NIC, error) {
-	var known []string
-	for i := range NICs {
-		if NICs[i].Name == name {
-			return &NICs[i], nil
-		}
-		known = append(known, NICs[i].Name)
+	n, known := named(NICs, name, func(n NIC) string { return n.Name })
+	if n == nil {
+		return nil, fmt.Errorf("NIC %q: want one of %s", name, known)
 	}
-	return nil, fmt.Errorf("NIC %q: want one of %s", name, strings.Join(known, ", "))
+	return n, nil
 }
 
 // Model is QEMU's name of the device.
