@@ -135,3 +135,44 @@ func (r *Region) CloseContext(ctx context.Context) error {
 	r.mem.release(r)
 	return nil
 }
+
+// Extent is a part of a region as a peer names it (struct fi_rma_ioc of fi_atomic(3)).
+type Extent struct {
+	Offset uint64 // bytes, or a virtual address for a region registered with Virtual
+	Key    uint64
+	Count  uint32 // elements, at least one
+}
+
+// Fault is why Region.Resolve refuses. FaultNone, the zero value, says that it does not.
+type Fault uint8
+
+// The faults, in the order of the checks.
+const (
+	FaultNone      Fault = iota
+	FaultAccess          // a right is missing
+	FaultBounds          // not wholly inside the region
+	FaultAlignment       // address not a multiple of the alignment
+)
+
+// String returns the fault in words.
+func (f Fault) String() string {
+	if names := [...]string{"no fault", "no access", "out of bounds", "misaligned"}; int(f) < len(names) {
+		return names[f]
+	}
+	return fmt.Sprintf("Fault(%d)", uint8(f))
+}
+
+// Access is a set of rights that a Region grants to peers.
+type Access uint8
+
+// The rights. An atomic without a result needs RemoteWrite, a read RemoteRead, every
+// other atomic with a result both.
+const (
+	RemoteRead  Access = 1 << 0
+	RemoteWrite Access = 1 << 1
+
+	allAccess = RemoteRead | RemoteWrite
+)
+
+// String returns the rights as "r", "w", "rw" or "-".
+func (a Access) String() string { return [...]string{"-", "r", "w", "rw"}[a&allAccess] }

@@ -6,7 +6,6 @@
 //
 //	advise.go    verdicts, and the list of checks
 //	snapshot.go  what is read: files under /proc and /sys
-//	bound.go     what binding the interface gave, where that is known
 //	cpus.go      lists of CPUs as the kernel writes them
 //	interface.go checks of the interface
 //	steering.go  where its packets and interrupts go

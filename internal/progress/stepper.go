@@ -107,3 +107,63 @@ func (s *Stepper) Progress() int {
 	s.Release()
 	return n
 }
+
+// Notify tells the thread that steps that an operation was posted that no
+// goroutine waits for yet. A caller alone has no such thread.
+func (s *Stepper) Notify() {
+	if s.alone {
+		return
+	}
+	s.eng.Notify()
+	if s.waiting.Load() == 0 {
+		s.rouse()
+	}
+}
+
+// Defer postpones Notify: a later call of Start, which Progress and Wait include, tells
+// that thread.
+func (s *Stepper) Defer() {
+	if !s.alone && !s.more.Load() {
+		s.more.Store(true)
+	}
+}
+
+// Start makes up for the Notify that Defer postponed. A caller that posts while the
+// mark is being taken away is covered as well, since the thread that steps looks at the
+// rings afterwards.
+func (s *Stepper) Start() {
+	if s.more.Load() {
+		s.more.Store(false)
+		s.Notify()
+	}
+}
+
+// Close ends every session, waits for at most limit until farewells and last answers have
+// left, and retires the turn, so that no thread steps the engine again. Goroutines that
+// wait are released. It is called once.
+func (s *Stepper) Close(limit time.Duration) {
+	s.phase.Store(draining)
+	s.drain(limit)
+	s.phase.Store(closed)
+	close(s.ending)
+	s.eng.Wake()
+	s.poller.Wait()
+	s.held = s.alone // for ever
+	for !s.turn.CompareAndSwap(free, retired) {
+		s.eng.Wake() // the thread that has the turn may be asleep in the port
+		time.Sleep(shortNap)
+	}
+	close(s.ended)
+}
+
+// drain returns when nothing is left to be sent, or the time is up.
+func (s *Stepper) drain(limit time.Duration) {
+	s.Call(s.eng.Close)
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(shortNap) {
+		idle := false
+		s.Call(func() { idle = s.eng.Idle() })
+		if idle {
+			return
+		}
+	}
+}

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 )
 
@@ -140,4 +142,40 @@ func SkipUnlessVM(t testing.TB, reason error) {
 		t.Fatal(reason)
 	}
 	t.Skip(reason)
+}
+
+// KernelBefore tells whether the running kernel is older than a version. A test
+// that skips because the kernel lacks a feature calls it too, so that a skip on a
+// kernel that should have the feature is a failure.
+func KernelBefore(t testing.TB, major, minor int) bool {
+	t.Helper()
+	_, v := Kernel(t)
+	return !v.AtLeast(kernel.Version{Major: major, Minor: minor})
+}
+
+// Kernel returns the running kernel's release, and its version.
+func Kernel(t testing.TB) (release string, v kernel.Version) {
+	t.Helper()
+	release, err := kernel.Release()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err = kernel.Parse(release); err != nil {
+		t.Fatal(err)
+	}
+	return release, v
+}
+
+// IP runs ip(8) commands, without options, in a side's namespace and returns what they
+// print. One process runs them all: to start it takes longer than what it does. The
+// test fails at the first command that fails.
+func IP(t testing.TB, side *Side, commands ...string) string {
+	t.Helper()
+	cmd := exec.Command("ip", "-n", side.Name, "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n") + "\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("ip %s: %v: %s", strings.Join(commands, "; "), err, out)
+	}
+	return string(out)
 }
