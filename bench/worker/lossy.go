@@ -37,11 +37,7 @@ func lossy(ctx context.Context, s *settings) error {
 	if err := register(server, memory, s); err != nil {
 		return err
 	}
-	ep, err := server.NewEndpoint(xdpfab.EndpointAttr{})
-	if err == nil {
-		err = ep.Enable()
-	}
-	if err != nil {
+	if err := accept(server); err != nil {
 		return err
 	}
 	s.peer = server.Name(0)

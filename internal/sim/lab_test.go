@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -123,4 +124,13 @@ func isRequest(packet []byte) (h wire.Header, ok bool) {
 	}
 	h, _, reason = wire.Parse(frame)
 	return h, reason == wire.ReasonOK && h.Type == wire.Request
+}
+
+// repeat is the bytes of an array of equal words.
+func repeat(v uint64, n int) []byte {
+	b := make([]byte, 0, 8*n)
+	for range n {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b
 }

@@ -4,7 +4,6 @@ package sim
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -147,14 +146,6 @@ func (o *op) pieces(operand, compare []byte) *engine.Pieces {
 	}
 	return &engine.Pieces{Buf: halves(operand, o.count/2), Compare: halves(compare, 1),
 		Result: halves(o.buf, o.count/3)}
-}
-
-func repeat(v uint64, n int) []byte {
-	b := make([]byte, 0, 8*n)
-	for range n {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	return b
 }
 
 func scribble(b []byte) {
