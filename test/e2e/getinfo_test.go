@@ -127,7 +127,7 @@ func TestGetInfoThroughDaemon(t *testing.T) {
 	}
 	defer self.Close()
 	ask := func(side *testnet.Side, user uint32, mode fi.AttachMode) *process {
-		return start(t, side, throughSelf, []string{strconv.Itoa(int(mode))}, func(c *exec.Cmd) {
+		return start(t, side, testnet.ThroughSelf, []string{strconv.Itoa(int(mode))}, func(c *exec.Cmd) {
 			c.Env = append(os.Environ(), asInquirer+"=1", fi.ControlEnv+"="+socket)
 			c.ExtraFiles = []*os.File{self}
 			c.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}

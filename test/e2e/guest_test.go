@@ -62,8 +62,8 @@ func TestContainer(t *testing.T) {
 	inside := func(args string) *process {
 		t.Helper()
 		const jail = "--reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs unshare --user --pid --mount --net --fork --kill-child"
-		words := slices.Concat(strings.Fields(jail), []string{throughSelf, xdpfabPath}, strings.Fields(args), []string{"-i", net.A.IfName, "--control", socket, "--timeout", limit.String()})
-		return start(t, nil, "/usr/bin/setpriv", words, confinedBy(self))
+		words := slices.Concat(strings.Fields(jail), []string{testnet.ThroughSelf, xdpfabPath}, strings.Fields(args), []string{"-i", net.A.IfName, "--control", socket, "--timeout", limit.String()})
+		return start(t, nil, "/usr/bin/setpriv", words, testnet.ConfinedBy(self))
 	}
 	atomic := "atomic sum uint64 5 -q --region r --peer " + d.addr()
 	t.Run("allowed", func(t *testing.T) {

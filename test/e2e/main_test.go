@@ -31,9 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAdder) != "" {
 		os.Exit(adderMain(os.Args[1:]))
 	}
-	if os.Getenv(asConfined) != "" {
-		os.Exit(confinedMain(os.Args[1:]))
-	}
+	testnet.Confine()
 	if os.Getenv(asInquirer) != "" {
 		os.Exit(inquirerMain(os.Args[1:]))
 	}

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package e2e
+package testnet
 
 import "golang.org/x/sys/unix"
 

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package e2e
+package testnet
 
 import (
 	"errors"
@@ -18,7 +18,15 @@ import (
 
 // asConfined, an environment variable, makes the test binary confine itself as containers
 // are, and then run the program that its arguments name.
-const asConfined = "XDPFAB_E2E_CONFINED"
+const asConfined = "XDPFAB_TEST_CONFINED"
+
+// Confine, which TestMain calls first, makes a process that ConfinedBy started confine
+// itself and run its program. In others it does nothing.
+func Confine() {
+	if os.Getenv(asConfined) != "" {
+		os.Exit(confinedMain(os.Args[1:]))
+	}
+}
 
 // confinedMain installs the profile, tries it, and becomes the program.
 func confinedMain(args []string) int {
@@ -39,15 +47,18 @@ func confinedMain(args []string) int {
 	return 1
 }
 
-// throughSelf is the path of the test binary for a program started with confinedBy, also
+// ThroughSelf is the path of the test binary for a program started with ConfinedBy, also
 // if it runs as a user that cannot enter the folder of the binary.
-const throughSelf = "/proc/self/fd/3"
+const ThroughSelf = "/proc/self/fd/3"
 
-// confinedBy has the test binary, an open file, be confinedMain where throughSelf is
-// executed.
-func confinedBy(self *os.File) option {
+// ConfinedBy has the test binary, an open file, run what its arguments name with the
+// rights of a container, where ThroughSelf is executed.
+func ConfinedBy(self *os.File) func(*exec.Cmd) {
 	return func(c *exec.Cmd) {
-		c.Env = append(os.Environ(), asConfined+"=1")
+		if c.Env == nil {
+			c.Env = os.Environ()
+		}
+		c.Env = append(c.Env, asConfined+"=1")
 		c.ExtraFiles = []*os.File{self} // descriptor 3
 	}
 }
@@ -65,14 +76,16 @@ const lastCall = unix.SYS_FUTEX_REQUEUE
 // architecture alone are in archDenied.
 var denied = []uint32{
 	unix.SYS_ACCT, unix.SYS_ADD_KEY, unix.SYS_BPF, unix.SYS_CHROOT, unix.SYS_CLOCK_SETTIME, unix.SYS_DELETE_MODULE,
-	unix.SYS_FANOTIFY_INIT, unix.SYS_FINIT_MODULE, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSOPEN, unix.SYS_FSPICK,
-	unix.SYS_GET_MEMPOLICY, unix.SYS_INIT_MODULE, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_IO_URING_SETUP,
-	unix.SYS_KCMP, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_KEXEC_LOAD, unix.SYS_KEYCTL, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_MBIND,
-	unix.SYS_MIGRATE_PAGES, unix.SYS_MOUNT, unix.SYS_MOUNT_SETATTR, unix.SYS_MOVE_MOUNT, unix.SYS_MOVE_PAGES, unix.SYS_NFSSERVCTL,
-	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_OPEN_TREE, unix.SYS_PERF_EVENT_OPEN, unix.SYS_PIDFD_GETFD, unix.SYS_PIVOT_ROOT,
-	unix.SYS_PROCESS_MADVISE, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_REBOOT, unix.SYS_REQUEST_KEY, unix.SYS_SETDOMAINNAME,
-	unix.SYS_SETHOSTNAME, unix.SYS_SETNS, unix.SYS_SETTIMEOFDAY, unix.SYS_SET_MEMPOLICY, unix.SYS_SET_MEMPOLICY_HOME_NODE,
-	unix.SYS_SWAPOFF, unix.SYS_SWAPON, unix.SYS_SYSLOG, unix.SYS_UMOUNT2, unix.SYS_UNSHARE, unix.SYS_USERFAULTFD, unix.SYS_VHANGUP,
+	unix.SYS_FANOTIFY_INIT, unix.SYS_FINIT_MODULE, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSOPEN,
+	unix.SYS_FSPICK, unix.SYS_GET_MEMPOLICY, unix.SYS_INIT_MODULE, unix.SYS_IO_URING_ENTER,
+	unix.SYS_IO_URING_REGISTER, unix.SYS_IO_URING_SETUP, unix.SYS_KCMP, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_KEXEC_LOAD,
+	unix.SYS_KEYCTL, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_MBIND, unix.SYS_MIGRATE_PAGES, unix.SYS_MOUNT,
+	unix.SYS_MOUNT_SETATTR, unix.SYS_MOVE_MOUNT, unix.SYS_MOVE_PAGES, unix.SYS_NFSSERVCTL, unix.SYS_OPEN_BY_HANDLE_AT,
+	unix.SYS_OPEN_TREE, unix.SYS_PERF_EVENT_OPEN, unix.SYS_PIDFD_GETFD, unix.SYS_PIVOT_ROOT, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_REBOOT, unix.SYS_REQUEST_KEY, unix.SYS_SETDOMAINNAME,
+	unix.SYS_SETHOSTNAME, unix.SYS_SETNS, unix.SYS_SETTIMEOFDAY, unix.SYS_SET_MEMPOLICY,
+	unix.SYS_SET_MEMPOLICY_HOME_NODE, unix.SYS_SWAPOFF, unix.SYS_SWAPON, unix.SYS_SYSLOG, unix.SYS_UMOUNT2,
+	unix.SYS_UNSHARE, unix.SYS_USERFAULTFD, unix.SYS_VHANGUP,
 }
 
 // Offsets in struct seccomp_data.
@@ -81,7 +94,8 @@ const (
 )
 
 // newNamespaces are the flags of clone that are not allowed.
-const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
 // personalities that may be chosen or, with the last one, asked for.
 var personalities = []uint32{0, 8, 0x20000, 0x20008, 0xffffffff}
@@ -148,7 +162,8 @@ func confined() error {
 		return fmt.Errorf("setns to no file: %w: want %w", err, unix.EPERM)
 	}
 	for call, want := range map[uintptr]unix.Errno{
-		unix.SYS_BPF: unix.EPERM, unix.SYS_PERF_EVENT_OPEN: unix.EPERM, unix.SYS_MOUNT: unix.EPERM, unix.SYS_KEYCTL: unix.EPERM,
+		unix.SYS_BPF: unix.EPERM, unix.SYS_PERF_EVENT_OPEN: unix.EPERM, unix.SYS_MOUNT: unix.EPERM,
+		unix.SYS_KEYCTL:      unix.EPERM,
 		unix.SYS_USERFAULTFD: unix.EPERM, unix.SYS_IO_URING_SETUP: unix.EPERM, unix.SYS_PIDFD_GETFD: unix.EPERM,
 		lastCall + 1000: unix.EPERM, unix.SYS_CLONE3: unix.ENOSYS,
 	} {

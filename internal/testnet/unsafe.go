@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package e2e
+package testnet
 
 import (
 	"fmt"
@@ -18,7 +18,9 @@ func install(filter []unix.SockFilter) error {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if _, _, err := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); err != 0 {
+	_, _, err := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&program)))
+	if err != 0 {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return nil
