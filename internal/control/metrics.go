@@ -159,6 +159,10 @@ var helps = map[string]string{
 	"xsk_rx_ring_full":           "Received packets dropped because an RX ring was full.",
 	"xsk_fill_ring_empty":        "Times that the kernel found a fill ring empty.",
 	"xsk_tx_ring_empty":          "Times that the kernel found a TX ring empty.",
+	"udp_rx_dropped":             "Datagrams received that no peer can have sent.",
+	"udp_rx_errors":              "Errors of receiving from UDP sockets.",
+	"udp_tx_joined":              "Packets handed to the kernel in messages that it cuts (UDP_SEGMENT).",
+	"udp_tx_uncut":               "Such messages that it refused to cut: their packets went one by one.",
 }
 
 // counter is the metric of a counter of Status.

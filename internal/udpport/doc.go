@@ -18,6 +18,7 @@
 // systems, and with Options.Portable, it uses package net.
 //
 // A frame longer than the path's MTU leaves in fragments, which other UDP sockets join;
-// nodes with AF_XDP drop them. One socket serves each address: another one of this node,
+// nodes with AF_XDP drop them. The kernel cuts no message of such frames, so they go one
+// by one. One socket serves each address: another one of this node,
 // by any program, is refused.
 package udpport

@@ -32,6 +32,7 @@ type outlet struct {
 	messages [messagesOut]message
 	parcels  [messagesOut]parcel
 	iovs     [outgoing]unix.Iovec
+	refused  refusals
 }
 
 // parcel is what belongs to a message.
@@ -75,8 +76,9 @@ func (x *outlet) put(packet []byte) {
 // packet returns the queued packet at a position from head on.
 func (x *outlet) packet(at uint) []byte { return x.bufs[at%outgoing][:x.lens[at%outgoing]] }
 
-// push sends what is queued, as far as the kernel has room. A packet that the kernel
-// refuses is lost, as on a wire.
+// push sends what is queued, as far as the kernel has room. The packets of a message that
+// the kernel does not cut go one by one. A packet that the kernel refuses is lost, as on
+// a wire.
 func (x *outlet) push(sockets []*socket, t *tally) {
 	x.stalled = false
 	for x.head != x.tail {
@@ -89,7 +91,11 @@ func (x *outlet) push(sockets []*socket, t *tally) {
 		n := x.gather(s)
 		sent, errno := sendMany(s.fd, x.messages[:n])
 		for i := range sent {
-			x.head += uint(x.parcels[i].frames)
+			frames := x.parcels[i].frames
+			x.head += uint(frames)
+			if frames > 1 {
+				t.joined.Add(uint64(frames))
+			}
 		}
 		switch {
 		case errno == 0 || errno == unix.EINTR: // if it was not all, the next call tells why
@@ -97,19 +103,15 @@ func (x *outlet) push(sockets []*socket, t *tally) {
 			x.stalled = true
 			t.retries.Add(1)
 			return
-		case x.parcels[0].frames > 1 && ungathered(errno):
-			s.gathers = false
+		case x.parcels[0].frames > 1 && refuses(errno):
+			way := wire.WayOf(x.packet(x.head))
+			x.refused.add(&way.To)
+			t.uncut.Add(1)
 		default:
 			x.head += uint(x.parcels[0].frames)
 			t.lost.Add(uint64(x.parcels[0].frames))
 		}
 	}
-}
-
-// ungathered reports whether an error says that the path, the device or a filter wants
-// datagrams one by one.
-func ungathered(e unix.Errno) bool {
-	return e == unix.EINVAL || e == unix.EIO || e == unix.EMSGSIZE || e == unix.EOPNOTSUPP
 }
 
 // from returns the socket that a packet leaves by.
@@ -148,6 +150,9 @@ func (x *outlet) gather(s *socket) int {
 func (x *outlet) alike(s *socket, at uint) int {
 	first := x.packet(at)
 	if !s.gathers {
+		return 1
+	}
+	if way := wire.WayOf(first); x.refused.one(&way.To) {
 		return 1
 	}
 	size := len(first) - wire.WayLen
