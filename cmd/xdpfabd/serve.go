@@ -246,6 +246,9 @@ func (s *server) announce() {
 	if i.NoXDP != "" {
 		s.log.Warn("no AF_XDP: UDP sockets carry the frames, several times slower", "cause", i.NoXDP)
 	}
+	if i.Beside != "" {
+		s.log.Warn("the daemon may hear no peer", "cause", i.Beside)
+	}
 	if i.Relayed > 0 {
 		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on "+
 			"with a copy, "+

@@ -23,4 +23,5 @@ type InterfaceInfo struct {
 	Transport string `json:"transport,omitempty"`
 	Address   string `json:"address,omitempty"`
 	NoXDP     string `json:"no_xdp,omitempty"`
+	Beside    string `json:"beside,omitempty"`
 }

@@ -22,7 +22,8 @@ import (
 type Device struct {
 	node.Alone
 	*udpport.Device
-	NoXDP error // why it is not AF_XDP; nil if UDP was asked for
+	NoXDP  error  // why it is not AF_XDP; nil if UDP was asked for
+	Beside string // an XDP program that may keep packets from the sockets
 }
 
 // Ports implements Device.
@@ -58,6 +59,7 @@ func (d *Device) Info() node.InterfaceInfo {
 		Name: d.Name(), Index: d.Interface().Index, MAC: wire.Addr{MAC: d.MAC()}.String(), MTU: d.MTU(), Driver: "udp",
 		Queues: 1, UDP: true, Transport: UDP.String(), Address: d.Addrs()[0].String(),
 	}
+	info.Beside = d.Beside
 	if d.NoXDP != nil {
 		info.NoXDP = d.NoXDP.Error()
 	}

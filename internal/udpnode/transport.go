@@ -3,6 +3,7 @@
 package udpnode
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -53,8 +54,9 @@ func (w *Wants) check() error {
 		errno.NotImplemented)
 }
 
-// OpenSockets opens an interface by UDP sockets. noXDP is why it is not AF_XDP.
-func OpenSockets(name string, w Wants, noXDP error) (node.Device, error) {
+// OpenSockets opens an interface by UDP sockets, unless an XDP program takes their
+// packets. noXDP is why it is not AF_XDP.
+func OpenSockets(ctx context.Context, name string, w Wants, noXDP error) (node.Device, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
@@ -65,5 +67,10 @@ func OpenSockets(name string, w Wants, noXDP error) (node.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{Device: dev, NoXDP: noXDP}, nil
+	i := dev.Interface()
+	beside, err := hears(ctx, i.Name, i.Index, dev.Addrs())
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return &Device{Device: dev, NoXDP: noXDP, Beside: beside}, nil
 }

@@ -24,7 +24,7 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 ) {
 	w := Wants{Queues: o.Queues, Lend: o.Lend, Spread: spread, Copy: o.Copy != xsk.Auto, Pin: pin}
 	if t == UDP {
-		dev, err := OpenSockets(ifname, w, nil)
+		dev, err := OpenSockets(ctx, ifname, w, nil)
 		return dev, nil, err
 	}
 	o.UDP = o.UDP || t == Auto
@@ -39,7 +39,7 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 		return nil, nil, remedy(err)
 	}
 	w.Pin = ""
-	udp, second := OpenSockets(ifname, w, err)
+	udp, second := OpenSockets(ctx, ifname, w, err)
 	if second != nil {
 		return nil, nil, fmt.Errorf("%w; nor by UDP sockets: %w", err, second)
 	}

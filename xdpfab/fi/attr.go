@@ -224,6 +224,9 @@ type InterfaceInfo struct {
 	Address string `json:"address,omitempty"`
 	// NoXDP is why TransportAuto chose UDP sockets.
 	NoXDP string `json:"no_xdp,omitempty"`
+	// Beside is an XDP program on the interface that may keep packets from a domain with
+	// TransportUDP: the process may not know whether it does.
+	Beside string `json:"beside,omitempty"`
 }
 
 // config is what the attributes mean to the node.

@@ -31,7 +31,7 @@ func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Dev
 	}
 	w := udpnode.Wants{Queues: a.Queues, Lend: a.Lend, Spread: a.Spread, Copy: a.Copy != CopyAuto,
 		Pin: a.ResidentPin}
-	dev, err := udpnode.OpenSockets(ifname, w, nil)
+	dev, err := udpnode.OpenSockets(ctx, ifname, w, nil)
 	if udp, is := dev.(*udpnode.Device); is {
 		a.bySockets(ctx, ifname, udp)
 	}

@@ -59,6 +59,10 @@ func (a *DomainAttr) bySockets(ctx context.Context, ifname string, dev *udpnode.
 		a.Log.LogAttrs(ctx, slog.LevelWarn, "UDP sockets in place of AF_XDP",
 			slog.String("interface", ifname), slog.Any("cause", dev.NoXDP))
 	}
+	if a.Log != nil && dev.Beside != "" {
+		a.Log.LogAttrs(ctx, slog.LevelWarn, "no peer may be heard", slog.String("interface", ifname),
+			slog.String("cause", dev.Beside))
+	}
 }
 
 // socketEncap describes the encapsulation of a domain with UDP sockets, also of one

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package udpnode
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// An XDP program can stay on the interface when its process has ended: what is resident
+// goes on being served (DomainAttr.ResidentPin). If it was opened with UDP, it goes on
+// taking the packets to the interface's addresses, too, and UDP sockets there hear
+// nothing. No socket keeps the addresses then, so that binding succeeds.
+
+// passing is how long a program is waited for whose link is pinned nowhere: its process
+// has just ended, and the kernel detaches it once nobody looks at its link.
+const passing = 3 * time.Second
+
+// hears returns an error if an XDP program takes the packets to some addresses of an
+// interface. beside describes a program that may do so, for all that this process is
+// allowed to know.
+func hears(ctx context.Context, name string, index int, addrs []netip.Addr) (beside string,
+	err error) {
+	for end := time.Now().Add(passing); ; {
+		program, err := bpf.Holder(name, index)
+		if err != nil {
+			return fmt.Sprintf("whether %s has an XDP program that takes the packets is unknown: %v", name, err), nil
+		}
+		if program == nil {
+			return "", nil
+		}
+		takes, err := program.Takes(addrs)
+		if err != nil {
+			return fmt.Sprintf("%s has an XDP program, number %d, and this process may not know whether that takes "+
+				"the packets: if no peer is heard, see `xdpfab resident list` as root: %v", name,
+				program.ProgramID, err), nil
+		}
+		if !takes {
+			return "", nil
+		}
+		folder := program.Folder()
+		if folder == "" && time.Now().Before(end) {
+			select {
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			case <-time.After(passing / 100):
+			}
+			continue
+		}
+		return "", deaf(program, folder)
+	}
+}
+
+// deaf is the refusal of an interface whose packets a program takes.
+func deaf(program *bpf.BusyError, folder string) error {
+	remedy := fmt.Sprintf("`xdpfab resident list` may show its folder, and `bpftool link detach id %d` ends it",
+		program.LinkID)
+	if folder != "" {
+		remedy = fmt.Sprintf("end it with `xdpfab resident remove %s`, or take it back with AF_XDP: --transport xdp "+
+			"--udp --pin %s", folder, folder)
+	}
+	return fmt.Errorf("udp: %s: XDP program %d takes the packets to UDP port %d, which sockets would never see: a "+
+		"process that has ended has left it, with resident regions; %s: %w", program.Interface, program.ProgramID,
+		wire.UDPPort, remedy, errno.Busy)
+}
