@@ -20,7 +20,10 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) {
+	testnet.Confine()
+	os.Exit(testnet.Run(m))
+}
 
 // fixture is a client and a server with a region "r" of 64 KiB under key 1, and
 // a read-only one "ro" under key 2.
