@@ -135,7 +135,6 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		case a.check:
 			return nil
 		}
-		cfg.takeover = a.takeover
 		return start(cfg, stderr)
 	}
 	complete(cmd)
@@ -145,7 +144,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 // complete registers the values of flags that the shell can complete.
 func complete(cmd *cobra.Command) {
 	for flag, choices := range map[string][]string{
-		"copy": names(copyModes), "log-level": names(logLevels), "log-format": names(logFormats),
+		"copy": names(copyModes), "transport": names(transports), "log-level": names(logLevels),
+		"log-format": names(logFormats),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -171,6 +171,7 @@ func names[T comparable](choices []choice[T]) (all []string) {
 // load puts the configuration together and validates it.
 func (a *arguments) load(changed func(string) bool) (Config, error) {
 	cfg := defaultConfig()
+	cfg.takeover = a.takeover
 	var f *file
 	if a.config != "" {
 		text, err := os.ReadFile(a.config)

@@ -145,14 +145,8 @@ func (c Config) validate() []problem {
 		add("leave", "there is nothing to leave with pin = \"none\"; want \"auto\" or a folder")
 	}
 	if c.Transport == udpnode.UDP {
-		switch {
-		case c.resides() || c.Pin != pinAuto && c.Pin != pinNone:
-			add("transport", "\"udp\" has no XDP program, which resident regions need; want \"xdp\"")
-		case c.Queues > 1 || c.Lend > 0 || c.Spread:
-			add("transport", "\"udp\" has one queue; want neither more queues nor lend nor spread, or \"xdp\"")
-		case c.takeover:
-			add("transport",
-				"\"udp\": such a daemon takes over no other one; want \"xdp\", or stop the other one first")
+		if lack := c.beyondSockets(); lack != "" {
+			add("transport", "\"udp\" %s", lack)
 		}
 	}
 	if c.RTOMin >= c.GiveUp {
@@ -165,6 +159,21 @@ func (c Config) validate() []problem {
 		add("idle-retire", "%s", err)
 	}
 	return found
+}
+
+// beyondSockets says which settings take an XDP program, and the remedy; empty for none.
+func (c Config) beyondSockets() string {
+	switch {
+	case c.resides() || c.Leave || c.Pin != pinAuto && c.Pin != pinNone:
+		return "has no XDP program, which resident regions need; want neither these nor pin nor leave, or \"xdp\""
+	case c.Queues > 1 || c.Lend > 0 || c.Spread:
+		return "has one queue; want neither more queues nor lend nor spread, or \"xdp\""
+	case c.Copy != xsk.Auto || c.Generic:
+		return "has no mode of AF_XDP; want neither copy nor generic, or \"xdp\""
+	case c.takeover:
+		return "takes over no other daemon; want \"xdp\", or stop the other one first"
+	}
+	return ""
 }
 
 // validateRegions finds missing settings of regions, and contradictions between them.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -226,6 +227,8 @@ func (s *server) fits(c *claim) error {
 		return fmt.Errorf(
 			"%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
 				" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
+	case s.host.Node().Dev.Info().Transport == udpnode.UDP.String():
+		return errors.New("this daemon has UDP sockets, and hands over to no other one: stop it and start the other")
 	case c.UDP != own.UDP:
 		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other",
 			own.UDP, c.UDP)

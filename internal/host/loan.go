@@ -99,6 +99,10 @@ func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 func (h *Host) lend(g *Guest) (*port.Loan, error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
+	if h.n.Dev.Medium() == wire.OnSocket {
+		return nil, fmt.Errorf("the host has UDP sockets, and no queues to lend: have it started with AF_XDP and some "+
+			"(xdpfabd --transport xdp --lend), or do without: %w", errno.Busy)
+	}
 	if err := g.mayBorrow(); err != nil {
 		return nil, err
 	}

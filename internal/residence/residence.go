@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -102,6 +103,9 @@ func (h *Residence) reside() error {
 	switch {
 	case h.Handing.Load():
 		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Dev.Info().Name, errno.Busy)
+	case h.n.Dev.Medium() == wire.OnSocket:
+		return fmt.Errorf("domain on %s, which has UDP sockets and no XDP program: want AF_XDP (--transport xdp, "+
+			"DomainAttr.Transport): %w", h.n.Dev.Info().Name, errno.NotImplemented)
 	case !own:
 		return fmt.Errorf(
 			"domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w",

@@ -59,5 +59,13 @@ func TestSockets(t *testing.T) {
 	}
 	start(t, net.B, xdpfabdPath, []string{"--interface", net.B.IfName, "--control",
 		filepath.Join(t.TempDir(), socketName), "--transport", "udp"}, env("NOTIFY_SOCKET=")).wants(5, "another program has it")
+	// What takes an XDP program is refused while the daemon runs, too.
+	xdpfab(t, net.B, []string{"region", "create", "hot=4KiB:resident", "--control", socket}).wants(1, "UDP sockets", "--transport xdp")
+	xdpfab(t, net.B, []string{"ping", net.A.IP4.String(), "-i", net.B.IfName, "--control", socket, "--borrow"}).wants(5, "UDP sockets", "--transport xdp --lend")
+	for _, transport := range []string{"xdp", "auto"} {
+		next := launch(t, net.B, socket, "--takeover", "--transport", transport, "--region", "r=4KiB")
+		next.wants(1, "UDP sockets", "stop it and start the other")
+	}
+	add(net.B.IP4.String(), "udp").wants(0)
 	d.end()
 }

@@ -310,3 +310,24 @@ func TestUDPInfo(t *testing.T) {
 		}
 	}
 }
+
+// What takes an XDP program is refused, before anything is opened.
+func TestUDPRefuses(t *testing.T) {
+	for name, attr := range map[string]fi.DomainAttr{
+		"2 queues": {Queues: 2}, "DomainAttr.Lend": {Lend: 1}, "DomainAttr.Spread": {Spread: true},
+		"DomainAttr.ResidentPin": {ResidentPin: "/sys/fs/bpf/x"}, "DomainAttr.Copy": {Copy: fi.CopyForce},
+	} {
+		attr.Transport = fi.TransportUDP
+		d, err := xdpfab.Open(ctx(t), "lo", attr)
+		if !errors.Is(err, fi.ErrNotImplemented) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want ") {
+			t.Errorf("%s: %v, want a refusal", name, err)
+		}
+		if err == nil {
+			_ = d.CloseAll()
+		}
+	}
+	_, b := onLoopback(t, fi.DomainAttr{}, fi.DomainAttr{})
+	if _, err := b.NewResidentRegion("hot", 4096); !errors.Is(err, fi.ErrNotImplemented) || !strings.Contains(err.Error(), "--transport xdp") {
+		t.Errorf("a resident region: %v, want a refusal with the remedy", err)
+	}
+}
