@@ -28,10 +28,13 @@ import (
 var folder, xdpfabdPath, xdpfabPath string
 
 func TestMain(m *testing.M) {
+	testnet.Confine() // first, so that what follows is confined
+	if os.Getenv(asVisitor) != "" {
+		os.Exit(visitorMain(os.Args[1:]))
+	}
 	if os.Getenv(asAdder) != "" {
 		os.Exit(adderMain(os.Args[1:]))
 	}
-	testnet.Confine()
 	if os.Getenv(asInquirer) != "" {
 		os.Exit(inquirerMain(os.Args[1:]))
 	}

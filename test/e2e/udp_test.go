@@ -13,11 +13,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// Nobody, without a capability, serves memory by UDP sockets and adds to it; so does a
-// client with AF_XDP. Each says what it uses, and what to do without AF_XDP.
-func TestSockets(t *testing.T) {
-	testnet.Require(t)
-	net := testnet.NewPair(t, testnet.Options{})
+// nobodysDir makes a folder that nobody owns.
+func nobodysDir(t *testing.T) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "xdpfab-e2e")
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +24,15 @@ func TestSockets(t *testing.T) {
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(dir, socketName)
+	return dir
+}
+
+// Nobody, without a capability, serves memory by UDP sockets and adds to it; so does a
+// client with AF_XDP. Each says what it uses, and what to do without AF_XDP.
+func TestSockets(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	socket := filepath.Join(nobodysDir(t), socketName)
 	d := &node{start(t, net.B, xdpfabdPath, []string{"--interface", net.B.IfName, "--control", socket,
 		"--transport", "udp", "--region", "r=4KiB"}, env("NOTIFY_SOCKET="), unprivileged), net.B, socket}
 	d.ready()
