@@ -28,9 +28,9 @@ func (w *RecordWriter) Fit(rec *Record) uint32 {
 
 // maxCount returns how many elements one array record of the given flags can carry, when
 // request and response have room for reqRoom and respRoom bytes, the latter after the
-// head of the status list. The two bound different things: reqRoom the operands, respRoom the
-// result. A read has no operand, and a base atomic has no result. 0 means that not even
-// one element fits.
+// head of the status list. The two bound different things: reqRoom the operands, respRoom
+// the result. A read has no operand, and a base atomic has no result. 0 means that not
+// even one element fits.
 func maxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint32 {
 	size := int(elemSize[datatype])
 	if size == 0 || respRoom < statusEntry {
