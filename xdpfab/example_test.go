@@ -244,7 +244,7 @@ func ExampleGetInfo() {
 	best := &infos[0] // Fabric.OpenInfo opens an interface as it says
 	fmt.Println(best.Domain.Name, best.AddrFormat, best.Endpoint.Type, best.Endpoint.AtomicOrder.WAW)
 
-	hints.Caps |= fi.CapCollective
+	hints.Caps |= 1 << 6 // FI_COLLECTIVE
 	_, err = fi.GetInfo(ctx, hints)
 	fmt.Println(errors.Is(err, fi.ErrNoInfo))
 	// Output:

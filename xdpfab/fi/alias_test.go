@@ -65,7 +65,7 @@ func TestAliasEnds(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{}, 16)
 	b := &bench{t, f.client, f.server, f.av, f.dest, 1}
 	ep, _ := b.endpoint(fi.EndpointAttr{})
-	for _, flags := range []fi.OpFlags{fi.FlagFence, fi.FlagMore, fi.FlagDefaults | fi.FlagInject, 1 << 30} {
+	for _, flags := range []fi.OpFlags{fi.FlagFence, fi.FlagMore, fi.FlagDefaults | fi.FlagInject, 1 << 40} {
 		if _, err := ep.Alias(flags); !errors.Is(err, fi.ErrBadFlags) {
 			t.Errorf("%v: %v", flags, err)
 		}

@@ -404,7 +404,7 @@ func TestConnectionRefusals(t *testing.T) {
 		"a second queue":                 {s.pep.Bind(s.far), fi.ErrBusy},
 		"another's request":              {deaf.Reject(r, nil), fi.ErrForeign},
 		"an address vector":              {idle.Bind(x.av, 0), fi.ErrNotImplemented},
-		"type dgram":                     {newEndpoint(x.server, fi.EndpointAttr{Type: fi.EndpointDgram}), fi.ErrNotImplemented},
+		"type dgram":                     {newEndpoint(x.server, fi.EndpointAttr{Type: endpointDgram}), fi.ErrNotImplemented},
 		"that nobody can reach":          {newEndpoint(x.server, fi.EndpointAttr{Type: fi.EndpointMsg, InitiateOnly: true}), fi.ErrNotImplemented},
 		"a datagram one for a request":   {newEndpoint(x.server, fi.EndpointAttr{Request: r}), fi.ErrNotImplemented},
 		"another domain's request":       {newEndpoint(x.client, fi.EndpointAttr{Type: fi.EndpointMsg, Request: r, Number: fi.AnyNumber}), fi.ErrForeign},

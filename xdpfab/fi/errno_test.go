@@ -162,7 +162,7 @@ func TestErrorTexts(t *testing.T) {
 	_, seen["no such name"] = f.server.Register(mustAlloc(t), mr.Options{Key: new(uint64), Name: strings.Repeat("x", 1000)})
 	seen["too many to wait for"] = f.cq.Wait(ctx(t), 1000)
 	seen["no message"] = f.ep.Atomic(nil, 0)
-	seen["no such flag"] = f.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<31)
+	seen["no such flag"] = f.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<40)
 	seen["bind after enable"] = f.ep.Bind(f.cq, 0)
 	seen["still bound"] = f.cq.Close()
 	seen["still open"] = f.client.Close()

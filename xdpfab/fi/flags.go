@@ -8,62 +8,63 @@ import (
 	"strings"
 )
 
-// OpFlags are the flags of one operation, after fi_atomic(3) and fi_rma(3). Flags that
-// are not among the constants are refused with ErrBadFlags.
-type OpFlags uint32
+// OpFlags are the flags of one operation, after fi_atomic(3) and fi_rma(3). The numbers
+// are libfabric's. Flags that are not among the constants are refused with ErrBadFlags,
+// FI_COMMIT_COMPLETE with ErrNotImplemented, since no region is durable.
+type OpFlags uint64
 
 const (
 	// FlagFence defers the operation, and all posted after it to the same peer,
 	// until every earlier one has completed (FI_FENCE).
-	FlagFence OpFlags = 1 << iota
+	FlagFence OpFlags = 1 << 21
 	// FlagInject lets the caller reuse the operand buffers and Msg.RMA on return, or the
 	// buffers of a write and RMA.Extents (FI_INJECT). The buffers may have up to
 	// EndpointAttr.InjectSize bytes together.
-	FlagInject
+	FlagInject OpFlags = 1 << 25
 	// FlagMore says that another operation follows at once, so the poller need not be
 	// woken for this one (FI_MORE). The next post that fails, or has no FlagMore, wakes
 	// it, and so does any goroutine that reads completions or waits.
-	FlagMore
+	FlagMore OpFlags = 1 << 18
 	// FlagDeliveryComplete asks for a completion only after the operation has been
 	// applied (FI_DELIVERY_COMPLETE). That is always so: the weaker levels below are
 	// promises that are kept as well.
-	FlagDeliveryComplete
+	FlagDeliveryComplete OpFlags = 1 << 28
 	// FlagCompletion asks for an entry in a completion queue that was bound with
 	// BindSelective (FI_COMPLETION).
-	FlagCompletion
+	FlagCompletion OpFlags = 1 << 24
 	// FlagInjectComplete asks for a completion as soon as the buffers may be used again
 	// (FI_INJECT_COMPLETE).
-	FlagInjectComplete
+	FlagInjectComplete OpFlags = 1 << 26
 	// FlagTransmitComplete asks for a completion when the operation cannot get lost any
 	// more (FI_TRANSMIT_COMPLETE).
-	FlagTransmitComplete
+	FlagTransmitComplete OpFlags = 1 << 27
 	// FlagMatchComplete asks for a completion when the operation has found its target
 	// (FI_MATCH_COMPLETE).
-	FlagMatchComplete
-	// FlagCommitComplete asks for a completion when the changes are durable
-	// (FI_COMMIT_COMPLETE). It is refused with ErrNotImplemented: no region is.
-	FlagCommitComplete
+	FlagMatchComplete OpFlags = 1 << 31
 	// FlagDefaults stands for the flags of the endpoint, which EndpointAttr.OpFlags or
 	// Endpoint.SetOpFlags set (op_flags). The calls of libfabric that take no flags use
-	// those; the ones that do, like the calls here, take their own alone.
-	FlagDefaults
+	// those; the ones that do, like the calls here, take their own alone. The number is
+	// xdpfab's own.
+	FlagDefaults OpFlags = 1 << 63
 	// FlagRemoteCQData sends Msg.Data with the operation (FI_REMOTE_CQ_DATA): once all
 	// of it has been executed, the completion queue that is bound with BindRecv to the
 	// target endpoint has an entry with the data. If there is none, the operation fails
 	// with ErrNoRemoteCQ, and nothing of it is executed. While that queue is full, the
 	// operation waits, and so do those behind it, up to four times the give-up time.
-	FlagRemoteCQData
+	FlagRemoteCQData OpFlags = 1 << 17
 
 	// The flags of receives; see Endpoint.Receive.
-	FlagMultiRecv // FI_MULTI_RECV
-	FlagPeek      // FI_PEEK
-	FlagClaim     // FI_CLAIM
-	FlagDiscard   // FI_DISCARD
-	FlagDirected  // FI_DIRECTED_RECV, of one receive
+	FlagMultiRecv OpFlags = 1 << 16 // FI_MULTI_RECV
+	FlagPeek      OpFlags = 1 << 19 // FI_PEEK
+	FlagClaim     OpFlags = 1 << 59 // FI_CLAIM
+	FlagDiscard   OpFlags = 1 << 58 // FI_DISCARD
+	FlagDirected  OpFlags = 1 << 62 // FI_DIRECTED_RECV, of one receive; the number is xdpfab's own
 
 	// FlagTagged makes the buffer of a tagged receive the target of an atomic, which
 	// matches it as a message does; see Endpoint.Atomic (FI_TAGGED).
-	FlagTagged
+	FlagTagged OpFlags = 1 << 3
+
+	commitComplete OpFlags = 1 << 30 // FI_COMMIT_COMPLETE
 
 	completionLevels = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
 	generalFlags     = FlagFence | FlagRemoteCQData // of operations that are more than a Word
@@ -78,7 +79,7 @@ const (
 // check returns an error for flags that are not among those allowed.
 func (f OpFlags) check(what string, allowed OpFlags) error {
 	switch {
-	case f&FlagCommitComplete != 0:
+	case f&commitComplete != 0:
 		return fmt.Errorf(
 			"xdpfab: %s %v: no region is durable, so nothing is ever committed; want commit_complete left out: %w",
 			what, f, ErrNotImplemented)
@@ -158,38 +159,45 @@ const (
 	queueFlags   = BindTransmit | BindSelective | BindRecv
 )
 
-// String returns the names of the flags, such as "fence|more".
-func (f OpFlags) String() string {
-	return flagString(uint32(f), "fence", "inject", "more", "delivery_complete", "completion", "inject_complete",
-		"transmit_complete", "match_complete", "commit_complete", "defaults", "remote_cq_data", "multi_recv", "peek",
-		"claim", "discard", "directed", "tagged")
-}
+var opFlagNames = []string{3: "tagged", 16: "multi_recv", 17: "remote_cq_data", 18: "more", 19: "peek",
+	20: "trigger", 21: "fence", 24: "completion", 25: "inject", 26: "inject_complete", 27: "transmit_complete",
+	28: "delivery_complete", 30: "commit_complete", 31: "match_complete", 58: "discard", 59: "claim", 62: "directed",
+	63: "defaults"}
+
+// String returns the names of the flags, such as "more|fence".
+func (f OpFlags) String() string { return flagString(f, opFlagNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (f OpFlags) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // String returns the names of the flags, such as "atomic|read".
 func (f CompletionFlags) String() string {
-	return flagString(uint32(f), "atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data", "rma",
-		"msg", "tagged", "send", "recv", "multi_recv")
+	return flagString(f, []string{"atomic", "read", "write", "remote_read", "remote_write", "remote_cq_data", "rma",
+		"msg", "tagged", "send", "recv", "multi_recv"})
 }
 
 // String returns the names of the flags, such as "read|write".
 func (f BindFlags) String() string {
-	return flagString(uint32(f), "read", "write", "transmit", "selective", "remote_read", "remote_write", "recv")
+	return flagString(f, []string{"read", "write", "transmit", "selective", "remote_read", "remote_write", "recv"})
 }
 
-// flagString joins the names of the bits that are set, given from the lowest on. Bits
-// without a name appear as a number; no flags are "none".
-func flagString(set uint32, names ...string) string {
-	if set == 0 {
-		return "none"
-	}
+// flagString joins the names of the bits that are set, given by the number of the bit.
+// Bits without a name appear as one number at the end; no flags are "none".
+func flagString[F ~uint32 | ~uint64](flags F, names []string) string {
 	var list []string
-	for rest := set; rest != 0; rest &= rest - 1 {
-		i := bits.TrailingZeros32(rest)
-		if i >= len(names) {
-			list = append(list, fmt.Sprintf("%#x", rest))
-			break
+	unknown := uint64(0)
+	for rest := uint64(flags); rest != 0; rest &= rest - 1 {
+		if i := bits.TrailingZeros64(rest); i < len(names) && names[i] != "" {
+			list = append(list, names[i])
+		} else {
+			unknown |= 1 << i
 		}
-		list = append(list, names[i])
+	}
+	switch {
+	case unknown != 0:
+		list = append(list, fmt.Sprintf("%#x", unknown))
+	case list == nil:
+		return "none"
 	}
 	return strings.Join(list, "|")
 }

@@ -105,7 +105,7 @@ func TestGetInfoOfOpenDomain(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{Queues: 1})
 	list, err := discover(t, pair.A, &fi.Info{AddrFormat: fi.AddrIPv4,
-		Domain: fi.DomainInfo{MRMode: fi.MRBasic, Progress: fi.ProgressControlUnified}})
+		Domain: fi.DomainInfo{MRMode: fi.MRBasic, Progress: fi.ProgressManual}})
 	basic := fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey
 	if err != nil || len(list) != 1 || list[0].Domain.MRMode != basic || list[0].Domain.Progress != fi.ProgressManual {
 		t.Fatal(list, err)
@@ -124,12 +124,12 @@ func TestGetInfoOfOpenDomain(t *testing.T) {
 		}
 	}
 	for name, h := range map[string]fi.DomainInfo{"progress": {Progress: fi.ProgressManual}, "MR": {MRMode: fi.MRBasic},
-		"more MR": {MRMode: basic | fi.MRLocal}} {
+		"more MR": {MRMode: basic | mrLocal}} {
 		if _, err := discover(t, pair.A, &fi.Info{Domain: h}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, m := range []fi.MRMode{fi.MRScalable, fi.MRVirtAddr} {
+	for _, m := range []fi.MRMode{mrScalable, fi.MRVirtAddr} {
 		if _, err := discover(t, pair.A, &fi.Info{Domain: fi.DomainInfo{MRMode: m}}); !errors.Is(err, fi.ErrNoInfo) {
 			t.Errorf("%v: %v: the domain is open with other modes", m, err)
 		}
@@ -169,7 +169,7 @@ func TestGetInfoRefusalsOnVeth(t *testing.T) {
 		`"absent0": no such interface`:                                   {Domain: fi.DomainInfo{Name: "absent0"}},
 		"not an Ethernet interface":                                      {Domain: fi.DomainInfo{Name: "lo"}},
 		"src_addr 10.9.9.9: want " + pair.A.IP4.String():                 {Source: "10.9.9.9"},
-		"caps collective: not offered, want some of " + allCaps.String(): {Caps: fi.CapCollective},
+		"caps collective: not offered, want some of " + allCaps.String(): {Caps: capCollective},
 	}
 	if granted.Copy == "copy" {
 		refused["nic.copy zero-copy: want copy"] = &fi.Info{Interface: fi.InterfaceInfo{Copy: "zero-copy"}}

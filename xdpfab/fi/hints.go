@@ -28,7 +28,7 @@ func (h *Info) refusals(offer *Info) []string {
 		compared.Endpoint.RXContexts = 0
 	}
 	list := unmet(nil, "", reflect.ValueOf(compared), reflect.ValueOf(*offer))
-	if m := h.Domain.MRMode; m&(MRBasic|MRScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
+	if m := h.Domain.MRMode; m&(MRBasic|mrScalable) != 0 && bits.OnesCount32(uint32(m)) > 1 {
 		return append(list, fmt.Sprintf("domain_attr.mr_mode %v: want basic or scalable alone", m))
 	}
 	if offer.Domain.Instance != nil {
@@ -79,7 +79,7 @@ func unmet(list []string, in string, hint, offer reflect.Value) []string {
 // because only providers that need it look at it.
 func settled(hint any) bool {
 	switch h := hint.(type) {
-	case Mode, MRMode, []string:
+	case MRMode, []string:
 		return true
 	case TrafficClass:
 		return h.valid()

@@ -11,9 +11,11 @@ import "slices"
 //
 // It also holds the hints for GetInfo. There the zero value of a field asks for nothing;
 // any other value must be offered, or be surpassed by what is offered.
+//
+// The fields of libfabric that would always be zero are left out, among them mode: xdpfab
+// asks nothing of its caller.
 type Info struct {
 	Caps Caps `json:"caps"` // what endpoints can do
-	Mode Mode `json:"mode"` // what the caller has to do; in hints, what the caller can do
 	// of Source, and of the addresses of peers; it selects the encapsulation
 	AddrFormat AddrFormat `json:"addr_format"`
 	// by which peers address endpoint 0; in hints also by the name of a host
@@ -42,26 +44,22 @@ type Info struct {
 // TransmitInfo is about operations that an endpoint posts (struct fi_tx_attr).
 type TransmitInfo struct {
 	Caps    Caps    `json:"caps"`
-	Mode    Mode    `json:"mode"`
 	OpFlags OpFlags `json:"op_flags"` // that FlagDefaults stands for
 	// between operations from one endpoint to another; all that there are, or OrderNone
-	MsgOrder        Order        `json:"msg_order"`
-	CompletionOrder Order        `json:"comp_order"`
-	InjectSize      Limit        `json:"inject_size"` // bytes
-	Size            Limit        `json:"size"`        // operations in flight
-	IOVLimit        Limit        `json:"iov_limit"`   // local buffers of one operation
-	RMAIOVLimit     Limit        `json:"rma_iov_limit"`
-	TrafficClass    TrafficClass `json:"tclass"`
+	MsgOrder     Order        `json:"msg_order"`
+	InjectSize   Limit        `json:"inject_size"` // bytes
+	Size         Limit        `json:"size"`        // operations in flight
+	IOVLimit     Limit        `json:"iov_limit"`   // local buffers of one operation
+	RMAIOVLimit  Limit        `json:"rma_iov_limit"`
+	TrafficClass TrafficClass `json:"tclass"`
 }
 
 // ReceiveInfo is about what an endpoint takes from its peers (struct fi_rx_attr).
 type ReceiveInfo struct {
 	Caps    Caps    `json:"caps"`
-	Mode    Mode    `json:"mode"`
 	OpFlags OpFlags `json:"op_flags"` // that FlagDefaults stands for in receives
 	// in which the operations of a peer's endpoint apply, if it needs an order
 	MsgOrder         Order `json:"msg_order"`
-	CompletionOrder  Order `json:"comp_order"`
 	TotalBufferedRcv Limit `json:"total_buffered_recv"` // bytes of messages that wait for a receive
 	Size             Limit `json:"size"`                // receives that can be posted
 	IOVLimit         Limit `json:"iov_limit"`           // buffers of one receive
@@ -81,14 +79,13 @@ type EndpointInfo struct {
 	Protocol        Protocol     `json:"protocol"`
 	ProtocolVersion uint32       `json:"protocol_version"`
 	// bytes of a message, or of operands in one call, whatever the datatype
-	MaxMsgSize    Limit      `json:"max_msg_size"`
-	MsgPrefixSize Limit      `json:"msg_prefix_size"`
-	AtomicOrder   OrderSizes `json:"max_order_atomic"` // max_order_raw_size and so on, of atomics
-	RMAOrder      OrderSizes `json:"max_order_rma"`    // the same of RMA
-	MemTagFormat  uint64     `json:"mem_tag_format"`   // TagGeneric; or as in the hints, since masks are free
-	TXContexts    Limit      `json:"tx_ctx_cnt"`
-	RXContexts    Limit      `json:"rx_ctx_cnt"`
-	AuthKey       AuthKey    `json:"auth_key"`
+	MaxMsgSize   Limit      `json:"max_msg_size"`
+	AtomicOrder  OrderSizes `json:"max_order_atomic"` // max_order_raw_size and so on, of atomics
+	RMAOrder     OrderSizes `json:"max_order_rma"`    // the same of RMA
+	MemTagFormat uint64     `json:"mem_tag_format"`   // TagGeneric; or as in the hints, since masks are free
+	TXContexts   Limit      `json:"tx_ctx_cnt"`
+	RXContexts   Limit      `json:"rx_ctx_cnt"`
+	AuthKey      AuthKey    `json:"auth_key"`
 }
 
 // DomainInfo is about a domain (struct fi_domain_attr of fi_domain(3)). Counts and limits
@@ -117,17 +114,13 @@ type DomainInfo struct {
 	Counters        Limit        `json:"cntr_cnt"`
 	MRIOVLimit      Limit        `json:"mr_iov_limit"`
 	Caps            Caps         `json:"caps"`
-	Mode            Mode         `json:"mode"`
 	AuthKey         AuthKey      `json:"auth_key"`
 	AuthKeySize     Limit        `json:"auth_key_size"`
 	MaxErrData      Limit        `json:"max_err_data"` // bytes
 	MRs             Limit        `json:"mr_cnt"`
 	TrafficClass    TrafficClass `json:"tclass"`
-	MaxEPAuthKeys   Limit        `json:"max_ep_auth_key"`
-	MaxGroupID      Limit        `json:"max_group_id"`
 	MaxCounter      uint64       `json:"max_cntr_value"`
 	MaxErrCounter   uint64       `json:"max_err_cntr_value"`
-	MaxXPUContexts  Limit        `json:"max_xpu_ctx_cnt"`
 }
 
 // FabricInfo is about the network (struct fi_fabric_attr).

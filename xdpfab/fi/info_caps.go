@@ -6,51 +6,39 @@ import "fmt"
 
 // Caps are capabilities, after fi_getinfo(3). There are three kinds: a primary capability
 // is a kind of operation; a modifier restricts the directions of these; a secondary one
-// is a property that comes with them.
-type Caps uint32
+// is a property that comes with them. The numbers are libfabric's. A capability without a
+// constant is not offered, and is refused by its name.
+type Caps uint64
 
 // The capabilities.
 const (
-	CapMsg          Caps = 1 << iota // FI_MSG
-	CapRMA                           // FI_RMA
-	CapTagged                        // FI_TAGGED
-	CapAtomic                        // FI_ATOMIC
-	CapMulticast                     // FI_MULTICAST
-	CapCollective                    // FI_COLLECTIVE
-	CapNamedRX                       // FI_NAMED_RX_CTX
-	CapDirectedRecv                  // FI_DIRECTED_RECV
-	CapVariableMsg                   // FI_VARIABLE_MSG
-	CapHMEM                          // FI_HMEM: memory of devices
-	CapXPU                           // FI_XPU: operations that devices begin
-	CapAVUserID                      // FI_AV_USER_ID
-	CapPeer                          // FI_PEER
+	CapMsg    Caps = 1 << 1 // FI_MSG
+	CapRMA    Caps = 1 << 2 // FI_RMA
+	CapTagged Caps = 1 << 3 // FI_TAGGED
+	CapAtomic Caps = 1 << 4 // FI_ATOMIC
 
-	CapRead        // FI_READ: begin reads, fetch and compare operations
-	CapWrite       // FI_WRITE: begin writes and base operations
-	CapSend        // FI_SEND
-	CapRecv        // FI_RECV
-	CapRemoteRead  // FI_REMOTE_READ: be the target of reads, fetch and compare operations
-	CapRemoteWrite // FI_REMOTE_WRITE: be the target of writes and base operations
+	CapRead        Caps = 1 << 8  // FI_READ: begin reads, fetch and compare operations
+	CapWrite       Caps = 1 << 9  // FI_WRITE: begin writes and base operations
+	CapRecv        Caps = 1 << 10 // FI_RECV
+	CapSend        Caps = 1 << 11 // FI_SEND
+	CapRemoteRead  Caps = 1 << 12 // FI_REMOTE_READ: be the target of reads, fetch and compare operations
+	CapRemoteWrite Caps = 1 << 13 // FI_REMOTE_WRITE: be the target of writes and base operations
 
-	CapMultiRecv  // FI_MULTI_RECV
-	CapSource     // FI_SOURCE
-	CapSourceErr  // FI_SOURCE_ERR
-	CapRMAEvent   // FI_RMA_EVENT: completions at the target
-	CapRMAPmem    // FI_RMA_PMEM
-	CapSharedAV   // FI_SHARED_AV
-	CapTrigger    // FI_TRIGGER
-	CapFence      // FI_FENCE
-	CapLocalComm  // FI_LOCAL_COMM: endpoints of one domain reach each other
-	CapRemoteComm // FI_REMOTE_COMM: other nodes are reached
+	CapMultiRecv    Caps = 1 << 16 // FI_MULTI_RECV
+	CapTrigger      Caps = 1 << 20 // FI_TRIGGER
+	CapFence        Caps = 1 << 21 // FI_FENCE
+	CapAVUserID     Caps = 1 << 41 // FI_AV_USER_ID
+	CapSourceErr    Caps = 1 << 50 // FI_SOURCE_ERR
+	CapLocalComm    Caps = 1 << 51 // FI_LOCAL_COMM: endpoints of one domain reach each other
+	CapRemoteComm   Caps = 1 << 52 // FI_REMOTE_COMM: other nodes are reached
+	CapSharedAV     Caps = 1 << 53 // FI_SHARED_AV
+	CapRMAEvent     Caps = 1 << 56 // FI_RMA_EVENT: completions at the target
+	CapSource       Caps = 1 << 57 // FI_SOURCE
+	CapNamedRX      Caps = 1 << 58 // FI_NAMED_RX_CTX
+	CapDirectedRecv Caps = 1 << 59 // FI_DIRECTED_RECV
 
-	allCaps = iota // how many there are
-)
-
-// The kinds of capabilities.
-const (
-	PrimaryCaps   = CapRead - 1
-	ModifierCaps  = CapMultiRecv - 1 - PrimaryCaps
-	SecondaryCaps = 1<<allCaps - 1 - ModifierCaps - PrimaryCaps
+	primaryCaps  = operationCaps | CapNamedRX | CapDirectedRecv | CapAVUserID
+	modifierCaps = initiatingCaps | targetCaps
 )
 
 // What is offered. A capability that becomes real is added here, and to the side of the
@@ -67,11 +55,13 @@ const (
 	offeredCaps = transmitCaps | receiveCaps | domainCaps
 )
 
+// capNames are libfabric's names of all capabilities, by the number of the bit.
 var capNames = []string{
-	"msg", "rma", "tagged", "atomic", "multicast", "collective", "named_rx_ctx", "directed_recv",
-	"variable_msg", "hmem",
-	"xpu", "av_user_id", "peer", "read", "write", "send", "recv", "remote_read", "remote_write", "multi_recv", "source",
-	"source_err", "rma_event", "rma_pmem", "shared_av", "trigger", "fence", "local_comm", "remote_comm",
+	1: "msg", 2: "rma", 3: "tagged", 4: "atomic", 5: "multicast", 6: "collective", 8: "read", 9: "write", 10: "recv",
+	11: "send", 12: "remote_read", 13: "remote_write", 16: "multi_recv", 20: "trigger", 21: "fence",
+	41: "av_user_id", 43: "peer", 44: "xpu", 47: "hmem", 48: "variable_msg", 49: "rma_pmem", 50: "source_err",
+	51: "local_comm", 52: "remote_comm", 53: "shared_av", 56: "rma_event", 57: "source", 58: "named_rx_ctx",
+	59: "directed_recv",
 }
 
 // reasonsOfCaps are the reasons why capabilities are not offered.
@@ -79,12 +69,11 @@ var reasonsOfCaps = []struct {
 	of  Caps
 	why string
 }{
-	{CapMulticast, "exactly once is a promise between two ends; post to each peer"},
-	{CapCollective, "there are no groups of endpoints; build them of atomics and messages"},
-	{CapVariableMsg,
-		"a receive has the caller's buffer; peek and claim a message to learn its length, and receive it then"},
-	{CapHMEM, "operations run on a CPU of the host, which has no atomic instructions on memory of devices"},
-	{CapRMAPmem, "nothing is flushed to persistent memory, so no region is durable"},
+	{1 << 5, "exactly once is a promise between two ends; post to each peer"},
+	{1 << 6, "there are no groups of endpoints; build them of atomics and messages"},
+	{1 << 47, "operations run on a CPU of the host, which has no atomic instructions on memory of devices"},
+	{1 << 48, "a receive has the caller's buffer; peek and claim a message to learn its length, and receive it then"},
+	{1 << 49, "nothing is flushed to persistent memory, so no region is durable"},
 }
 
 // whyNot returns the reasons why capabilities are not offered, to be appended to an
@@ -99,7 +88,7 @@ func (c Caps) whyNot() (text string) {
 }
 
 // String returns the names of the capabilities, such as "atomic|read".
-func (c Caps) String() string { return flagString(uint32(c), capNames...) }
+func (c Caps) String() string { return flagString(c, capNames) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (c Caps) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
@@ -110,10 +99,10 @@ func (c Caps) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 // those alone that name them.
 func (c Caps) settle() Caps {
 	settled := Caps(offeredCaps) &^ (CapSourceErr &^ c)
-	if p := c & PrimaryCaps; p != 0 {
-		settled = settled&^PrimaryCaps | p | CapNamedRX | CapAVUserID // which are there whether asked for or not
+	if p := c & primaryCaps; p != 0 {
+		settled = settled&^primaryCaps | p | CapNamedRX | CapAVUserID // which are there whether asked for or not
 	}
-	if c&ModifierCaps != 0 && c&(targetCaps|eventCaps) == 0 {
+	if c&modifierCaps != 0 && c&(targetCaps|eventCaps) == 0 {
 		settled &^= targetCaps | eventCaps
 	}
 	return settled

@@ -81,12 +81,11 @@ func (p Protocol) MarshalText() ([]byte, error) { return []byte(p.String()), nil
 // EndpointType is a kind of endpoint (enum fi_ep_type).
 type EndpointType uint8
 
-// The types.
+// The types. FI_EP_DGRAM, which is 2, is refused: endpoints are reliable.
 const (
-	EndpointUnspec EndpointType = iota // FI_EP_UNSPEC
-	EndpointMsg                        // FI_EP_MSG: connected
-	EndpointDgram                      // FI_EP_DGRAM: unreliable
-	EndpointRDM                        // FI_EP_RDM: reliable, without connections
+	EndpointUnspec EndpointType = 0 // FI_EP_UNSPEC
+	EndpointMsg    EndpointType = 1 // FI_EP_MSG: connected
+	EndpointRDM    EndpointType = 3 // FI_EP_RDM: reliable, without connections
 )
 
 // AddrFormat is a form of addresses (FI_ADDR_ and so on). It also tells the encapsulation

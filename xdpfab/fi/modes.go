@@ -16,10 +16,7 @@ const (
 	// ProgressAuto is a poller thread for each queue, pinned to a core. It spins
 	// while there is work and sleeps when there is none.
 	ProgressAuto ProgressMode = iota
-	// ProgressManual leaves progress to the goroutines that read completions or wait. A
-	// program that answers messages at once, time after time, acknowledges them with the
-	// answers: so one that ends should close the domain, or the peer may not learn that
-	// the last one has arrived.
+	// ProgressManual leaves progress to the goroutines that read completions or wait.
 	// Nothing is handed over between cores, so latency is lowest. A domain whose memory
 	// peers address needs a goroutine that calls Domain.Progress or waits. One goroutine
 	// at a time serves all queues of the domain, whatever it reads or waits for; other
@@ -28,12 +25,11 @@ const (
 	// A program that answers messages at once, time after time, acknowledges them with
 	// its answers. So it should close the domain before it ends: otherwise the peer may
 	// not learn that the last message has arrived.
+	//
+	// It also serves a caller that keeps control calls apart from all others, a promise
+	// that is not needed here (FI_PROGRESS_CONTROL_UNIFIED).
 	ProgressManual
 )
-
-// ProgressControlUnified is ProgressManual with a promise of the caller's that is not
-// needed here: to keep control calls apart from all others (FI_PROGRESS_CONTROL_UNIFIED).
-const ProgressControlUnified = ProgressManual
 
 // CopyMode is the way in which packets get from the NIC to the sockets. Its text is
 // "auto", "copy" or "zero-copy".

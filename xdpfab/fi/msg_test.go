@@ -62,9 +62,9 @@ func TestCountFromBuffers(t *testing.T) {
 func TestFlagStrings(t *testing.T) {
 	for got, want := range map[string]string{
 		fi.OpFlags(0).String():                              "none",
-		(fi.FlagFence | fi.FlagMore).String():               "fence|more",
+		(fi.FlagFence | fi.FlagMore).String():               "more|fence",
 		(fi.FlagInject | fi.FlagDeliveryComplete).String():  "inject|delivery_complete",
-		(fi.FlagFence | 1<<20 | 1<<21).String():             "fence|0x300000",
+		(fi.FlagFence | 1<<40 | 1<<41).String():             "fence|0x30000000000",
 		(fi.CompletionAtomic | fi.CompletionWrite).String(): "atomic|write",
 		(fi.BindRead | fi.BindWrite | 1<<31).String():       "read|write|0x80000000",
 	} {

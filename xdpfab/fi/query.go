@@ -59,7 +59,7 @@ const (
 )
 
 // String returns the names of the flags, such as "fetch|tagged".
-func (f QueryFlags) String() string { return flagString(uint32(f), "fetch", "compare", "tagged") }
+func (f QueryFlags) String() string { return flagString(f, []string{"fetch", "compare", "tagged"}) }
 
 // QueryAtomic reports whether an operation is supported for a datatype in one of the
 // three forms, and how it works (fi_query_atomic).

@@ -298,7 +298,7 @@ func TestReceiveRefusals(t *testing.T) {
 		"inject":               {&fi.Receive{}, fi.FlagInject, fi.ErrBadFlags},
 		"fence":                {&fi.Receive{}, fi.FlagFence, fi.ErrBadFlags},
 		"data":                 {&fi.Receive{}, fi.FlagRemoteCQData, fi.ErrBadFlags},
-		"commit":               {&fi.Receive{}, fi.FlagCommitComplete, fi.ErrNotImplemented},
+		"commit":               {&fi.Receive{}, commitComplete, fi.ErrNotImplemented},
 		"discard alone":        {&fi.Receive{}, fi.FlagDiscard, fi.ErrBadFlags},
 		"peek, claim, discard": {&fi.Receive{}, fi.FlagPeek | fi.FlagClaim | fi.FlagDiscard, fi.ErrBadFlags},
 		"peek for many":        {&fi.Receive{}, fi.FlagPeek | f, fi.ErrBadFlags},

@@ -150,8 +150,8 @@ func TestRMARefused(t *testing.T) {
 		flags fi.OpFlags
 		want  error
 	}{
-		"unknown flags":        {at(fi.RMA{Buf: b, Key: 1}), 1 << 30, fi.ErrBadFlags},
-		"commit":               {at(fi.RMA{Buf: b, Key: 1}), fi.FlagCommitComplete, fi.ErrNotImplemented},
+		"unknown flags":        {at(fi.RMA{Buf: b, Key: 1}), 1 << 40, fi.ErrBadFlags},
+		"commit":               {at(fi.RMA{Buf: b, Key: 1}), commitComplete, fi.ErrNotImplemented},
 		"no peer":              {fi.RMA{Buf: b, Key: 1, Dest: 77}, 0, fi.ErrUnknownPeer},
 		"two buffers":          {at(fi.RMA{Buf: b, Pieces: [][]byte{b}, Key: 1}), 0, fi.ErrLength},
 		"many pieces":          {at(fi.RMA{Pieces: make([][]byte, fi.MaxPieces+1), Key: 1}), 0, fi.ErrTooMany},

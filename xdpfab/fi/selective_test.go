@@ -219,7 +219,7 @@ func TestOpFlags(t *testing.T) {
 		t.Error(err)
 	}
 	for flags, want := range map[fi.OpFlags]error{fi.FlagMore: fi.ErrBadFlags, fi.FlagFence: fi.ErrBadFlags,
-		fi.FlagCommitComplete: fi.ErrNotImplemented, fi.FlagDefaults: fi.ErrBadFlags, 1 << 30: fi.ErrBadFlags} {
+		commitComplete: fi.ErrNotImplemented, fi.FlagDefaults: fi.ErrBadFlags, 1 << 40: fi.ErrBadFlags} {
 		if err := f.ep.SetOpFlags(flags); !errors.Is(err, want) {
 			t.Errorf("%v by default: %v, want %v", flags, err, want)
 		}
@@ -242,7 +242,7 @@ func TestCompletionLevels(t *testing.T) {
 		}
 	}
 	m := fi.Msg{Buf: make([]byte, 8), Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
-	if err := f.ep.Atomic(&m, fi.FlagCommitComplete); !errors.Is(err, fi.ErrNotImplemented) {
-		t.Errorf("FlagCommitComplete: %v, want ErrNotImplemented", err)
+	if err := f.ep.Atomic(&m, commitComplete); !errors.Is(err, fi.ErrNotImplemented) {
+		t.Errorf("commit_complete: %v, want ErrNotImplemented", err)
 	}
 }

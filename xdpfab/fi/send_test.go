@@ -234,7 +234,7 @@ func TestSendRefusals(t *testing.T) {
 		"peek":         {&fi.Message{Dest: dest}, fi.FlagPeek, fi.ErrBadFlags},
 		"many":         {&fi.Message{Dest: dest}, fi.FlagMultiRecv, fi.ErrBadFlags},
 		"directed":     {&fi.Message{Dest: dest}, fi.FlagDirected, fi.ErrBadFlags},
-		"commit":       {&fi.Message{Dest: dest}, fi.FlagCommitComplete, fi.ErrNotImplemented},
+		"commit":       {&fi.Message{Dest: dest}, commitComplete, fi.ErrNotImplemented},
 		"nobody":       {&fi.Message{Dest: 99}, 0, fi.ErrUnknownPeer},
 		"no address":   {&fi.Message{Dest: fi.NoAddress}, 0, fi.ErrUnknownPeer},
 		"both":         {&fi.Message{Dest: dest, Buf: []byte{1}, Pieces: [][]byte{{1}}}, 0, fi.ErrLength},

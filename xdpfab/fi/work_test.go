@@ -142,7 +142,7 @@ func TestWorkRefusals(t *testing.T) {
 		"no message":          {&fi.Work{When: at, Do: fi.AtomicWork{Endpoint: ep}}, fi.ErrLength},
 		"two triggers":        {&fi.Work{When: at, Do: fi.AtomicWork{Endpoint: ep, Msg: two}}, fi.ErrNotImplemented},
 		"no such form":        {&fi.Work{When: at, Do: fi.AtomicWork{Endpoint: ep, Func: 77, Msg: b.add(0)}}, fi.ErrOpNotSupported},
-		"no such flag":        {&fi.Work{When: at, Do: fi.AtomicWork{Endpoint: ep, Msg: b.add(0), Flags: 1 << 30}}, fi.ErrBadFlags},
+		"no such flag":        {&fi.Work{When: at, Do: fi.AtomicWork{Endpoint: ep, Msg: b.add(0), Flags: 1 << 40}}, fi.ErrBadFlags},
 		"result of the wrong": {&fi.Work{When: at, Do: fi.AtomicWork{Endpoint: ep, Func: atomic.Fetch, Msg: b.add(0)}}, fi.ErrLength},
 	} {
 		if err := f.client.QueueWork(x.w); !errors.Is(err, x.want) {

@@ -219,7 +219,7 @@ func TestRefusals(t *testing.T) {
 		{"no such datatype", f.ep.Atomic(&fi.Msg{Buf: b8, Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Datatype(77), Op: atomic.Sum}, 0), fi.ErrOpNotSupported},
 		{"no such peer", f.ep.Atomic(&fi.Msg{Buf: b8, Count: 1, Dest: 55, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0), fi.ErrUnknownPeer},
 		{"too big to inject", f.ep.InjectAtomic(&fi.Msg{Buf: make([]byte, 88), Count: 11, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}), fi.ErrTooBig},
-		{"unknown flag", f.ep.Atomic(&fi.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<30), fi.ErrBadFlags},
+		{"unknown flag", f.ep.Atomic(&fi.Msg{Buf: b8, Count: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 1<<40), fi.ErrBadFlags},
 	}
 	for _, c := range posting {
 		if !errors.Is(c.err, c.want) {
