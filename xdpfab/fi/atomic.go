@@ -5,7 +5,6 @@ package fi
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
@@ -26,7 +25,7 @@ import (
 // the tag, Msg.Offset the first element's offset in the buffer, in bytes. The atomic is a
 // message whose bytes are combined with the buffer instead of being copied there. It is
 // matched, in the order sent, and kept for a receive as a message of SendTagged is, and
-// it has at most as many elements as Domain.QueryAtomicFlags with QueryTagged says, and
+// it has at most as many elements as Domain.QueryAtomic with FlagTagged says, and
 // as the MTU of the peer allows: otherwise it ends with ErrTooMany. The receive
 // completes with CompletionAtomic and the number of bytes that were combined. Success
 // means that the target has the atomic; with FlagMatchComplete, and always for
@@ -59,34 +58,6 @@ func (ep *Endpoint) CompareAtomic(m *Msg, flags OpFlags) error {
 // (fi_inject_atomic). A failure does make one.
 func (ep *Endpoint) InjectAtomic(m *Msg) error {
 	return ep.post(wire.VerbAtomic, m, FlagInject, silent)
-}
-
-// AtomicValid returns the most elements that one Atomic call takes (fi_atomicvalid). Long
-// arrays are divided among frames inside.
-func (ep *Endpoint) AtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
-	return valid(atomic.Base, dt, op, unlimited)
-}
-
-// FetchAtomicValid is AtomicValid for FetchAtomic.
-func (ep *Endpoint) FetchAtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
-	return valid(atomic.Fetch, dt, op, unlimited)
-}
-
-// CompareAtomicValid is AtomicValid for CompareAtomic.
-func (ep *Endpoint) CompareAtomicValid(dt atomic.Datatype, op atomic.Op) (count int, err error) {
-	return valid(atomic.Compare, dt, op, unlimited)
-}
-
-// unlimited is the limit of operations that may be divided among frames.
-func unlimited(atomic.Func, atomic.Datatype, atomic.Op) int { return math.MaxUint32 }
-
-func valid(f atomic.Func, dt atomic.Datatype, op atomic.Op,
-	limit func(atomic.Func, atomic.Datatype, atomic.Op) int,
-) (int, error) {
-	if !atomic.Valid(f, op, dt) {
-		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)
-	}
-	return limit(f, dt, op), nil
 }
 
 // post submits an operation and makes sure that it is started, or, with FlagMore, that

@@ -12,22 +12,19 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// The three Valid calls and QueryAtomic say what posting does: for each form,
-// operation and datatype either all accept it, and it runs, or all refuse it.
+// AtomicValid and QueryAtomic say what posting does: for each form, operation and
+// datatype either all accept it, and it runs, or all refuse it.
 func TestValidTellsTheTruth(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{}, 64)
-	valid := map[atomic.Func]func(atomic.Datatype, atomic.Op) (int, error){
-		atomic.Base: f.ep.AtomicValid, atomic.Fetch: f.ep.FetchAtomicValid, atomic.Compare: f.ep.CompareAtomicValid,
-	}
 	post := map[atomic.Func]func(*fi.Msg, fi.OpFlags) error{
 		atomic.Base: f.ep.Atomic, atomic.Fetch: f.ep.FetchAtomic, atomic.Compare: f.ep.CompareAtomic,
 	}
 	accepted := 0
-	for form := range valid {
+	for form := range post {
 		for op := range atomic.Op(atomic.NumOps + 1) {
 			for dt := range atomic.Datatype(atomic.NumDatatypes + 1) {
-				count, err := valid[form](dt, op)
-				attr, err2 := f.client.QueryAtomic(form, dt, op)
+				count, err := f.ep.AtomicValid(form, dt, op)
+				attr, err2 := f.client.QueryAtomic(form, dt, op, 0)
 				m := fi.Msg{Buf: make([]byte, dt.Size()), Count: 1, Dest: f.dest, Key: 1, Datatype: dt, Op: op}
 				if form != atomic.Base {
 					m.Result = make([]byte, dt.Size())
@@ -60,7 +57,7 @@ func TestValidTellsTheTruth(t *testing.T) {
 	if accepted != 204+224+118 {
 		t.Errorf("%d combinations are supported, want 204 base, 224 fetch, 118 compare", accepted)
 	}
-	if _, err := f.client.QueryAtomic(3, atomic.Uint64, atomic.Sum); !errors.Is(err, fi.ErrOpNotSupported) {
+	if _, err := f.client.QueryAtomic(3, atomic.Uint64, atomic.Sum, 0); !errors.Is(err, fi.ErrOpNotSupported) {
 		t.Errorf("a fourth form: %v, want ErrOpNotSupported", err)
 	}
 }

@@ -12,41 +12,33 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// The flags of fi_query_atomic choose the form; those that exclude each other and
-// unknown flags are refused with their reasons. What has a tag is as long as a frame.
+// A query takes the flag of fi_query_atomic that is no argument, and no other. What has a
+// tag is as long as a frame, and is the poller's.
 func TestQueryAtomic(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{}, 16)
-	for flags, form := range map[fi.QueryFlags]atomic.Func{0: atomic.Base, fi.QueryFetch: atomic.Fetch, fi.QueryCompare: atomic.Compare} {
+	for _, flags := range []fi.OpFlags{fi.FlagInject, fi.FlagTagged | fi.FlagFence, 1 << 40} {
+		_, err := f.client.QueryAtomic(atomic.Base, atomic.Uint64, atomic.Sum, flags)
+		for _, want := range []error{fi.ErrBadFlags, fi.EBADFLAGS} {
+			if !errors.Is(err, want) {
+				t.Errorf("%v: %v, want %v", flags, err, want)
+			}
+		}
+	}
+	for _, form := range []atomic.Func{atomic.Base, atomic.Fetch, atomic.Compare} {
 		for dt := range atomic.Datatype(atomic.NumDatatypes) {
 			for op := range atomic.Op(atomic.NumOps) {
-				attr, err := f.client.QueryAtomicFlags(dt, op, flags)
-				same, err2 := f.client.QueryAtomic(form, dt, op)
-				if attr != same || (err == nil) != (err2 == nil) || err != nil && !errors.Is(err, fi.ErrOpNotSupported) {
-					t.Fatalf("%v %v %v: %+v, %v; by form %+v, %v", flags, dt, op, attr, err, same, err2)
+				plain, err1 := f.client.QueryAtomic(form, dt, op, 0)
+				tagged, err2 := f.client.QueryAtomic(form, dt, op, fi.FlagTagged)
+				plain.Count, plain.Resident = tagged.Count, false
+				if tagged != plain || (err1 == nil) != (err2 == nil) || err1 != nil && !errors.Is(err2, fi.ErrOpNotSupported) {
+					t.Fatalf("%v %v %v: with a tag %+v, %v; without %+v, %v", form, dt, op, tagged, err2, plain, err1)
 				}
 			}
 		}
 	}
-	for flags, want := range map[fi.QueryFlags][]error{
-		fi.QueryFetch | fi.QueryCompare:                  {fi.ErrBadFlags, fi.EBADFLAGS},
-		fi.QueryFetch | fi.QueryCompare | fi.QueryTagged: {fi.ErrBadFlags},
-		1 << 20: {fi.ErrBadFlags},
-	} {
-		_, err := f.client.QueryAtomicFlags(atomic.Uint64, atomic.Sum, flags)
-		for _, w := range want {
-			if !errors.Is(err, w) {
-				t.Errorf("%v: %v, want %v", flags, err, w)
-			}
-		}
-	}
-	plain, err1 := f.client.QueryAtomicFlags(atomic.Uint64, atomic.Sum, 0)
-	tagged, err2 := f.client.QueryAtomicFlags(atomic.Uint64, atomic.Sum, fi.QueryTagged)
-	plain.Count, plain.ResidentActor = tagged.Count, fi.ActorPoller
-	if tagged != plain || tagged.Count < 100 || tagged.Count > 187 || err1 != nil || err2 != nil { // in a frame of 1500 bytes
-		t.Errorf("with a tag %+v, without %+v; %v, %v", tagged, plain, err1, err2)
-	}
-	if s := (fi.QueryFetch | fi.QueryTagged).String(); s != "fetch|tagged" {
-		t.Error(s)
+	tagged, err := f.client.QueryAtomic(atomic.Base, atomic.Uint64, atomic.Sum, fi.FlagTagged)
+	if tagged.Count < 100 || tagged.Count > 187 || err != nil { // in a frame of 1500 bytes
+		t.Errorf("with a tag %+v, %v", tagged, err)
 	}
 }
 
@@ -57,12 +49,12 @@ func TestQueryTellsHow(t *testing.T) {
 	onEveryWire(t, func(b *bench) {
 		ep, cq := b.endpoint(fi.EndpointAttr{})
 		for dt := range atomic.Datatype(atomic.NumDatatypes) {
-			attr, err := b.client.QueryAtomic(atomic.Base, dt, atomic.Write)
+			attr, err := b.client.QueryAtomic(atomic.Base, dt, atomic.Write, 0)
 			b.ok(err)
 			if coherent := dt != atomic.LongDoubleComplex; coherent != (attr.CoherentAlign == attr.Size) || !coherent && attr.CoherentAlign != 0 {
 				b.Errorf("%v: %+v", dt, attr)
 			}
-			if !attr.Ascending || attr.Actor != fi.ActorPoller || (attr.ResidentActor == fi.ActorXDP) != (dt <= atomic.Uint64) || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
+			if attr.Resident != (dt <= atomic.Uint64) || !attr.Order.RAW.Allows(1<<40) || !attr.Order.WAR.Allows(1<<40) || !attr.Order.WAW.Allows(1<<40) {
 				b.Errorf("%v: %+v", dt, attr)
 			}
 			for offset, want := range map[int]error{attr.Align: nil, attr.Align / 2: fi.ErrMisaligned} {

@@ -20,16 +20,16 @@ var (
 		"%w: one frame has to carry a tagged atomic, and the peer's MTU is smaller; post it in parts", ErrTooMany)
 )
 
-// taggedLimit returns the most elements of a tagged atomic: as many as a frame of the
+// mostTagged returns the most elements of a tagged atomic: as many as a frame of the
 // interface's MTU carries in any encapsulation. The MTU of the peer's has to be as large.
-func (d *Domain) taggedLimit(f atomic.Func, dt atomic.Datatype, op atomic.Op) int {
-	return int(wire.MaxTagged(verbOf[f], uint8(op), uint8(dt), d.node.Dev.MTU()-wire.MaxOverhead-wire.HeaderLen))
+func (d *Domain) mostTagged(verb wire.Verb, op atomic.Op, dt atomic.Datatype) uint32 {
+	return wire.MaxTagged(verb, uint8(op), uint8(dt), d.node.Dev.MTU()-wire.MaxOverhead-wire.HeaderLen)
 }
 
 // checkTagged returns an error for an operation of a form, otherwise valid, whose target
 // cannot be the buffer of a receive.
 func (d *Domain) checkTagged(verb wire.Verb, m *Msg, count uint32) error {
-	most := wire.MaxTagged(verb, uint8(m.Op), uint8(m.Datatype), d.node.Dev.MTU()-wire.MaxOverhead-wire.HeaderLen)
+	most := d.mostTagged(verb, m.Op, m.Datatype)
 	switch {
 	case m.RMA != nil:
 		return fmt.Errorf("xdpfab: %d extents for a tagged atomic: its target is the buffer of one receive, at "+

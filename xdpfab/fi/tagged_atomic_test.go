@@ -198,11 +198,10 @@ func TestTaggedAtomicLimits(t *testing.T) {
 		buf, err := mr.Alloc(4096, mr.AllocOptions{})
 		h.ok(err)
 		defer func() { _ = buf.Close() }()
-		flags := map[atomic.Func]fi.QueryFlags{atomic.Base: 0, atomic.Fetch: fi.QueryFetch, atomic.Compare: fi.QueryCompare}
 		for form, post := range map[atomic.Func]func(*fi.Msg, fi.OpFlags) error{atomic.Base: a.ep.Atomic, atomic.Fetch: a.ep.FetchAtomic, atomic.Compare: a.ep.CompareAtomic} {
 			for op := range atomic.Op(atomic.NumOps) {
 				for dt := range atomic.Datatype(atomic.NumDatatypes) {
-					attr, err := h.a.QueryAtomicFlags(dt, op, fi.QueryTagged|flags[form])
+					attr, err := h.a.QueryAtomic(form, dt, op, fi.FlagTagged)
 					if (err == nil) != atomic.Valid(form, op, dt) {
 						h.Fatalf("%v %v %v: %v", form, op, dt, err)
 					}
