@@ -15,11 +15,10 @@ import (
 // the same key, or both have none; and in a session a region can be used only if it has
 // the key of the session's endpoints. docs/guarantees.md says what that protects against.
 // As text it is its length alone.
+//
+// It has at most mr.MaxAuthKey bytes. One that is not random, or has fewer than 16 bytes,
+// can be found by trial from a captured handshake.
 type AuthKey []byte
-
-// MaxAuthKey is the longest authorization key, bytes. One that is not random, or has
-// fewer than 16 bytes, can be found by trial from a captured handshake.
-const MaxAuthKey = mr.MaxAuthKey
 
 // ErrAuthKey means that an authorization key is not the one that was wanted
 // (FI_EKEYREJECTED), or cannot be one.
@@ -49,7 +48,7 @@ func (k AuthKey) GoString() string { return "AuthKey(" + k.String() + ")" }
 func (k AuthKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // valid reports whether there can be such a key.
-func (k AuthKey) valid() bool { return len(k) <= MaxAuthKey }
+func (k AuthKey) valid() bool { return len(k) <= mr.MaxAuthKey }
 
 func (k AuthKey) check(of string) error { return node.CheckKey(k, of) }
 

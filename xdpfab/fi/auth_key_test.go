@@ -163,7 +163,7 @@ func TestAuthKeyInForce(t *testing.T) {
 			}
 		}
 	}
-	long := make([]byte, fi.MaxAuthKey+1)
+	long := make([]byte, mr.MaxAuthKey+1)
 	if _, err := a.NewEndpoint(fi.EndpointAttr{Number: fi.AnyNumber, AuthKey: long}); !errors.Is(err, fi.ErrAuthKey) {
 		t.Errorf("an endpoint with a key of %d bytes: %v", len(long), err)
 	}

@@ -14,7 +14,8 @@ import (
 
 // Counter counts completions instead of listing them; fi_cntr(3). Of the operations of
 // the endpoints bound to it, it counts those that succeeded, or their bytes (Read), and
-// those that failed (ReadErr).
+// those that failed (ReadErr). After the greatest value it begins at 0 again
+// (DomainInfo.MaxCounter).
 type Counter struct {
 	object
 	bytes bool // it counts the bytes of what succeeded
@@ -28,13 +29,6 @@ type Counter struct {
 
 	sleepers sleepers
 }
-
-// The greatest values of a counter, which then begins at 0 again (max_cntr_value and
-// max_err_cntr_value of fi_domain(3)).
-const (
-	MaxCounterValue uint64 = math.MaxUint64
-	MaxCounterErr   uint64 = math.MaxUint64
-)
 
 // CounterAttr are the attributes of a counter.
 type CounterAttr struct {

@@ -17,24 +17,20 @@ import (
 // equal to the [syscall.Errno] of the same number.
 type Errno uint16
 
-// The codes that libfabric adds to those of the system. ENOKEY differs from the system's
-// errno of that name, which it also equals for errors.Is.
+// The codes that libfabric adds to those of the system, as far as this package returns
+// them. ENOKEY differs from the system's errno of that name, which it also equals for
+// errors.Is.
 const (
-	EOTHER      Errno = 256 + iota // FI_EOTHER: none of the others
-	ETOOSMALL                      // FI_ETOOSMALL
-	EOPBADSTATE                    // FI_EOPBADSTATE
-	EAVAIL                         // FI_EAVAIL: to be read with ReadErr
-	EBADFLAGS                      // FI_EBADFLAGS
-	ENOEQ                          // FI_ENOEQ
-	EDOMAIN                        // FI_EDOMAIN
-	ENOCQ                          // FI_ENOCQ
-	ECRC                           // FI_ECRC
-	ETRUNC                         // FI_ETRUNC
-	ENOKEY                         // FI_ENOKEY
-	ENOAV                          // FI_ENOAV
-	EOVERRUN                       // FI_EOVERRUN: never returned, since queues do not overflow here
-	ENORX                          // FI_ENORX
-	ENOMR                          // FI_ENOMR
+	EOTHER      Errno = 256 // FI_EOTHER: none of the others
+	EOPBADSTATE Errno = 258 // FI_EOPBADSTATE
+	EAVAIL      Errno = 259 // FI_EAVAIL: to be read with ReadErr
+	EBADFLAGS   Errno = 260 // FI_EBADFLAGS
+	ENOEQ       Errno = 261 // FI_ENOEQ
+	EDOMAIN     Errno = 262 // FI_EDOMAIN
+	ENOCQ       Errno = 263 // FI_ENOCQ
+	ETRUNC      Errno = 265 // FI_ETRUNC
+	ENOKEY      Errno = 266 // FI_ENOKEY
+	ENOAV       Errno = 267 // FI_ENOAV
 )
 
 // fabricErrors are the names and texts of the codes from EOTHER on.

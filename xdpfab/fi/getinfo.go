@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // ErrNoInfo means that nothing on this machine is as the hints want it (-FI_ENODATA).
@@ -212,7 +213,7 @@ func offer(in InterfaceInfo, format AddrFormat, source, fabric string) Info {
 			TXContexts: queues,
 			RXContexts: queues,
 			MaxEPTX:    MaxContexts, MaxEPRX: MaxContexts, MaxEPSharedTX: maxEndpoints, MaxEPSharedRX: maxEndpoints,
-			Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited, AuthKeySize: MaxAuthKey,
+			Counters: Unlimited, MRIOVLimit: 1, Caps: domainCaps, MRs: Unlimited, AuthKeySize: mr.MaxAuthKey,
 			MaxCounter: math.MaxUint64, MaxErrCounter: math.MaxUint64,
 		},
 		Fabric: FabricInfo{Name: fabric, Provider: "xdpfab", ProviderVersion: providerVersion, API: APIVersion},

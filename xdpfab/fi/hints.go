@@ -13,6 +13,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // refusals lists what hints ask for beyond an offer. Each names the field, what was asked
@@ -124,7 +125,7 @@ func unmetField(hint, offer any) string {
 		}
 	case AuthKey:
 		if !h.valid() {
-			return fmt.Sprintf("of %v: want at most %d", h, MaxAuthKey)
+			return fmt.Sprintf("of %v: want at most %d", h, mr.MaxAuthKey)
 		}
 	default:
 		if h != offer {
