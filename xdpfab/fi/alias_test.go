@@ -26,7 +26,7 @@ func TestAlias(t *testing.T) {
 		b.ok(errors.Join(ep.Bind(b.av, 0), ep.Bind(cq, fi.BindSelective), ep.Enable()))
 		loud, err := ep.Alias(fi.FlagCompletion)
 		b.ok(err)
-		if same.OpFlags() != fi.FlagInject || loud.OpFlags() != fi.FlagCompletion || loud.Endpoint() != ep {
+		if same.OpFlags() != fi.FlagInject || loud.OpFlags() != fi.FlagCompletion {
 			b.Errorf("flags %v and %v", same.OpFlags(), loud.OpFlags())
 		}
 		sessions := counter(b, cableOf(b.server), "sessions_accepted")
@@ -79,9 +79,18 @@ func TestAliasEnds(t *testing.T) {
 		t.Errorf("shutdown of an endpoint with an alias: %v", err)
 	}
 	b.ok(ep.Atomic(b.add(0), 0))
-	b.ok(errors.Join(a.Close(), a.Close()))
-	if err := a.Atomic(b.add(0), 0); !errors.Is(err, fi.ErrClosed) {
-		t.Errorf("post by a closed alias: %v", err)
+	second, err := a.Alias(fi.FlagInject)
+	b.ok(err)
+	if a == ep || a.Name() != ep.Name() || second.Number() != ep.Number() || second.OpFlags() != fi.FlagInject {
+		t.Errorf("aliases %s and %d with %v, want handles of %s", a.Name(), second.Number(), second.OpFlags(), ep.Name())
+	}
+	b.ok(errors.Join(second.Shutdown(t.Context()), a.Close(), a.Close()))
+	_, again := a.Alias(0)
+	for what, err := range map[string]error{"post": a.Atomic(b.add(0), 0), "receive": a.Receive(&fi.Receive{}, 0),
+		"cancel": a.Cancel(nil), "alias": again} {
+		if !errors.Is(err, fi.ErrClosed) {
+			t.Errorf("%s by a closed alias: %v", what, err)
+		}
 	}
 	b.ok(ep.Close())
 	if _, err := ep.Alias(0); !errors.Is(err, fi.ErrClosed) {

@@ -161,9 +161,9 @@ func (x *arrival) strange(source Address) bool {
 }
 
 // completion returns the entry for an event.
-func (ep *Endpoint) completion(e *engine.Event) Completion {
+func (ep *endpoint) completion(e *engine.Event) Completion {
 	c := Completion{
-		Endpoint: ep, Flags: CompletionAtomic | CompletionRemoteCQData | CompletionRemoteWrite,
+		Endpoint: &ep.handle, Flags: CompletionAtomic | CompletionRemoteCQData | CompletionRemoteWrite,
 		Bytes: int(min(e.Length, math.MaxInt)), Data: e.Data,
 	}
 	if e.Transfer {
@@ -177,14 +177,14 @@ func (ep *Endpoint) completion(e *engine.Event) Completion {
 
 // receiver is the endpoint as the engines know it that serve its peers. It implements
 // engine.Events, on their threads.
-type receiver Endpoint
+type receiver endpoint
 
 func (r *receiver) Take() bool { return r.recv.arrivals.Load().events.take() }
 
 func (r *receiver) Return() { r.recv.arrivals.Load().events.taken.Add(-1) }
 
 func (r *receiver) Deliver(e *engine.Event) {
-	c := (*Endpoint)(r).completion(e)
+	c := (*endpoint)(r).completion(e)
 	r.recv.arrived(&e.From, &c)
 }
 

@@ -63,12 +63,16 @@ func (ep *Endpoint) InjectAtomic(m *Msg) error {
 // post submits an operation and makes sure that it is started, or, with FlagMore, that
 // the next call starts it. After a failure it starts the earlier ones, since there may be
 // no next post.
-func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
-	if ep.phase.Load() == made { // Bind may be at work on what is read below
+func (h *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
+	ep := h.endpoint
+	switch {
+	case ep.phase.Load() == made: // Bind may be at work on what is read below
 		return ep.unready()
+	case h.ended.Load():
+		return h.errEnded()
 	}
 	if flags&FlagDefaults != 0 {
-		flags = flags&^FlagDefaults | ep.OpFlags()
+		flags = flags&^FlagDefaults | h.OpFlags()
 	}
 	if ep.selective && flags&FlagCompletion == 0 {
 		cookie = silent
@@ -86,7 +90,7 @@ func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) e
 }
 
 // submit checks an operation and hands it to the engine.
-func (ep *Endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) (err error) {
+func (ep *endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) (err error) {
 	if !ep.ready() {
 		return ep.unready()
 	}

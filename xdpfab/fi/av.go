@@ -26,7 +26,7 @@ type AddressVector struct {
 	mu      sync.Mutex
 	entries []avEntry
 	index   map[wire.Addr]Address // of the entries that have not been removed, without lane
-	bound   []*Endpoint
+	bound   []*endpoint
 	latest  sourceName // what was looked up last; forgotten when an answer may change
 }
 
@@ -155,7 +155,7 @@ func (av *AddressVector) Remove(a Address) error {
 }
 
 // use and unuse keep the list of the endpoints that are bound.
-func (av *AddressVector) use(ep *Endpoint) error {
+func (av *AddressVector) use(ep *endpoint) error {
 	if err := av.hold(); err != nil {
 		return err
 	}
@@ -165,9 +165,9 @@ func (av *AddressVector) use(ep *Endpoint) error {
 	return nil
 }
 
-func (av *AddressVector) unuse(ep *Endpoint) {
+func (av *AddressVector) unuse(ep *endpoint) {
 	av.mu.Lock()
-	av.bound = slices.DeleteFunc(av.bound, func(x *Endpoint) bool { return x == ep })
+	av.bound = slices.DeleteFunc(av.bound, func(x *endpoint) bool { return x == ep })
 	av.mu.Unlock()
 	av.drop()
 }

@@ -13,7 +13,7 @@ import (
 // CompletionQueue, a Counter, an EventQueue, a SharedTransmit or a SharedReceive.
 type Bindable interface {
 	// bindTo is called with the endpoint's mu held.
-	bindTo(ep *Endpoint, flags BindFlags) error
+	bindTo(ep *endpoint, flags BindFlags) error
 }
 
 // Bind connects the endpoint with an address vector, a completion queue, a counter or an
@@ -39,12 +39,12 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	if err := ep.attr.part.mayBind(b, flags); err != nil {
 		return err
 	}
-	return b.bindTo(ep, flags)
+	return b.bindTo(ep.endpoint, flags)
 }
 
 // accepts reports an error when an object of a domain cannot be bound: the domain must be
 // the endpoint's, and there must not be such an object yet.
-func (ep *Endpoint) accepts(what string, dom *Domain, bound bool) error {
+func (ep *endpoint) accepts(what string, dom *Domain, bound bool) error {
 	switch {
 	case dom != ep.dom:
 		return fmt.Errorf("xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own: %w",
@@ -55,7 +55,7 @@ func (ep *Endpoint) accepts(what string, dom *Domain, bound bool) error {
 	return nil
 }
 
-func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
+func (q *CompletionQueue) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags&^queueFlags != 0 {
 		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number,
 			flags, queueFlags, ErrBadFlags)
@@ -79,7 +79,7 @@ func (q *CompletionQueue) bindTo(ep *Endpoint, flags BindFlags) error {
 }
 
 // bindTransmit binds the queue for the operations that the endpoint posts.
-func (q *CompletionQueue) bindTransmit(ep *Endpoint, selective bool) error {
+func (q *CompletionQueue) bindTransmit(ep *endpoint, selective bool) error {
 	if err := ep.accepts("a completion queue", q.dom, ep.cq != nil); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (q *CompletionQueue) bindTransmit(ep *Endpoint, selective bool) error {
 }
 
 // bindReceive binds the queue for receives and the events of peers.
-func (q *CompletionQueue) bindReceive(ep *Endpoint, selective bool) error {
+func (q *CompletionQueue) bindReceive(ep *endpoint, selective bool) error {
 	if _, err := q.bind(ep.stepper); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (q *CompletionQueue) receive(st *node.Stepper) {
 	q.arrivals.CompareAndSwap(nil, newArrivals(int(q.size)))
 }
 
-func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
+func (av *AddressVector) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags != 0 {
 		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags,
 			ErrBadFlags)
@@ -127,7 +127,7 @@ func (av *AddressVector) bindTo(ep *Endpoint, flags BindFlags) error {
 	return nil
 }
 
-func (c *Counter) bindTo(ep *Endpoint, flags BindFlags) error {
+func (c *Counter) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^counterFlags != 0 {
 		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags,
 			counterFlags, ErrBadFlags)
@@ -164,7 +164,7 @@ type counting struct {
 }
 
 // countings returns the places for counters.
-func (ep *Endpoint) countings() [6]counting {
+func (ep *endpoint) countings() [6]counting {
 	return [...]counting{
 		{BindRead, &ep.cntr[reads]}, {BindWrite, &ep.cntr[writes]},
 		{BindTransmit, &ep.cntr[sends]}, {BindRecv, &ep.cntr[receives]},
@@ -173,7 +173,7 @@ func (ep *Endpoint) countings() [6]counting {
 }
 
 // counters returns the distinct counters bound.
-func (ep *Endpoint) counters() []*Counter {
+func (ep *endpoint) counters() []*Counter {
 	var list []*Counter
 	for _, b := range ep.countings() {
 		if c := *b.counter; c != nil && !slices.Contains(list, c) {

@@ -32,7 +32,7 @@ func (d asDialer) Dial(ctx context.Context, addr string) (*calls.Peer, error) {
 func (d asDialer) Node() *node.Node { return d.node }
 
 // dialFrom dials from one of the domain's own endpoints.
-func (d *Domain) dialFrom(ctx context.Context, ep *Endpoint, addr string) (*calls.Peer, error) {
+func (d *Domain) dialFrom(ctx context.Context, ep *endpoint, addr string) (*calls.Peer, error) {
 	a, link, err := d.resolve(ctx, addr)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (d *Domain) dialFrom(ctx context.Context, ep *Endpoint, addr string) (*call
 }
 
 // callPeer returns a peer to call, which is a child of the domain until it is closed.
-func (ep *Endpoint) callPeer(use *name, addr string) *calls.Peer {
+func (ep *endpoint) callPeer(use *name, addr string) *calls.Peer {
 	var p *calls.Peer
 	r := ep.route(use, addr)
 	r.Leave = func() {
@@ -62,7 +62,7 @@ func (ep *Endpoint) callPeer(use *name, addr string) *calls.Peer {
 }
 
 // route returns the way of calls to a name, which errors call addr.
-func (ep *Endpoint) route(n *name, addr string) calls.Route {
+func (ep *endpoint) route(n *name, addr string) calls.Route {
 	return calls.Route{
 		Poster: (*poster)(ep), Stepper: ep.stepper, Ring: ep.ring, Peer: n.peer, Allotment: n.allotment, Name: addr,
 		GiveUp: ep.dom.attr.GiveUp, Alone: ep.dom.attr.Threading == ThreadDomain,
@@ -70,42 +70,42 @@ func (ep *Endpoint) route(n *name, addr string) calls.Route {
 }
 
 // dialEndpoint makes, at first use, the endpoint that dialled peers share.
-func (d *Domain) dialEndpoint() (*Endpoint, error) {
+func (d *Domain) dialEndpoint() (*endpoint, error) {
 	d.mu.Lock()
 	ep := d.dialer
 	d.mu.Unlock()
 	if ep != nil {
 		return ep, nil
 	}
-	ep, err := d.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true, Size: 4096, dials: true})
+	h, err := d.NewEndpoint(EndpointAttr{Number: AnyNumber, InitiateOnly: true, Size: 4096, dials: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := ep.Enable(); err != nil {
-		return nil, errors.Join(err, ep.Close())
+	if err := h.Enable(); err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
 	d.mu.Lock()
 	if d.dialer == nil {
-		d.dialer = ep
+		d.dialer = h.endpoint
 	}
 	mine := d.dialer
 	d.mu.Unlock()
-	if mine != ep { // another goroutine was faster
-		return mine, ep.Close()
+	if mine != h.endpoint { // another goroutine was faster
+		return mine, h.Close()
 	}
-	return ep, nil
+	return mine, nil
 }
 
 // poster is an endpoint as its calls know it.
-type poster Endpoint
+type poster endpoint
 
 // Claim implements calls.Poster.
 func (p *poster) Claim(cookie uint64) (calls.Claimed, error) {
-	return (*Endpoint)(p).claim(nil, cookie)
+	return (*endpoint)(p).claim(nil, cookie)
 }
 
 // Hand implements calls.Poster.
-func (p *poster) Hand(c calls.Claimed) { (*Endpoint)(p).hand(c) }
+func (p *poster) Hand(c calls.Claimed) { (*endpoint)(p).hand(c) }
 
 // Failed implements calls.Poster. Engine's thread.
 func (p *poster) Failed(s *engine.Submission, c *engine.Completion, later *engine.Later, peer string) error {
@@ -145,21 +145,21 @@ func (d asDialer) OpenBox(attr calls.BoxAttr) (*calls.Box, error) {
 	if err := ep.Enable(); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}
-	m := (*mailed)(ep)
+	m := (*mailed)(ep.endpoint)
 	d.keep(m, fmt.Sprintf("mailbox %d", ep.number))
 	return calls.NewBox(m, ep.stepper, ep.attr.ReceiveSize), nil
 }
 
 // mailed is an endpoint as its mailbox knows it.
-type mailed Endpoint
+type mailed endpoint
 
 // Number implements calls.Receiver, as all that follow do.
 func (m *mailed) Number() uint16 { return m.number }
 
-func (m *mailed) Name() string { return (*Endpoint)(m).Name() }
+func (m *mailed) Name() string { return m.handle.Name() }
 
 func (m *mailed) Close() error {
-	if err := (*Endpoint)(m).Close(); err != nil {
+	if err := (*endpoint)(m).close(); err != nil {
 		return err
 	}
 	m.dom.remove(m)
@@ -167,11 +167,11 @@ func (m *mailed) Close() error {
 }
 
 func (m *mailed) Dial(ctx context.Context, addr string) (*calls.Peer, error) {
-	return m.dom.dialFrom(ctx, (*Endpoint)(m), addr)
+	return m.dom.dialFrom(ctx, (*endpoint)(m), addr)
 }
 
 func (m *mailed) Receives() (*matching.Queue, error) {
-	in, err := (*Endpoint)(m).receiving()
+	in, err := (*endpoint)(m).receiving()
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (ep *Endpoint) Lookup(ctx context.Context, dest Address, name string) (Remo
 
 // asPeer returns an address of the address vector as a peer whose calls the endpoint
 // itself posts. It must not be closed: the address vector holds the session.
-func (ep *Endpoint) asPeer(a Address) (*calls.Peer, error) {
+func (ep *endpoint) asPeer(a Address) (*calls.Peer, error) {
 	if !ep.ready() {
 		return nil, ep.unready()
 	}

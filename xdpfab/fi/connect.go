@@ -96,7 +96,7 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 }
 
 // connectable returns the connection of an endpoint that can have one.
-func (ep *Endpoint) connectable(param []byte) (*connection, error) {
+func (ep *endpoint) connectable(param []byte) (*connection, error) {
 	switch {
 	case ep.conn == nil:
 		return nil, fmt.Errorf("xdpfab: endpoint %d has no connections: want one with EndpointAttr.Type %v: %w",

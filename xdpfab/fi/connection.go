@@ -20,7 +20,7 @@ import (
 // watches it. Two operations of its own drive it, by their completions: one that
 // connects, and one that watches.
 type connection struct {
-	ep     *Endpoint
+	ep     *endpoint
 	ring   *engine.Ring  // for the two operations
 	admits atomic.Uint64 // the origin whose sessions the endpoint accepts; 0 as long as it is not known
 	met    atomic.Bool   // it has accepted one of them: to the peer, there is a connection
@@ -53,7 +53,7 @@ const (
 	parted // or it was never connected
 )
 
-func newConnection(ep *Endpoint) (*connection, error) {
+func newConnection(ep *endpoint) (*connection, error) {
 	ring, err := engine.NewRing(2, engine.Contexts{})
 	c := &connection{ep: ep, ring: ring}
 	c.left, c.quit = context.WithCancel(context.Background())
@@ -68,7 +68,7 @@ func (c *connection) begin(phase uint32, a wire.Addr, link wire.Link) error {
 	if q == nil {
 		return fmt.Errorf("xdpfab: endpoint %d: %w: bind one to it or to its domain", ep.number, ErrNoEQ)
 	}
-	if err := ep.Enable(); err != nil {
+	if err := ep.handle.Enable(); err != nil {
 		return err
 	}
 	if err := c.reserve(q, phase); err != nil {
@@ -107,7 +107,7 @@ func (c *connection) reserve(q *EventQueue, phase uint32) error {
 
 // eventQueue returns the queue for the events of the endpoint, which may be its domain's,
 // or nil.
-func (ep *Endpoint) eventQueue() *EventQueue {
+func (ep *endpoint) eventQueue() *EventQueue {
 	ep.mu.Lock()
 	q := ep.events.queue
 	ep.mu.Unlock()
@@ -266,7 +266,7 @@ func (c *connection) tell(events ...Event) {
 	}
 	c.mu.Unlock()
 	for _, e := range events {
-		if e.Source, e.Context = c.ep, c.ep.attr.Context; q != nil {
+		if e.Source, e.Context = &c.ep.handle, c.ep.attr.Context; q != nil {
 			q.deliver(e)
 		}
 	}

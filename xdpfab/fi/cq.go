@@ -102,7 +102,7 @@ func entryOf(c *engine.Completion) entry {
 // pointers is the part of a completion that holds pointers.
 type pointers struct {
 	context any
-	ep      *Endpoint // stays set when the entry has been read
+	ep      *endpoint // stays set when the entry has been read
 	err     *OpError  // nil for success
 }
 
@@ -115,7 +115,7 @@ func (q *CompletionQueue) take(c *Completion, at uint64) {
 
 // set makes c the completion that an entry describes, without its error.
 func (c *Completion) set(e *entry, b *pointers) {
-	c.Context, c.Err, c.Endpoint = b.context, nil, b.ep
+	c.Context, c.Err, c.Endpoint = b.context, nil, &b.ep.handle
 	c.Flags, c.Source = e.flags, e.source
 	c.Bytes, c.Data, c.Tag, c.Overflow, c.Offset = int(e.length), 0, 0, 0, 0
 }
@@ -200,7 +200,7 @@ func (q *CompletionQueue) repay() {
 }
 
 // push writes a completion, whose place has been reserved. Engine's thread.
-func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, err *OpError) {
+func (q *CompletionQueue) push(ep *endpoint, context any, c *engine.Completion, err *OpError) {
 	at := q.written & q.mask
 	q.entries[at] = entryOf(c)
 	b := &q.pointers[at]
@@ -216,7 +216,7 @@ func (q *CompletionQueue) push(ep *Endpoint, context any, c *engine.Completion, 
 
 // pushAll writes the completions of operations that have succeeded; c is what they have
 // in common. Engine's thread.
-func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *engine.Completion) {
+func (q *CompletionQueue) pushAll(ep *endpoint, done []*engine.Submission, c *engine.Completion) {
 	e := entryOf(c)
 	for _, s := range done {
 		if s.Cookie&silent != 0 {
@@ -235,7 +235,7 @@ func (q *CompletionQueue) pushAll(ep *Endpoint, done []*engine.Submission, c *en
 }
 
 // pushRun is pushAll for a run. Engine's thread.
-func (q *CompletionQueue) pushRun(ep *Endpoint, done []engine.Follower, c *engine.Completion) {
+func (q *CompletionQueue) pushRun(ep *endpoint, done []engine.Follower, c *engine.Completion) {
 	if c.Cookie&silent != 0 {
 		return
 	}

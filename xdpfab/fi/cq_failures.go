@@ -30,7 +30,7 @@ type failure struct {
 
 // pushFailure writes the entry of an operation that has failed and has no place. Engine's
 // thread.
-func (q *CompletionQueue) pushFailure(ep *Endpoint, context any, c *engine.Completion, err *OpError) {
+func (q *CompletionQueue) pushFailure(ep *endpoint, context any, c *engine.Completion, err *OpError) {
 	f := &q.failures
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,7 @@ type deferral struct {
 }
 
 // admitDeferred counts an operation in. triggers.mu is held.
-func (ep *Endpoint) admitDeferred() error {
+func (ep *endpoint) admitDeferred() error {
 	switch d := &ep.deferral; {
 	case d.closed:
 		return ep.unready()
@@ -32,7 +32,7 @@ func (ep *Endpoint) admitDeferred() error {
 }
 
 // needRing makes the ring for deferred operations, if there is none yet.
-func (ep *Endpoint) needRing() error {
+func (ep *endpoint) needRing() error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	switch {
@@ -52,7 +52,7 @@ func (ep *Endpoint) needRing() error {
 
 // rings returns the submission rings of the endpoint. ep.mu is held, or operations can no
 // longer be posted.
-func (ep *Endpoint) rings() []*engine.Ring {
+func (ep *endpoint) rings() []*engine.Ring {
 	if ep.deferral.ring == nil {
 		return []*engine.Ring{ep.ring}
 	}
@@ -61,7 +61,7 @@ func (ep *Endpoint) rings() []*engine.Ring {
 
 // postpone takes in an operation that has been checked, until its counter has reached the
 // threshold.
-func (ep *Endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64, peer engine.PeerID,
+func (ep *endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64, peer engine.PeerID,
 	count uint32) error {
 	if err := ep.dom.checkThreshold(m.Trigger); err != nil {
 		return err
@@ -107,12 +107,12 @@ func (w *deferred) submit() {
 
 // deferredSink is the endpoint as the engine knows it from the ring of deferred
 // operations.
-type deferredSink Endpoint
+type deferredSink endpoint
 
 // Complete implements the engine's Sink. The place of the operation is free again before
 // anyone can know of its end.
 func (e *deferredSink) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
-	ep, w := (*Endpoint)(e), s.Context.(*deferred)
+	ep, w := (*endpoint)(e), s.Context.(*deferred)
 	t := &ep.dom.triggers
 	t.mu.Lock()
 	ep.deferral.held--
@@ -160,7 +160,7 @@ func (e *deferredSink) Flush() { (*sink)(e).Flush() }
 
 // cancelOperations ends operations of the endpoint that have been taken out, and never
 // start. Engine's thread.
-func (ep *Endpoint) cancelOperations(list []*deferred) {
+func (ep *endpoint) cancelOperations(list []*deferred) {
 	for _, w := range list {
 		if w.recv != nil {
 			ep.inbox.queue.CancelReserved(w.recv)
@@ -174,7 +174,7 @@ func (ep *Endpoint) cancelOperations(list []*deferred) {
 }
 
 // endDeferral takes no more deferred operations in, and takes out those that wait.
-func (ep *Endpoint) endDeferral() []*deferred {
+func (ep *endpoint) endDeferral() []*deferred {
 	t := &ep.dom.triggers
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,9 +23,9 @@ type Domain struct {
 
 	mu        sync.Mutex // taken before Node.mu
 	closed    bool
-	endpoints map[uint16]*Endpoint
-	served    atomic.Pointer[[]*Endpoint] // those that accept sessions; written under mu
-	dialer    *Endpoint                   // the endpoint that dialled peers share; made at first use
+	endpoints map[uint16]*endpoint
+	served    atomic.Pointer[[]*endpoint] // those that accept sessions; written under mu
+	dialer    *endpoint                   // the endpoint that dialled peers share; made at first use
 	events    eventLink                   // BindEQ
 	children  map[any]string              // the open objects of the domain, with their names
 }
@@ -34,10 +34,10 @@ type Domain struct {
 // life is that of the domain whose place it takes, paused until Resume; 0 for none. The
 // domain owns device and home from here on, also when newDomain fails.
 func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Home, life uint64) (*Domain, error) {
-	d := &Domain{attr: attr, fabric: f, endpoints: map[uint16]*Endpoint{}, children: map[any]string{}}
+	d := &Domain{attr: attr, fabric: f, endpoints: map[uint16]*endpoint{}, children: map[any]string{}}
 	n := node.New(dev, asOwner{d})
 	d.node = n
-	d.served.Store(&[]*Endpoint{})
+	d.served.Store(&[]*endpoint{})
 	home := residence.New(n, at)
 	if err := d.attr.tune(dev); err != nil {
 		n.Release()
@@ -61,9 +61,9 @@ func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Home, 
 }
 
 // serving returns the endpoint of that number which accepts sessions, or nil.
-func (d *Domain) serving(number uint16) *Endpoint {
+func (d *Domain) serving(number uint16) *endpoint {
 	ep, _ := d.node.Numbers.Serving(number).(*asTenant)
-	return (*Endpoint)(ep)
+	return (*endpoint)(ep)
 }
 
 // Attr returns the attributes in force.

@@ -12,8 +12,11 @@ import (
 // Shutdown refuses new operations with ErrClosed at once, and closes the endpoint after
 // the outstanding ones have completed, with success or failure; those that still wait for
 // a counter are cancelled. If ctx ends first, it closes the endpoint as Close does and
-// returns the context's error.
+// returns the context's error. Of an alias it is Close.
 func (ep *Endpoint) Shutdown(ctx context.Context) error {
+	if ep.isAlias() {
+		return ep.endAlias()
+	}
 	if err := ep.drain(); err != nil {
 		return err
 	}
@@ -23,7 +26,7 @@ func (ep *Endpoint) Shutdown(ctx context.Context) error {
 
 // drain refuses new operations and new aliases, unless the endpoint has aliases: then it
 // changes nothing and returns ErrBusy.
-func (ep *Endpoint) drain() error {
+func (ep *endpoint) drain() error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.phase.Load() == shutOff {
@@ -37,7 +40,7 @@ func (ep *Endpoint) drain() error {
 }
 
 // drained waits until no operation is published or in flight.
-func (ep *Endpoint) drained(ctx context.Context) error {
+func (ep *endpoint) drained(ctx context.Context) error {
 	for ep.origin != nil && ep.phase.Load() == draining {
 		empty := true
 		ep.stepper.Call(func() {

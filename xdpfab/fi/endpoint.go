@@ -22,6 +22,14 @@ import (
 // the same time. The operations of one endpoint to one peer apply in the order posted,
 // unless EndpointAttr.MsgOrder says that none is needed.
 type Endpoint struct {
+	*endpoint
+	opFlags atomic.Uint64 // OpFlags that FlagDefaults stands for in posts by this handle
+	ended   atomic.Bool   // of an alias; written under mu
+}
+
+// endpoint is what all handles of an endpoint share: see Endpoint.Alias.
+type endpoint struct {
+	handle Endpoint // the one that NewEndpoint has made, which completions and events name
 	dom    *Domain
 	attr   EndpointAttr
 	number uint16
@@ -40,8 +48,7 @@ type Endpoint struct {
 	// in cq; selectiveRecv says the same of receives and recv.
 	selective     bool
 	selectiveRecv bool
-	accepting     atomic.Bool   // sessions of peers
-	opFlags       atomic.Uint32 // OpFlags
+	accepting     atomic.Bool // sessions of peers
 	cntr          [directions]*Counter
 	remote        tally                             // of what peers do through the endpoint
 	tally         *share.Tally                      // where a host counts that; under mu
@@ -110,13 +117,13 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if !attr.dials {
 		d.children[ep] = fmt.Sprintf("endpoint %d", number)
 	}
-	return ep, nil
+	return &ep.handle, nil
 }
 
 // newEndpoint makes an endpoint of a number. d.mu is held.
-func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) (ep *Endpoint, err error) {
+func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) (ep *endpoint, err error) {
 	attr.Number = int(number)
-	ep = &Endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
+	ep = &endpoint{dom: d, attr: attr, number: number, identity: identity, names: map[wire.Addr]*name{}}
 	if ep.key, err = d.node.Session(attr.AuthKey); err != nil {
 		return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
@@ -125,7 +132,8 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 			return nil, fmt.Errorf("xdpfab: endpoint: %w", err)
 		}
 	}
-	ep.opFlags.Store(uint32(attr.OpFlags))
+	ep.handle.endpoint = ep
+	ep.handle.opFlags.Store(uint64(attr.OpFlags))
 	completions := engine.Sink((*sink)(ep))
 	if attr.dials {
 		completions = engine.Contexts{}
@@ -174,13 +182,13 @@ func (a *EndpointAttr) toHost(identity uint64) share.Endpoint {
 // Attr returns the attributes in force.
 func (ep *Endpoint) Attr() EndpointAttr { return ep.attr }
 
-// SetOpFlags sets what FlagDefaults stands for, of posts from now on; see
+// SetOpFlags sets what FlagDefaults stands for, of posts by this handle from now on; see
 // EndpointAttr.OpFlags (fi_control with FI_SETOPSFLAG).
 func (ep *Endpoint) SetOpFlags(flags OpFlags) error {
 	if err := flags.check("default flags", defaultFlags); err != nil {
 		return err
 	}
-	ep.opFlags.Store(uint32(flags))
+	ep.opFlags.Store(uint64(flags))
 	return nil
 }
 
@@ -246,24 +254,24 @@ func (ep *Endpoint) Enable() error {
 		if err := ep.serveAtHost(); err != nil {
 			return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, err)
 		}
-		ep.dom.serve(ep, true)
+		ep.dom.serve(ep.endpoint, true)
 	}
 	ep.phase.Store(enabled)
 	return nil
 }
 
 // serveAtHost has the host of a domain that has one serve the endpoint.
-func (ep *Endpoint) serveAtHost() error {
+func (ep *endpoint) serveAtHost() error {
 	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}
 	return ep.dom.node.Dev.Serve(s, ep.tallyAtHost)
 }
 
 // serve publishes the endpoints that accept sessions.
-func (d *Domain) serve(ep *Endpoint, on bool) {
+func (d *Domain) serve(ep *endpoint, on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ep.accepting.Store(on)
-	list := slices.DeleteFunc(slices.Clone(*d.served.Load()), func(x *Endpoint) bool { return x == ep })
+	list := slices.DeleteFunc(slices.Clone(*d.served.Load()), func(x *endpoint) bool { return x == ep })
 	if on {
 		list = append(list, ep)
 	}
@@ -271,9 +279,17 @@ func (d *Domain) serve(ep *Endpoint, on bool) {
 }
 
 // Close ends the endpoint's sessions to its peers; operations that wait complete
-// with what is known of them. It reports ErrBusy as long as the endpoint has aliases.
-// Closing twice is no error.
+// with what is known of them. It reports ErrBusy as long as the endpoint has aliases. Of
+// an alias it ends the use alone, and operations that were posted by it continue. Closing
+// twice is no error.
 func (ep *Endpoint) Close() error {
+	if ep.isAlias() {
+		return ep.endAlias()
+	}
+	return ep.close()
+}
+
+func (ep *endpoint) close() error {
 	if err := ep.drain(); err != nil {
 		return err
 	}
@@ -293,7 +309,7 @@ func (ep *Endpoint) Close() error {
 	return nil
 }
 
-func (ep *Endpoint) closeNow() {
+func (ep *endpoint) closeNow() {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.phase.Swap(shutOff) == shutOff {
@@ -339,12 +355,12 @@ func (ep *Endpoint) closeNow() {
 	for _, c := range ep.counters() {
 		c.drop()
 	}
-	ep.events.tell(ep, ep.attr.Context, ep.dom.node.End.Returned())
+	ep.events.tell(&ep.handle, ep.attr.Context, ep.dom.node.End.Returned())
 	ep.events.cut()
 }
 
 // endTargets ends the sessions of peers to the endpoint.
-func (ep *Endpoint) endTargets() {
+func (ep *endpoint) endTargets() {
 	for _, st := range ep.dom.node.Steppers {
 		st.Call(func() { st.Eng.EndTargets(ep.number) })
 	}

@@ -12,7 +12,7 @@ import (
 
 // peer returns the id of the engine's peer for an address, making it at first use. A
 // connected endpoint has one peer, whatever the address.
-func (ep *Endpoint) peer(a Address) (engine.PeerID, error) {
+func (ep *endpoint) peer(a Address) (engine.PeerID, error) {
 	if ep.conn != nil {
 		a = 0
 	}
@@ -22,7 +22,7 @@ func (ep *Endpoint) peer(a Address) (engine.PeerID, error) {
 	return ep.makePeer(a)
 }
 
-func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
+func (ep *endpoint) makePeer(a Address) (engine.PeerID, error) {
 	if ep.conn != nil {
 		ep.conn.mu.Lock()
 		defer ep.conn.mu.Unlock()
@@ -77,7 +77,7 @@ func (ep *Endpoint) makePeer(a Address) (engine.PeerID, error) {
 }
 
 // dropPeer drops the names of an address and its receive contexts; see drop.
-func (ep *Endpoint) dropPeer(a Address) {
+func (ep *endpoint) dropPeer(a Address) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	ep.dropContextPeers(a.entry())
@@ -92,7 +92,7 @@ func (ep *Endpoint) dropPeer(a Address) {
 }
 
 // dial holds a name that needs no address vector, and disconnect drops it.
-func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*name, error) {
+func (ep *endpoint) dial(a wire.Addr, link wire.Link) (*name, error) {
 	defer ep.dom.stay()()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -102,7 +102,7 @@ func (ep *Endpoint) dial(a wire.Addr, link wire.Link) (*name, error) {
 	return ep.hold(a, link)
 }
 
-func (ep *Endpoint) disconnect(n *name) {
+func (ep *endpoint) disconnect(n *name) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	ep.drop(n)

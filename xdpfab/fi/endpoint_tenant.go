@@ -10,7 +10,7 @@ import (
 )
 
 // asTenant is an endpoint as the tenant of its number.
-type asTenant Endpoint
+type asTenant endpoint
 
 func (ep *asTenant) Serves() bool { return ep.accepting.Load() }
 
@@ -38,7 +38,7 @@ func (ep *asTenant) Inflow(from wire.Addr) session.Inflow {
 	if ep.inbox == nil {
 		return nil
 	}
-	return (*Endpoint)(ep).newInflow(from)
+	return (*endpoint)(ep).newInflow(from)
 }
 
 func (ep *asTenant) Begin(x *executor.Executor, _ int, now int64, p session.TargetParams) engine.Served {

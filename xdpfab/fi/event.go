@@ -45,7 +45,7 @@ func (k EventKind) String() string {
 // error).
 type Event struct {
 	Kind    EventKind
-	Source  any    // the *Domain, *AddressVector, *Endpoint or *PassiveEndpoint that the event is about (fid)
+	Source  any    // the *Domain, *AddressVector, *endpoint or *PassiveEndpoint that the event is about (fid)
 	Context any    // of the call that has ended, or of Source
 	Data    uint64 // of an inserted vector: how many were inserted; with an error, the index of the address
 	// Addresses are those that InsertAsync has inserted, in the order given; NoAddress

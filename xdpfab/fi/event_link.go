@@ -76,7 +76,7 @@ func (d *Domain) BindEQ(q *EventQueue) error {
 func (d *Domain) Fabric() *Fabric { return d.fabric }
 
 // bindTo makes the queue get an error event for the endpoint when the interface is lost.
-func (q *EventQueue) bindTo(ep *Endpoint, flags BindFlags) error {
+func (q *EventQueue) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags != 0 {
 		return fmt.Errorf("xdpfab: bind of an event queue with flags %v: want none: %w", flags, ErrBadFlags)
 	}

@@ -50,7 +50,12 @@ func (ep *Endpoint) Messages() int { return ep.inbox.queue.Usage().Inflows }
 func (s *ScalableEndpoint) AV() *AddressVector { return s.av }
 
 // RX are its receive contexts.
-func (s *ScalableEndpoint) RX() []*Endpoint { return s.rx }
+func (s *ScalableEndpoint) RX() (list []*Endpoint) {
+	for _, ep := range s.rx {
+		list = append(list, handle(ep))
+	}
+	return list
+}
 
 // Users is how many endpoints and regions a counter is bound to.
 func (c *Counter) Users() int { return c.users }

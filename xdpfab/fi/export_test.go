@@ -115,13 +115,23 @@ func (d *Domain) Node() *node.Node { return d.node }
 func (d *Domain) Lock() *sync.Mutex { return &d.mu }
 
 // EndpointAt is the domain's endpoint of that number.
-func (d *Domain) EndpointAt(number uint16) *Endpoint { return d.endpoints[number] }
+func (d *Domain) EndpointAt(number uint16) *Endpoint { return handle(d.endpoints[number]) }
+
+func handle(ep *endpoint) *Endpoint {
+	if ep == nil {
+		return nil
+	}
+	return &ep.handle
+}
 
 // Dialer is the endpoint that dialled peers share, after the first Dial.
-func (d *Domain) Dialer() *Endpoint { return d.dialer }
+func (d *Domain) Dialer() *Endpoint { return handle(d.dialer) }
 
 // DialEndpoint makes that endpoint.
-func (d *Domain) DialEndpoint() (*Endpoint, error) { return d.dialEndpoint() }
+func (d *Domain) DialEndpoint() (*Endpoint, error) {
+	ep, err := d.dialEndpoint()
+	return handle(ep), err
+}
 
 // PeerAt is Dial without a session: there may be no node at the address.
 func (d *Domain) PeerAt(addr wire.Addr) (*calls.Peer, error) {

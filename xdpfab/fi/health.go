@@ -30,7 +30,7 @@ func (d asOwner) Lost(cause error) {
 // ShutTenants closes endpoints and what waits for a counter.
 func (d asOwner) CloseTenants() {
 	d.mu.Lock()
-	eps := make([]*Endpoint, 0, len(d.endpoints))
+	eps := make([]*endpoint, 0, len(d.endpoints))
 	for _, ep := range d.endpoints {
 		eps = append(eps, ep)
 	}

@@ -19,7 +19,7 @@ import (
 type inbox struct {
 	dom          *Domain
 	what         string           // it is called in errors
-	ep           *Endpoint        // whose it is; nil if it is shared
+	ep           *endpoint        // whose it is; nil if it is shared
 	cq           *CompletionQueue // nil for a mailbox, whose completions go to letters
 	counter      *Counter         // of receives; or nil
 	queue        *matching.Queue
@@ -81,11 +81,13 @@ func (r *inbox) found(d *matching.Done, ok bool) {
 // know that a multi-receive buffer is its own again.
 func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
 	c := Completion{
-		Endpoint: r.ep, Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(bytes, math.MaxInt)),
+		Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(bytes, math.MaxInt)),
 		Overflow: int(min(d.Length-bytes, math.MaxInt)), Tag: d.Tag, Offset: int(d.Offset),
 	}
-	if to, known := d.To.(*Endpoint); known {
-		c.Endpoint = to
+	if to, known := d.To.(*endpoint); known {
+		c.Endpoint = &to.handle
+	} else if r.ep != nil {
+		c.Endpoint = &r.ep.handle
 	}
 	if d.Tagged {
 		c.Flags ^= CompletionMsg | CompletionTagged
@@ -134,7 +136,7 @@ var receiveErrors = map[matching.Reason]error{
 }
 
 // openReceives makes the inbox of an endpoint that is enabled, unless it shares one.
-func (ep *Endpoint) openReceives() {
+func (ep *endpoint) openReceives() {
 	if ep.inbox != nil || !ep.attr.mails && (ep.recv == nil || ep.attr.InitiateOnly) {
 		return
 	}
@@ -150,7 +152,7 @@ func (ep *Endpoint) openReceives() {
 }
 
 // closeReceives cancels the receives that are posted.
-func (ep *Endpoint) closeReceives() {
+func (ep *endpoint) closeReceives() {
 	if ep.inbox != nil && ep.inbox.ep == ep {
 		ep.inbox.close()
 	}
@@ -234,7 +236,7 @@ func (d asOwner) Roomy() {
 	}
 }
 
-func (ep *Endpoint) newInflow(from wire.Addr) *matching.Inflow {
+func (ep *endpoint) newInflow(from wire.Addr) *matching.Inflow {
 	in := ep.inbox.queue.NewInflow(from)
 	in.To = ep
 	return in

@@ -26,7 +26,7 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	for _, b := range d.node.Numbers.Reserved() {
 		blocks[b.First] = b.Length
 	}
-	var eps []*Endpoint
+	var eps []*endpoint
 	for _, ep := range d.endpoints {
 		eps = append(eps, ep)
 	}
@@ -47,7 +47,7 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 }
 
 // moveIn gives another host the endpoint and its peers.
-func (ep *Endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32) error {
+func (ep *endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	phase, dev := ep.phase.Load(), ep.dom.node.Dev

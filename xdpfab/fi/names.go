@@ -23,7 +23,7 @@ type name struct {
 }
 
 // hold returns the name of an address for one more user. ep.mu is held.
-func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
+func (ep *endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 	if n := ep.names[a]; n != nil {
 		n.uses++
 		return n, nil
@@ -42,7 +42,7 @@ func (ep *Endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 // drop is called when a user of the name has ended. After the last user the session ends,
 // once the operations posted before are taken, unless the endpoint is in use by another
 // name. ep.mu is held.
-func (ep *Endpoint) drop(n *name) {
+func (ep *endpoint) drop(n *name) {
 	if n.uses--; n.uses > 0 || ep.names[n.addr] != n {
 		return
 	}
@@ -59,7 +59,7 @@ func (ep *Endpoint) drop(n *name) {
 
 // dropAll closes every name, on the engine's thread, when the endpoint ends. ep.mu is
 // held.
-func (ep *Endpoint) dropAll() {
+func (ep *endpoint) dropAll() {
 	for a, n := range ep.names {
 		n.stop()
 		n.peer.Close()

@@ -19,7 +19,7 @@ import (
 // claim returns a submission to fill in, unless the operation has been posted already.
 // An operation whose success makes an entry takes its place in the completion queue too.
 // w describes the operation if it is a Word; otherwise it is nil.
-func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (calls.Claimed, error) {
+func (ep *endpoint) claim(w *engine.Word, cookie uint64) (calls.Claimed, error) {
 	if ep.stepper.TryHold() {
 		// Shutdown looks whether all operations have completed, and no other goroutine
 		// has the turn then.
@@ -47,7 +47,7 @@ func (ep *Endpoint) claim(w *engine.Word, cookie uint64) (calls.Claimed, error) 
 
 // queue is claim by way of the ring, when another goroutine has the turn, or the
 // operation has to wait behind others.
-func (ep *Endpoint) queue(cookie uint64) (*engine.Submission, error) {
+func (ep *endpoint) queue(cookie uint64) (*engine.Submission, error) {
 	if err := ep.reserve(cookie); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (ep *Endpoint) queue(cookie uint64) (*engine.Submission, error) {
 
 // reserve takes a place in the shared transmit context and in the completion queue, as
 // far as there are any; unreserve gives it back. A caller that gets none makes progress.
-func (ep *Endpoint) reserve(cookie uint64) error {
+func (ep *endpoint) reserve(cookie uint64) error {
 	if ep.shared.take() {
 		if places := cookie&silent == 0 && ep.cq != nil; places && ep.cq.reserve() || !places && ep.admits() {
 			return nil
@@ -71,7 +71,7 @@ func (ep *Endpoint) reserve(cookie uint64) error {
 	return ErrAgain
 }
 
-func (ep *Endpoint) unreserve(cookie uint64) {
+func (ep *endpoint) unreserve(cookie uint64) {
 	ep.shared.give(1)
 	if cookie&silent == 0 && ep.cq != nil {
 		ep.cq.reserved.Add(-1)
@@ -80,7 +80,7 @@ func (ep *Endpoint) unreserve(cookie uint64) {
 }
 
 // hand gives a submission that has been filled in to the engine.
-func (ep *Endpoint) hand(c calls.Claimed) {
+func (ep *endpoint) hand(c calls.Claimed) {
 	switch c.Way {
 	case calls.Queued:
 		c.Publish()
@@ -95,7 +95,7 @@ func (ep *Endpoint) hand(c calls.Claimed) {
 // is open: before, because the ring of a closed endpoint is no longer collected, so that
 // an entry claimed from it would be lost for good; and afterwards, because Close waits
 // for the entries that were claimed until then.
-func (ep *Endpoint) claimEntry() (*engine.Submission, error) {
+func (ep *endpoint) claimEntry() (*engine.Submission, error) {
 	if !ep.ready() {
 		return nil, ep.unready()
 	}
@@ -111,10 +111,10 @@ func (ep *Endpoint) claimEntry() (*engine.Submission, error) {
 }
 
 // ready reports whether operations may be posted.
-func (ep *Endpoint) ready() bool { return ep.phase.Load() == enabled }
+func (ep *endpoint) ready() bool { return ep.phase.Load() == enabled }
 
 // unready returns why ready was false. An endpoint that is enabled by now was not then.
-func (ep *Endpoint) unready() error {
+func (ep *endpoint) unready() error {
 	if ep.phase.Load() >= draining {
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.node.End.Closed())
 	}
@@ -129,17 +129,17 @@ const (
 
 // admits reports whether an operation that takes no place in a completion queue may be
 // posted. See failures.
-func (ep *Endpoint) admits() bool {
+func (ep *endpoint) admits() bool {
 	return ep.cq == nil || ep.cq.failures.shown.Load() < ep.cq.size
 }
 
 // sink is the endpoint as the engine knows it.
-type sink Endpoint
+type sink endpoint
 
 // Complete implements the engine's Sink: it fills the completion queue and the counters.
 // Engine's thread.
 func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
-	ep, ok := (*Endpoint)(e), c.Outcome == engine.Success
+	ep, ok := (*endpoint)(e), c.Outcome == engine.Success
 	ep.shared.give(1)
 	if c.Cookie&asked != 0 {
 		ep.answer(s, c, later)
@@ -165,7 +165,7 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 
 // Succeed implements the engine's Sink. Engine's thread.
 func (e *sink) Succeed(done []*engine.Submission, c *engine.Completion) {
-	ep := (*Endpoint)(e)
+	ep := (*endpoint)(e)
 	ep.shared.give(len(done))
 	if ep.cq != nil {
 		ep.cq.pushAll(ep, done, c)
@@ -176,7 +176,7 @@ func (e *sink) Succeed(done []*engine.Submission, c *engine.Completion) {
 }
 
 // answer ends a call, and frees its place in the completion queue. Engine's thread.
-func (ep *Endpoint) answer(s *engine.Submission, c *engine.Completion, later *engine.Later) {
+func (ep *endpoint) answer(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	if ep.cq != nil {
 		ep.cq.reserved.Add(-1)
 	}
@@ -185,7 +185,7 @@ func (ep *Endpoint) answer(s *engine.Submission, c *engine.Completion, later *en
 
 // Follow implements the engine's Sink. Engine's thread.
 func (e *sink) Follow(_ *engine.Submission, done []engine.Follower, c *engine.Completion) {
-	ep := (*Endpoint)(e)
+	ep := (*endpoint)(e)
 	ep.shared.give(len(done))
 	if ep.cq != nil {
 		ep.cq.pushRun(ep, done, c)
@@ -203,7 +203,7 @@ func (e *sink) Flush() {
 }
 
 // errorFor describes a failure.
-func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
+func (ep *endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
 	e := errorOf(resultOf(s, c, later), calls.NameOf(s), ep.peerName(Address(c.Cookie))).by(ep.stepper)
 	switch {
 	case c.Reason == session.Cancelled: // only what was deferred is cancelled here
@@ -217,7 +217,7 @@ func (ep *Endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *
 }
 
 // peerName returns the text form of the address that an operation went to.
-func (ep *Endpoint) peerName(a Address) string {
+func (ep *endpoint) peerName(a Address) string {
 	if ep.conn != nil {
 		return ep.conn.peer()
 	}

@@ -68,7 +68,7 @@ func (w *deferred) received(d *matching.Done) {
 
 // admitReceipt returns an error if the endpoint takes no more deferred receives in.
 // triggers.mu is held.
-func (ep *Endpoint) admitReceipt() error {
+func (ep *endpoint) admitReceipt() error {
 	if ep.deferral.closed {
 		return ep.unready()
 	}
@@ -79,7 +79,7 @@ func (x RecvWork) queue(d *Domain, w *Work) error {
 	if err := d.checkWork(x.Endpoint, nil); err != nil {
 		return err
 	}
-	in, err := x.Endpoint.receiving()
+	in, err := x.Endpoint.inboxOf()
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (x RecvWork) queue(d *Domain, w *Work) error {
 		return err
 	}
 	r.Buffers, r.Reserved = slices.Clone(r.Buffers), true
-	work := &deferred{at: w.When, done: w.Completion, known: w, ep: x.Endpoint, recv: r}
+	work := &deferred{at: w.When, done: w.Completion, known: w, ep: x.Endpoint.endpoint, recv: r}
 	r.Note = work
 	for _, c := range work.counters() {
 		c.owner.CompareAndSwap(nil, x.Endpoint.stepper)

@@ -82,7 +82,7 @@ func (ep *Endpoint) ReceiveTagged(r *Receive, flags OpFlags) error {
 }
 
 func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
-	in, err := ep.receiving()
+	in, err := ep.inboxOf()
 	if err != nil {
 		return err
 	}
@@ -93,15 +93,23 @@ func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
 // is going into it (fi_cancel). It completes with an error that wraps ErrCancelled.
 // Cancel returns ErrNoReceive when there is none.
 func (ep *Endpoint) Cancel(context any) error {
-	in, err := ep.receiving()
+	in, err := ep.inboxOf()
 	if err != nil {
 		return err
 	}
 	return in.cancel(context)
 }
 
+// inboxOf returns the inbox that receives are posted to by this handle.
+func (ep *Endpoint) inboxOf() (*inbox, error) {
+	if ep.ended.Load() {
+		return nil, ep.errEnded()
+	}
+	return ep.receiving()
+}
+
 // receiving returns the inbox of the endpoint.
-func (ep *Endpoint) receiving() (*inbox, error) {
+func (ep *endpoint) receiving() (*inbox, error) {
 	switch {
 	case !ep.ready():
 		return nil, ep.unready()

@@ -41,7 +41,7 @@ func (a Address) entry() int   { return int(a & (1<<entryBits - 1)) }
 func (a Address) context() int { return int(a >> entryBits) }
 
 // contextPeer returns the peer of a receive context's address, if it has been used.
-func (ep *Endpoint) contextPeer(a Address) (known, bool) {
+func (ep *endpoint) contextPeer(a Address) (known, bool) {
 	if peers := ep.contextPeers.Load(); peers != nil {
 		k, is := (*peers)[a]
 		return k, is
@@ -50,7 +50,7 @@ func (ep *Endpoint) contextPeer(a Address) (known, bool) {
 }
 
 // setContextPeer notes the peer of a receive context's address. ep.mu is held.
-func (ep *Endpoint) setContextPeer(a Address, k known) {
+func (ep *endpoint) setContextPeer(a Address, k known) {
 	peers := map[Address]known{}
 	if old := ep.contextPeers.Load(); old != nil {
 		peers = maps.Clone(*old)
@@ -61,7 +61,7 @@ func (ep *Endpoint) setContextPeer(a Address, k known) {
 
 // dropContextPeers drops the names of all receive contexts at an entry of the address
 // vector. ep.mu is held.
-func (ep *Endpoint) dropContextPeers(entry int) {
+func (ep *endpoint) dropContextPeers(entry int) {
 	old := ep.contextPeers.Load()
 	if old == nil {
 		return

@@ -25,7 +25,7 @@ type ScalableEndpoint struct {
 
 	mu     sync.Mutex
 	av     *AddressVector
-	tx, rx []*Endpoint // nil, or the latest of its index
+	tx, rx []*endpoint // nil, or the latest of its index
 	closed bool
 }
 
@@ -75,7 +75,7 @@ func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, erro
 	}
 	attr.Number = numbers.First
 	s := &ScalableEndpoint{dom: d, attr: attr, first: d.node.TakeTurns(attr.TXContexts), block: numbers,
-		tx: make([]*Endpoint, attr.TXContexts), rx: make([]*Endpoint, attr.RXContexts)}
+		tx: make([]*endpoint, attr.TXContexts), rx: make([]*endpoint, attr.RXContexts)}
 	d.children[s] = fmt.Sprintf("scalable endpoint %d", attr.Number)
 	return s, nil
 }
@@ -154,7 +154,7 @@ func (s *ScalableEndpoint) ReceiveContext(index int) (*Endpoint, error) {
 }
 
 // context makes a context, unless there is one. s.mu is held.
-func (s *ScalableEndpoint) context(list []*Endpoint, kind string, index int, attr EndpointAttr) (*Endpoint, error) {
+func (s *ScalableEndpoint) context(list []*endpoint, kind string, index int, attr EndpointAttr) (*Endpoint, error) {
 	switch {
 	case s.closed:
 		return nil, s.errClosed()
@@ -170,17 +170,17 @@ func (s *ScalableEndpoint) context(list []*Endpoint, kind string, index int, att
 	if err != nil {
 		return nil, err
 	}
-	list[index] = ep
+	list[index] = ep.endpoint
 	if attr.part.posts {
 		return ep, ep.bindPart(s.av)
 	}
 	return ep, nil
 }
 
-func (ep *Endpoint) isOpen() bool { return ep != nil && ep.phase.Load() != shutOff }
+func (ep *endpoint) isOpen() bool { return ep != nil && ep.phase.Load() != shutOff }
 
 // bindPart binds the address vector of the scalable endpoint.
-func (ep *Endpoint) bindPart(av *AddressVector) error {
+func (ep *endpoint) bindPart(av *AddressVector) error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return av.bindTo(ep, 0)
@@ -198,7 +198,7 @@ func (s *ScalableEndpoint) Close() error {
 	if s.closed {
 		return nil
 	}
-	for kind, list := range map[string][]*Endpoint{"transmit": s.tx, "receive": s.rx} {
+	for kind, list := range map[string][]*endpoint{"transmit": s.tx, "receive": s.rx} {
 		for i, ep := range list {
 			if ep.isOpen() {
 				return fmt.Errorf("xdpfab: scalable endpoint %d: %s context %d is open: close it first: %w",
@@ -227,7 +227,7 @@ type part struct {
 }
 
 // source returns the number by which peers know an endpoint that posts.
-func (ep *Endpoint) source() uint16 {
+func (ep *endpoint) source() uint16 {
 	if p := ep.attr.part; p.posts {
 		return uint16(p.of.attr.Number)
 	}
@@ -236,7 +236,7 @@ func (ep *Endpoint) source() uint16 {
 
 // sources returns the vector in which the peers that post to the endpoint have their
 // addresses, or nil.
-func (ep *Endpoint) sources() *AddressVector {
+func (ep *endpoint) sources() *AddressVector {
 	if p := ep.attr.part; p.of != nil && !p.posts {
 		p.of.mu.Lock()
 		defer p.of.mu.Unlock()

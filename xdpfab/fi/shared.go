@@ -48,7 +48,7 @@ func (x *SharedTransmit) Attr() SharedTransmitAttr { return SharedTransmitAttr{S
 // Closing twice is no error.
 func (x *SharedTransmit) Close() error { return x.close() }
 
-func (x *SharedTransmit) bindTo(ep *Endpoint, flags BindFlags) error {
+func (x *SharedTransmit) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags != 0 {
 		return fmt.Errorf("xdpfab: endpoint %d: a shared transmit context with flags %v: want none: %w", ep.number,
 			flags, ErrBadFlags)
@@ -80,7 +80,7 @@ func (x *SharedTransmit) give(n int) {
 }
 
 // sharedTransmit returns the context that is bound.
-func (ep *Endpoint) sharedTransmit() *SharedTransmit {
+func (ep *endpoint) sharedTransmit() *SharedTransmit {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return ep.shared

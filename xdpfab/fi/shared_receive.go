@@ -138,13 +138,13 @@ func (x *SharedReceive) MinMultiRecv() int { return int(x.inbox.minMultiRecv.Loa
 func (x *SharedReceive) Close() error { return x.close() }
 
 // sharedReceives returns the context that is bound.
-func (ep *Endpoint) sharedReceives() *SharedReceive {
+func (ep *endpoint) sharedReceives() *SharedReceive {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return ep.sharedReceive
 }
 
-func (x *SharedReceive) bindTo(ep *Endpoint, flags BindFlags) error {
+func (x *SharedReceive) bindTo(ep *endpoint, flags BindFlags) error {
 	switch {
 	case flags != 0:
 		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context with flags %v: want none: %w", ep.number,

@@ -46,7 +46,7 @@ func (c *Counter) tell() {
 
 // tallyAtHost has the host count what peers do through an endpoint from the time on
 // when it serves them, and returns the number of the tally, or 0.
-func (ep *Endpoint) tallyAtHost() (number int, err error) {
+func (ep *endpoint) tallyAtHost() (number int, err error) {
 	if ep.remote == (tally{}) {
 		return 0, nil
 	}

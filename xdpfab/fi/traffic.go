@@ -101,7 +101,7 @@ func (t TrafficClass) String() string {
 func (t TrafficClass) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // marked returns a link for the endpoint's packets.
-func (ep *Endpoint) marked(l wire.Link) wire.Link {
+func (ep *endpoint) marked(l wire.Link) wire.Link {
 	l.Class = ep.attr.TrafficClass.mark()
 	return l
 }

@@ -35,7 +35,7 @@ type deferred struct {
 	done  *Counter // counts how it ends; may be nil
 	known *Work    // as which the caller knows it; nil for an operation posted with Msg.Trigger
 
-	ep      *Endpoint // whose operation or receive it is; nil for a change
+	ep      *endpoint // whose operation or receive it is; nil for a change
 	op      engine.Submission
 	recv    *matching.Receive // of a receive; see receipts
 	started bool              // of a receive: it was not cancelled
@@ -168,8 +168,8 @@ func (w *deferred) apply() []*Counter {
 }
 
 // endpoints returns those that have operations for which match is true. t.mu is held.
-func (t *triggers) endpoints(match func(*deferred) bool) map[*Endpoint]bool {
-	all := map[*Endpoint]bool{}
+func (t *triggers) endpoints(match func(*deferred) bool) map[*endpoint]bool {
+	all := map[*endpoint]bool{}
 	for c := range t.counters {
 		for _, w := range c.waiting {
 			if w.ep != nil && match(w) {
