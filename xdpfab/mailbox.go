@@ -63,8 +63,8 @@ type Received struct {
 
 // NewMailbox makes a mailbox, to which peers can send from now on. Close ends it.
 func (d *Domain) NewMailbox(attr MailboxAttr) (*Mailbox, error) {
-	box, err := d.Calls().OpenBox(calls.BoxAttr{Number: attr.Number, Receives: attr.Receives, Buffered: attr.Buffered,
-		TrafficClass: uint16(attr.TrafficClass), AuthKey: attr.AuthKey})
+	box, err := calls.Of(d.Domain).OpenBox(calls.BoxAttr{Number: attr.Number, Receives: attr.Receives,
+		Buffered: attr.Buffered, TrafficClass: uint16(attr.TrafficClass), AuthKey: attr.AuthKey})
 	if err != nil {
 		return nil, err
 	}

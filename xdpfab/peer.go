@@ -17,7 +17,7 @@ type Peer struct{ to *calls.Peer }
 // ErrPeerSilent when there is no answer within the domain's GiveUp time, with ErrRefused
 // when the node has no such endpoint, or with the context.
 func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
-	return dialled(d.Calls().Dial(ctx, addr))
+	return dialled(calls.Of(d.Domain).Dial(ctx, addr))
 }
 
 // dialled makes a Peer of the result of a Dial.

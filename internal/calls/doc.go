@@ -12,6 +12,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 )
 
+// Of returns an fi.Domain as a facade reaches it. Package xdpfab/fi sets it, and so shows
+// its users nothing of it.
+var Of func(domain any) Domain
+
 // Domain is a domain as a facade reaches it.
 type Domain interface {
 	// Dial opens a session from the endpoint that dialled peers share.

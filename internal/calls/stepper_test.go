@@ -24,7 +24,7 @@ func init() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := a.Calls().Dial(t.Context(), ep.Name())
+		p, err := calls.Of(a.Domain).Dial(t.Context(), ep.Name())
 		if err != nil {
 			t.Fatal(err)
 		}

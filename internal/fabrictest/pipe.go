@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -51,7 +52,7 @@ func Hosting(t testing.TB, d *fi.Domain, limits ...host.GuestLimits) func(contex
 				return
 			}
 			hosted.Go(func() {
-				err := host.On(d.Calls().Node()).Serve(conn, append(limits, host.GuestLimits{})[0])
+				err := host.On(calls.Of(d).Node()).Serve(conn, append(limits, host.GuestLimits{})[0])
 				if err != nil && !errors.Is(err, fi.ErrClosed) {
 					t.Errorf("host: %v", err)
 				}

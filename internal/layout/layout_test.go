@@ -55,7 +55,7 @@ var imports = map[string][]string{
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
 	"internal/testnet/census": {"internal/dump"},
-	"internal/fabrictest":     {"internal/guest", "internal/host", "internal/node", "internal/share", "internal/testnet", "internal/udpnode", "internal/udpport", "mr", "xdpfab", "xdpfab/fi"},
+	"internal/fabrictest":     {"internal/calls", "internal/guest", "internal/host", "internal/node", "internal/share", "internal/testnet", "internal/udpnode", "internal/udpport", "mr", "xdpfab", "xdpfab/fi"},
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
 	"internal/testnet/lockstep":  {},

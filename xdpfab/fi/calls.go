@@ -13,8 +13,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 )
 
-// Calls returns the domain as the package of calls that wait reaches it.
-func (d *Domain) Calls() calls.Domain { return asDialer{d} }
+func init() {
+	calls.Of = func(domain any) calls.Domain { return asDialer{domain.(*Domain)} }
+}
 
 // asDialer is the domain that dials, and has mailboxes.
 type asDialer struct{ *Domain }
