@@ -178,3 +178,86 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Outcome], Cause: cause, prov: provErrnoOf(r),
 		outcome: calls.OutcomeOf(r)}
 }
+
+// ProvErrno is how an operation failed, in the terms of the protocol: prov_errno of an
+// error entry; see fi_cq(3). Equal failures have equal numbers, for logs and statistics;
+// programs decide by errors.Is and by OpError.Errno. 0 is no failure.
+type ProvErrno uint32
+
+// A number has the fate of the operation in bits 16 to 23, the reason why the session
+// ended in bits 8 to 15, and the status from the target in bits 0 to 7.
+func provErrnoOf(r engine.Result) ProvErrno {
+	return ProvErrno(r.Outcome)<<16 | ProvErrno(r.Reason)<<8 | ProvErrno(r.Status)
+}
+
+// String returns the failure in words (fi_cq_strerror).
+func (e ProvErrno) String() string {
+	if e == 0 {
+		return "success"
+	}
+	fate, reason, status := engine.Outcome(e>>16), session.Reason(e>>8), wire.Status(e)
+	known := certainties[fate]
+	if known == nil {
+		return fmt.Sprintf("ProvErrno(%#x)", uint32(e))
+	}
+	if status != wire.StatusOK {
+		return fmt.Sprintf("%v: target: %v", known, status)
+	}
+	return fmt.Sprintf("%v: session: %v", known, reason)
+}
+
+// Errno returns the fabric error code of the failure (err of an error entry): that of its
+// cause.
+func (e *OpError) Errno() Errno {
+	code, _ := ErrnoOf(e)
+	return code
+}
+
+// ProvErrno returns the failure in the terms of the protocol.
+func (e *OpError) ProvErrno() ProvErrno { return e.prov }
+
+// Open reports whether the outcome of the operation may still become known, so that
+// Resolve can say more than the error does.
+func (e *OpError) Open() bool {
+	if e.outcome == nil {
+		return false
+	}
+	_, _, wait := e.outcome.Known()
+	return wait != nil
+}
+
+// Resolve waits until the outcome of an operation, which was unknown, is known. When the
+// context of the operation ended early, that takes as long as the operation itself. When
+// a partition outlasted the give-up time, it takes until the partition heals: then the
+// target can tell from its cache. ran says whether the operation took effect, and result
+// is its result, if it has one.
+//
+// If ctx ends first, its error is returned and Resolve may be called again. Any other
+// error is final: the outcome will never be known. Either the target has restarted
+// (ErrPeerRestarted); or it was silent for a minute, another session to it was given up
+// meanwhile, it had no room to remember the session, or only a part of an array ran
+// (ErrOutcomeUnknown).
+func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err error) {
+	if errors.Is(e.Certainty, ErrNotExecuted) {
+		return false, nil, nil
+	}
+	if e.outcome == nil {
+		return false, nil, e
+	}
+	for {
+		r, data, wait := e.outcome.Known()
+		if wait != nil {
+			if err := e.stepper.WaitFor(ctx, wait); err != nil && e.Open() {
+				return false, nil, err
+			}
+			continue
+		}
+		switch r.Outcome {
+		case engine.Success:
+			return true, data, nil
+		case engine.NotExecuted:
+			return false, nil, nil
+		}
+		return false, nil, errorOf(engine.Result{Outcome: r.Outcome, Status: r.Status, Reason: r.Reason}, e.Op, e.Peer)
+	}
+}
