@@ -5,6 +5,7 @@ package fi
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
@@ -173,4 +174,107 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 	case m.Op != atomic.Read:
 		s.SetOperands(m.Buf, m.Compare)
 	}
+}
+
+// AtomicAttr is what QueryAtomic returns: the two fields of struct fi_atomic_attr, and
+// what libfabric has no field for. It holds for targets of this version of xdpfab. The
+// elements of one call are updated in ascending order, those of extents in the order of
+// the extents.
+type AtomicAttr struct {
+	Count int // elements in one call
+	Size  int // bytes of an element
+	Align int // bytes; the address of an element has to be a multiple of it
+
+	// CoherentAlign says against what an element is atomic. If its address is a multiple
+	// of CoherentAlign bytes, that is everything on the target's node: all domains and
+	// all processes, and the atomic instructions of its CPUs, those of sync/atomic
+	// included. Otherwise, and always if CoherentAlign is 0, it is only operations on the
+	// same datatype that the same process runs.
+	CoherentAlign int
+	// Order has the bytes of a call up to which data is ordered as operations are
+	// (max_order_raw_size and so on), by endpoints that have an order.
+	Order OrderSizes
+	// Resident says that on a resident region the XDP program of the target's interface
+	// runs the operation, in the kernel, if the session has a place with it: see
+	// Domain.NewResidentRegion. Everything else is run by the thread that steps the
+	// engine on which the session has come in: the poller, or with manual progress a
+	// goroutine of the target. The poller also runs the rest of a frame that has one
+	// operation for it. The NIC runs nothing.
+	Resident bool
+}
+
+// AtomicValid returns the most elements that one call takes of a form: Base for Atomic,
+// Fetch for FetchAtomic, Compare for CompareAtomic (fi_atomicvalid and so on). Long
+// arrays are divided among frames inside.
+func (ep *Endpoint) AtomicValid(f atomic.Func, dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	attr, err := ep.dom.QueryAtomic(f, dt, op, 0)
+	return attr.Count, err
+}
+
+// QueryAtomic reports whether an operation is supported for a datatype in one of the
+// three forms, and how it works (fi_query_atomic). With FlagTagged it is about the buffer
+// of a tagged receive as the target; other flags are refused with ErrBadFlags.
+func (d *Domain) QueryAtomic(f atomic.Func, dt atomic.Datatype, op atomic.Op, flags OpFlags) (AtomicAttr, error) {
+	attr := AtomicAttr{Size: dt.Size()}
+	if err := flags.check("query with flags", FlagTagged); err != nil {
+		return attr, err
+	}
+	if !atomic.Valid(f, op, dt) {
+		return attr, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)
+	}
+	attr.Count, attr.Align, attr.CoherentAlign = math.MaxUint32, dt.Align(), coherentAlign(dt)
+	attr.Order = OrderSizes{Unlimited, Unlimited, Unlimited}
+	if attr.Resident = dt <= atomic.Uint64; flags != 0 { // integers of 8 to 64 bits
+		attr.Count, attr.Resident = int(d.mostTagged(verbOf[f], op, dt)), false // a receive is in no region
+	}
+	return attr, nil
+}
+
+// coherentAlign returns AtomicAttr.CoherentAlign: CPUs have atomic instructions for up to
+// 16 bytes, at multiples of their size. A target whose CPU has none for 16 is an
+// exception that a query cannot know.
+func coherentAlign(dt atomic.Datatype) int {
+	if n := dt.Size(); n <= 16 {
+		return n
+	}
+	return 0
+}
+
+// An atomic on the buffer of a tagged receive is a message of one record, which is in one
+// frame: so it is combined as a whole or not at all, whatever becomes of its session.
+
+// Causes of tagged atomics that have failed.
+var (
+	errBeyondReceive = fmt.Errorf("%w: here, of the buffer of the receive that the tag matched; post a longer one",
+		ErrOutOfBounds)
+	errBeyondFrame = fmt.Errorf(
+		"%w: one frame has to carry a tagged atomic, and the peer's MTU is smaller; post it in parts", ErrTooMany)
+)
+
+// mostTagged returns the most elements of a tagged atomic: as many as a frame of the
+// interface's MTU carries in any encapsulation. The MTU of the peer's has to be as large.
+func (d *Domain) mostTagged(verb wire.Verb, op atomic.Op, dt atomic.Datatype) uint32 {
+	return wire.MaxTagged(verb, uint8(op), uint8(dt), d.node.Dev.MTU()-wire.MaxOverhead-wire.HeaderLen)
+}
+
+// checkTagged returns an error for an operation of a form, otherwise valid, whose target
+// cannot be the buffer of a receive.
+func (d *Domain) checkTagged(verb wire.Verb, m *Msg, count uint32) error {
+	most := d.mostTagged(verb, m.Op, m.Datatype)
+	switch {
+	case m.RMA != nil:
+		return fmt.Errorf("xdpfab: %d extents for a tagged atomic: its target is the buffer of one receive, at "+
+			"Offset: want no RMA: %w", len(m.RMA), ErrNotImplemented)
+	case m.Incarnation != 0:
+		return fmt.Errorf("xdpfab: incarnation %#x for a tagged atomic: receives have none: want 0: %w", m.Incarnation,
+			ErrNotImplemented)
+	case count > most:
+		return fmt.Errorf("xdpfab: %d elements of %v for a tagged atomic: want at most %d, as one frame carries it, "+
+			"post them in parts: %w", count, m.Datatype, most, ErrTooMany)
+	case m.Offset+uint64(count)*uint64(m.Datatype.Size()) < m.Offset:
+		return fmt.Errorf(
+			"xdpfab: offset %#x for a tagged atomic of %d elements: want it within the buffer of a receive: %w",
+			m.Offset, count, ErrOutOfBounds)
+	}
+	return nil
 }
