@@ -3,10 +3,14 @@
 package fi
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // PassiveEndpoint takes requests for connections (fi_passive_ep). It belongs to a domain,
@@ -182,4 +186,143 @@ func (d *Domain) passives() (all []*PassiveEndpoint) {
 		}
 	})
 	return all
+}
+
+// ConnRequest is a request for a connection, which waits for an answer: an endpoint that
+// was made for it accepts it, and PassiveEndpoint.Reject rejects it. The peer repeats it
+// until then. It is the handle of fi_info.
+type ConnRequest struct {
+	req *node.Request
+	pep *PassiveEndpoint
+}
+
+// Peer returns the address of the endpoint that asks; none for a request that no peer has
+// made.
+func (r *ConnRequest) Peer() string {
+	if r.req == nil {
+		return wire.Addr{}.String()
+	}
+	return r.req.From.String()
+}
+
+// Info describes the endpoint to make for the request (info of fi_eq_cm_entry): its
+// EndpointAttr are for Domain.NewEndpoint. That of a request which no peer has made is
+// empty.
+func (r *ConnRequest) Info() Info {
+	if r.pep == nil {
+		return Info{}
+	}
+	o := r.pep.dom.offer()
+	o = o.connected()
+	i := (&Info{}).settle(&o)
+	i.Dest, i.Handle = r.Peer(), r
+	i.Endpoint.AuthKey = r.pep.attr.AuthKey.or(nil)
+	return i
+}
+
+// Reject rejects a request, with at most CMDataSize bytes of the program's for the peer
+// (fi_reject).
+func (p *PassiveEndpoint) Reject(r *ConnRequest, param []byte) error {
+	switch {
+	case r == nil || r.pep != p:
+		return fmt.Errorf("xdpfab: passive endpoint %d: reject: want a request that it got: %w",
+			p.listener.Number, ErrForeign)
+	case len(param) > CMDataSize:
+		return fmt.Errorf("xdpfab: %d bytes for the peer: want at most %d: %w", len(param), CMDataSize, ErrCMData)
+	}
+	reply := wire.Connection{Set: true}
+	reply.Fill(param)
+	return r.answer(wire.HelloRejected, reply)
+}
+
+// answer answers the request, once.
+func (r *ConnRequest) answer(status wire.HelloStatus, reply wire.Connection) error {
+	p := r.pep
+	if err := p.listener.Open(); err != nil {
+		return err
+	}
+	x := share.Decision{Passive: p.listener.Number, Origin: r.req.Origin, Accepted: status == wire.HelloConnect,
+		Endpoint: reply.Endpoint, Data: reply.Bytes()}
+	if done, err := p.heard.Reply(x); err != nil {
+		return fmt.Errorf("xdpfab: request of %v: %w", r.req.From, err)
+	} else if done {
+		return nil
+	}
+	return p.listener.Answer(r.req, status, reply)
+}
+
+// A host takes the requests for the passive endpoints of its guests, and asks for their
+// connections.
+
+// retryPlace is the time between two attempts to get a place in a queue that is full:
+// requests wait at the host meanwhile.
+const retryPlace = 10 * time.Millisecond
+
+// place takes a place in the event queue, and returns what fills it, or frees it without
+// a request. It returns nil when the context ends.
+func (p *PassiveEndpoint) place(ctx context.Context) func(*share.Request) {
+	for {
+		p.listener.Mu.Lock()
+		q := p.queue
+		p.listener.Mu.Unlock()
+		if q == nil {
+			return nil
+		}
+		if q.promise(1) == nil {
+			return func(x *share.Request) { p.hears(q, x) }
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryPlace):
+		}
+	}
+}
+
+// hears delivers a request, for which the queue has a place, or frees the place if there
+// is none.
+func (p *PassiveEndpoint) hears(q *EventQueue, x *share.Request) {
+	p.listener.Mu.Lock()
+	defer p.listener.Mu.Unlock()
+	if x == nil || p.listener.Closed || p.queue != q {
+		q.release(1)
+		return
+	}
+	(*passiveSink)(p).Deliver(&node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data,
+		Status: wire.HelloWaiting})
+}
+
+// moveIn gives another host the passive endpoint.
+func (p *PassiveEndpoint) moveIn() error {
+	p.listener.Mu.Lock()
+	listens := p.listener.Listens
+	p.listener.Mu.Unlock()
+	return p.heard.Again(p.attr.toHost(), listens)
+}
+
+// askHost has the host ask for a connection, and continues once the peer has answered.
+func (c *connection) askHost(to wire.Addr, param []byte) {
+	ep := c.ep
+	x := share.Ask{Endpoint: ep.number, Addr: to, Class: ep.attr.TrafficClass.mark(), Data: param}
+	c.asks.Go(func() {
+		var answer share.Answer
+		err := ep.dom.node.Dev.Ask(c.left, x, &answer)
+		switch {
+		case c.left.Err() != nil:
+		case err != nil && !errors.Is(err, ErrClosed):
+			c.fail(fmt.Errorf("xdpfab: connect to %v: %w", to, err), nil)
+		case err == nil:
+			reply := wire.Connection{Set: true, Endpoint: answer.Endpoint, Origin: answer.Origin}
+			reply.Fill(answer.Data)
+			c.answered(reply, answer.Why)
+		}
+	})
+}
+
+// partAtHost has the host end the sessions that the peer has to this endpoint, and accept
+// no other, and takes note if there was one.
+func (c *connection) partAtHost() {
+	if c.ep.dom.node.Dev.Parted(c.ep.identity) {
+		c.met.Store(true)
+	}
 }
