@@ -2,9 +2,7 @@
 
 package fi
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // SharedTransmit is a transmit context that endpoints share (FI_SHARED_CONTEXT of
 // fi_endpoint(3)): they have as many operations in flight together as it has places, and
@@ -84,4 +82,169 @@ func (ep *endpoint) sharedTransmit() *SharedTransmit {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return ep.shared
+}
+
+// SharedReceive is a receive context that endpoints share (fi_srx_context): receives that
+// are posted to it take the messages of all of them, so that buffers need not be posted
+// to each. Each completion names the endpoint to which its message was sent; the queue
+// is one for all. Messages match in the order in which they come, whatever the endpoint.
+//
+// Bind it to endpoints in the place of a queue with BindRecv. They receive nothing by
+// themselves.
+type SharedReceive struct {
+	object
+	attr  SharedReceiveAttr
+	inbox inbox
+}
+
+// SharedReceiveAttr are the attributes of a shared receive context. The fields but Queue
+// are those of EndpointAttr, with the same defaults.
+type SharedReceiveAttr struct {
+	// Queue gets the completions of receives, and those of operations of peers that carry
+	// data, of all the endpoints.
+	Queue           *CompletionQueue
+	Counter         *Counter // of receives; may be nil
+	Selective       bool     // Queue is bound as with BindSelective
+	ReceiveSize     int
+	BufferedReceive int
+	MinMultiRecv    int
+	ReceiveFlags    OpFlags
+}
+
+// NewSharedReceive makes a receive context, to be bound to endpoints (fi_srx_context).
+func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error) {
+	a := EndpointAttr{ReceiveSize: attr.ReceiveSize, BufferedReceive: attr.BufferedReceive,
+		MinMultiRecv: attr.MinMultiRecv, ReceiveFlags: attr.ReceiveFlags}
+	if err := a.receiveDefaults(); err != nil {
+		return nil, err
+	}
+	attr.ReceiveSize, attr.BufferedReceive, attr.MinMultiRecv = a.ReceiveSize, a.BufferedReceive, a.MinMultiRecv
+	switch q, c := attr.Queue, attr.Counter; {
+	case q == nil:
+		return nil, fmt.Errorf("xdpfab: shared receive context: %w: want one for the completions", ErrNoCQ)
+	case q.dom != d || c != nil && c.dom != d:
+		return nil, fmt.Errorf("xdpfab: shared receive context: want a queue and a counter of domain %s: %w",
+			d.node.Dev.Info().Name, ErrForeign)
+	}
+	if err := attr.hold(); err != nil {
+		return nil, err
+	}
+	attr.Queue.receive(d.node.Steppers[0])
+	x := &SharedReceive{attr: attr,
+		inbox: inbox{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter,
+			flags: attr.ReceiveFlags, selective: attr.Selective}}
+	x.leave = x.end
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.node.Open(); err != nil {
+		attr.release()
+		return nil, err
+	}
+	x.inbox.open(&x.inbox, attr.ReceiveSize, attr.BufferedReceive, attr.MinMultiRecv)
+	x.open(d, x.inbox.what, nil)
+	return x, nil
+}
+
+// hold keeps the queue and the counter open.
+func (a *SharedReceiveAttr) hold() error {
+	if err := a.Queue.hold(); err != nil {
+		return err
+	}
+	if a.Counter == nil {
+		return nil
+	}
+	err := a.Counter.hold()
+	if err != nil {
+		a.Queue.drop()
+	}
+	return err
+}
+
+// release undoes hold. The domain's mu is held.
+func (a *SharedReceiveAttr) release() {
+	a.Queue.users--
+	if a.Counter != nil {
+		a.Counter.users--
+	}
+}
+
+// end cancels the receives that are posted. The domain's mu is held.
+func (x *SharedReceive) end() error {
+	x.inbox.close()
+	x.attr.release()
+	return nil
+}
+
+// Attr returns the attributes in force.
+func (x *SharedReceive) Attr() SharedReceiveAttr { return x.attr }
+
+// Receive is Endpoint.Receive, for messages to any of the endpoints. There is no
+// FlagDirected, since each of them has an address vector of its own.
+func (x *SharedReceive) Receive(r *Receive, flags OpFlags) error {
+	return x.receive(r, flags, false)
+}
+
+func (x *SharedReceive) receive(r *Receive, flags OpFlags, tagged bool) error {
+	if err := x.ended(); err != nil {
+		return err
+	}
+	return x.inbox.receive(r, flags, tagged)
+}
+
+// ReceiveTagged is Endpoint.ReceiveTagged; see Receive.
+func (x *SharedReceive) ReceiveTagged(r *Receive, flags OpFlags) error {
+	return x.receive(r, flags, true)
+}
+
+// Cancel is Endpoint.Cancel.
+func (x *SharedReceive) Cancel(context any) error {
+	if err := x.ended(); err != nil {
+		return err
+	}
+	return x.inbox.cancel(context)
+}
+
+// SetMinMultiRecv is Endpoint.SetMinMultiRecv.
+func (x *SharedReceive) SetMinMultiRecv(bytes int) error { return x.inbox.setMinMultiRecv(bytes) }
+
+// MinMultiRecv is Endpoint.MinMultiRecv.
+func (x *SharedReceive) MinMultiRecv() int { return int(x.inbox.minMultiRecv.Load()) }
+
+// Close ends the use of the context: receives that are posted complete as cancelled, and
+// messages that are kept are dropped. It reports ErrBusy as long as an endpoint is bound.
+// Closing twice is no error.
+func (x *SharedReceive) Close() error { return x.close() }
+
+// sharedReceives returns the context that is bound.
+func (ep *endpoint) sharedReceives() *SharedReceive {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return ep.sharedReceive
+}
+
+func (x *SharedReceive) bindTo(ep *endpoint, flags BindFlags) error {
+	switch {
+	case flags != 0:
+		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context with flags %v: want none: %w", ep.number,
+			flags, ErrBadFlags)
+	case ep.attr.InitiateOnly:
+		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context of an endpoint that peers cannot address: "+
+			"want one that is not InitiateOnly: %w", ep.number, ErrNotImplemented)
+	case ep.cntr[receives] != nil:
+		return fmt.Errorf(
+			"xdpfab: endpoint %d: a counter with %v is bound: want SharedReceiveAttr.Counter in its place: %w",
+			ep.number, BindRecv, ErrBusy)
+	}
+	if err := ep.accepts("a queue for receiving, or a shared receive context,", x.dom, ep.recv != nil); err != nil {
+		return err
+	}
+	if err := x.hold(); err != nil {
+		return err
+	}
+	if err := x.attr.Queue.hold(); err != nil {
+		x.drop()
+		return err
+	}
+	ep.recv, ep.inbox, ep.sharedReceive = x.attr.Queue, &x.inbox, x
+	return nil
 }
