@@ -3,7 +3,11 @@
 package fi
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -69,4 +73,196 @@ type EQAttr struct {
 	Size  int
 	Write bool       // the program may write events of its own (FI_WRITE)
 	Wait  WaitObject // how callers wait; WaitUnspec
+}
+
+// eventLink binds a domain or endpoint to an event queue, where a place is kept for the
+// event of its end. A lock of its owner guards it.
+type eventLink struct {
+	queue *EventQueue // nil for none
+	told  bool        // the event has been delivered
+}
+
+// link binds a queue. what is the owner, f its fabric.
+func (l *eventLink) link(q *EventQueue, f *Fabric, what string) error {
+	switch {
+	case q == nil:
+		return fmt.Errorf("xdpfab: %s: nothing to bind: %w", what, ErrNoEQ)
+	case q.fabric != f:
+		return fmt.Errorf("xdpfab: %s: the event queue is of another fabric: want one of the same: %w",
+			what, ErrForeign)
+	case l.queue != nil:
+		return fmt.Errorf("xdpfab: %s has an event queue: want one: %w", what, ErrBusy)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.reserve(1); err != nil {
+		return err
+	}
+	q.users++
+	l.queue = q
+	return nil
+}
+
+// tell delivers the loss of the interface, once; source is the owner, and context that of
+// its attributes.
+func (l *eventLink) tell(source, context any, cause error) {
+	if l.queue != nil && !l.told && errors.Is(cause, ErrInterfaceLost) {
+		l.told = true
+		l.queue.deliver(Event{Kind: EventNotify, Source: source, Context: context, Err: cause})
+	}
+}
+
+// cut undoes link, when the owner has ended.
+func (l *eventLink) cut() {
+	if l.queue == nil {
+		return
+	}
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.queue.users--
+	if !l.told {
+		l.queue.promised--
+	}
+	l.queue = nil
+}
+
+// BindEQ binds an event queue of the same fabric to the domain (fi_domain_bind, and
+// fi_av_bind for all of its address vectors). It gets the events of RegisterAsync and
+// InsertAsync and, as an error event, the loss of the interface. It stays bound until the
+// domain is closed.
+func (d *Domain) BindEQ(q *EventQueue) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.node.Open(); err != nil {
+		return err
+	}
+	return d.events.link(q, d.fabric, "domain on "+d.node.Dev.Info().Name)
+}
+
+// Fabric returns the fabric of the domain. For a domain that was made by Open or Pipe it
+// is one of its own.
+func (d *Domain) Fabric() *Fabric { return d.fabric }
+
+// bindTo makes the queue get an error event for the endpoint when the interface is lost.
+func (q *EventQueue) bindTo(ep *endpoint, flags BindFlags) error {
+	if flags != 0 {
+		return fmt.Errorf("xdpfab: bind of an event queue with flags %v: want none: %w", flags, ErrBadFlags)
+	}
+	return ep.events.link(q, ep.dom.fabric, fmt.Sprintf("endpoint %d", ep.number))
+}
+
+// NoAddress stands for an address that could not be inserted, or that is not in the
+// address vector (FI_ADDR_NOTAVAIL).
+const NoAddress = ^Address(0)
+
+// RegisterAsync is Register without waiting for it (fi_mr_reg of a domain that is bound
+// with FI_REG_MR). The event queue of the domain gets an EventMRComplete, with the region
+// or with an error, and with opContext.
+func (d *Domain) RegisterAsync(m *mr.Memory, o mr.Options, opContext any) error {
+	return d.begin(1, func(q *EventQueue) {
+		e := Event{Kind: EventMRComplete, Source: d, Context: opContext}
+		e.Region, e.Err = d.Register(m, o)
+		q.deliver(e)
+	})
+}
+
+// InsertAsync is Insert for many addresses without waiting for them (fi_av_insert into a
+// vector with FI_EVENT). The event queue of the domain gets an error event for each
+// address that fails, with its index as Data, and then an EventAVComplete. All have
+// opContext. ctx ends the search for routes and next hops, as the end of the domain does.
+func (av *AddressVector) InsertAsync(ctx context.Context, addrs []string, opContext any) error {
+	if err := av.hold(); err != nil {
+		return err
+	}
+	addrs = slices.Clone(addrs)
+	err := av.dom.begin(len(addrs)+1, func(q *EventQueue) {
+		e := Event{Kind: EventAVComplete, Source: av, Context: opContext}
+		av.insertAll(ctx, addrs, q, e)
+	})
+	if err != nil {
+		av.drop()
+	}
+	return err
+}
+
+// mostSearches is the most routes and next hops that an InsertAsync looks for at a time.
+const mostSearches = 32
+
+// insertAll inserts addresses and delivers the events, which are like e. It uses the
+// vector no longer when it delivers the last: the program that reads it may close the
+// vector.
+func (av *AddressVector) insertAll(ctx context.Context, addrs []string, q *EventQueue, e Event) {
+	ctx, stop := av.dom.during(ctx)
+	defer stop()
+	found, errs := make([]avEntry, len(addrs)), make([]error, len(addrs))
+	var searches sync.WaitGroup
+	room := make(chan struct{}, mostSearches)
+	for i, addr := range addrs {
+		room <- struct{}{}
+		searches.Go(func() {
+			found[i].addr, found[i].link, errs[i] = av.dom.resolve(ctx, addr)
+			<-room
+		})
+	}
+	searches.Wait()
+	e.Addresses = av.add(ctx, found, errs)
+	for i, err := range errs {
+		if err != nil {
+			q.deliver(Event{Kind: e.Kind, Source: e.Source, Context: e.Context, Data: uint64(i), Err: err})
+		} else {
+			e.Data++
+		}
+	}
+	q.release(int(e.Data)) // the places for the failures of these
+	av.drop()
+	q.deliver(e)
+}
+
+// add inserts the entries without an error and returns the addresses. In a vector that is
+// closed, every entry gets the error.
+func (av *AddressVector) add(ctx context.Context, found []avEntry, errs []error) []Address {
+	list := make([]Address, len(found))
+	for i := range found {
+		list[i] = NoAddress
+		if errs[i] == nil {
+			var a Address
+			if a, errs[i] = av.put(ctx, found[i]); errs[i] == nil {
+				list[i] = a
+			}
+		}
+	}
+	return list
+}
+
+// begin runs a call on a goroutine of its own. The call delivers n events, or gives their
+// places back. The domain does not end before it.
+func (d *Domain) begin(n int, call func(*EventQueue)) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.node.Open(); err != nil {
+		return err
+	}
+	q := d.events.queue
+	if q == nil {
+		return fmt.Errorf("xdpfab: domain on %s: %w is bound to tell of the end of the call: use BindEQ",
+			d.node.Dev.Info().Name, ErrNoEQ)
+	}
+	if err := q.promise(n); err != nil {
+		return err
+	}
+	d.calls.Go(func() { call(q) })
+	return nil
+}
+
+// during returns a context that ends with the domain too.
+func (d *Domain) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-d.node.End.Done:
+			cancel(d.node.End.Err())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
