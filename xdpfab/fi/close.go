@@ -3,10 +3,15 @@
 package fi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/node"
 )
 
 // Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
@@ -152,3 +157,103 @@ func (o *object) arm(of waitable, want, errs uint64) error {
 	}
 	return o.dom.node.End.Returned()
 }
+
+// Done is closed when the domain has ended: Close was called, or the interface can no
+// longer be used. Err then says which. Calls and operations that wait fail with the
+// cause.
+func (d *Domain) Done() <-chan struct{} { return d.node.End.Done }
+
+// Err is nil until Done is closed. Then it is the cause: it wraps ErrClosed after
+// Close, or ErrInterfaceLost. A domain that ended by itself has still to be closed.
+func (d *Domain) Err() error { return d.node.End.Returned() }
+
+// asOwner is the domain as its node asks it.
+type asOwner struct{ *Domain }
+
+// Lost reports the end of the domain to its event queue.
+func (d asOwner) Lost(cause error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events.tell(d.Domain, d.attr.Context, cause)
+}
+
+// ShutTenants closes endpoints and what waits for a counter.
+func (d asOwner) CloseTenants() {
+	d.mu.Lock()
+	eps := make([]*endpoint, 0, len(d.endpoints))
+	for _, ep := range d.endpoints {
+		eps = append(eps, ep)
+	}
+	d.mu.Unlock()
+	for _, ep := range eps {
+		ep.closeNow()
+	}
+	for _, p := range d.passives() {
+		p.closeNow()
+	}
+	d.endWork()
+}
+
+// by fills in the driver of an operation that failed. An operation that failed because
+// the domain ended gets the domain's cause.
+func (e *OpError) by(st *node.Stepper) *OpError {
+	e.stepper = st
+	if errors.Is(e.Cause, ErrClosed) {
+		e.Cause = st.End.Closed()
+	}
+	return e
+}
+
+// Shutdown refuses new operations with ErrClosed at once, and closes the endpoint after
+// the outstanding ones have completed, with success or failure; those that still wait for
+// a counter are cancelled. If ctx ends first, it closes the endpoint as Close does and
+// returns the context's error. Of an alias it is Close.
+func (ep *Endpoint) Shutdown(ctx context.Context) error {
+	if ep.isAlias() {
+		return ep.endAlias()
+	}
+	if err := ep.drain(); err != nil {
+		return err
+	}
+	err := ep.drained(ctx)
+	return errors.Join(err, ep.Close())
+}
+
+// drain refuses new operations and new aliases, unless the endpoint has aliases: then it
+// changes nothing and returns ErrBusy.
+func (ep *endpoint) drain() error {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.phase.Load() == shutOff {
+		return nil
+	}
+	if ep.aliases > 0 {
+		return fmt.Errorf("xdpfab: endpoint %d has %d aliases: close them first: %w", ep.number, ep.aliases, ErrBusy)
+	}
+	ep.phase.Store(draining)
+	return nil
+}
+
+// drained waits until no operation is published or in flight.
+func (ep *endpoint) drained(ctx context.Context) error {
+	for ep.origin != nil && ep.phase.Load() == draining {
+		empty := true
+		ep.stepper.Call(func() {
+			for _, r := range ep.rings() { // what completes in the first may start what is in the second
+				empty = empty && r.Empty()
+			}
+		})
+		if empty {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(drainPoll):
+		}
+	}
+	return nil
+}
+
+// drainPoll is the time between two looks of Shutdown whether everything has completed.
+const drainPoll = 100 * time.Microsecond
