@@ -4,8 +4,12 @@ package fi
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/share"
 )
 
 // ProgressMode selects the threads that move a domain's operations on; the constants are
@@ -96,4 +100,94 @@ func parseMode[M ~uint8](what string, names []string, text []byte, m *M) error {
 func alternatives(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// WaitObject is how callers wait for a queue or counter (enum fi_wait_obj); see fi_cq(3)
+// and fi_poll(3).
+type WaitObject uint8
+
+const (
+	// WaitUnspec lets callers wait with Wait, which makes progress, and sleeps when there
+	// has been none for a while (FI_WAIT_UNSPEC).
+	WaitUnspec WaitObject = iota
+	// WaitNone means that nobody waits: Wait is refused with ErrNotImplemented
+	// (FI_WAIT_NONE).
+	WaitNone
+	// WaitFD is WaitUnspec, and a file descriptor for select, poll and epoll besides
+	// (FI_WAIT_FD). See CompletionQueue.FD.
+	WaitFD
+	// WaitMutexCond is WaitUnspec: callers that wait are parked as on a condition
+	// variable, except for one that makes progress for all (FI_WAIT_MUTEX_COND).
+	WaitMutexCond
+	// WaitYield makes Wait look again and again, yielding to other goroutines in between.
+	// It never sleeps (FI_WAIT_YIELD).
+	WaitYield
+)
+
+var waitNames = []string{WaitUnspec: "unspec", WaitNone: "none", WaitFD: "fd", WaitMutexCond: "mutex_cond",
+	WaitYield: "yield"}
+
+// String returns the name, such as "fd", or WaitObject(n) for a value that is none of the
+// constants.
+func (w WaitObject) String() string { return modeString("WaitObject", waitNames, w) }
+
+// check refuses a value that is none of the constants. what is the object that it is for.
+func (w WaitObject) check(what string) error {
+	if int(w) < len(waitNames) {
+		return nil
+	}
+	return fmt.Errorf("xdpfab: %s with %v: want WaitUnspec, WaitNone, WaitFD, WaitMutexCond or WaitYield: %w", what, w,
+		ErrNotImplemented)
+}
+
+// AttachMode says whether a domain goes through the daemon that has the interface.
+type AttachMode uint8
+
+// The modes.
+const (
+	AttachAuto   AttachMode = iota // through the daemon, if one serves the interface
+	AttachNever                    // the domain opens the interface itself
+	AttachAlways                   // through the daemon, or not at all
+)
+
+// String returns the mode as a word.
+func (m AttachMode) String() string {
+	switch m {
+	case AttachAuto:
+		return "auto"
+	case AttachNever:
+		return "never"
+	case AttachAlways:
+		return "always"
+	}
+	return fmt.Sprintf("AttachMode(%d)", uint8(m))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (m AttachMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// ErrNoDaemon means that no daemon serves the interface, or none that this program can
+// reach.
+var ErrNoDaemon = errno.NoDaemon
+
+// ErrHostLost means that the daemon through which the domain uses the interface has
+// ended. The domain attaches to the next one by itself.
+var ErrHostLost = errno.HostLost
+
+// ControlEnv is the environment variable that names the control socket of the daemon, if
+// DomainAttr.Control does not.
+const ControlEnv = "XDPFAB_CONTROL"
+
+// DefaultControl is where the daemon of an interface has its control socket.
+func DefaultControl(ifname string) string { return share.DefaultControl(ifname) }
+
+// control returns the path of the daemon's socket, and whether the caller has chosen it.
+func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
+	if a.Control != "" {
+		return a.Control, true
+	}
+	if path := os.Getenv(ControlEnv); path != "" {
+		return path, true
+	}
+	return DefaultControl(ifname), false
 }
