@@ -204,6 +204,94 @@ func (e *OpError) by(st *node.Stepper) *OpError {
 	return e
 }
 
+// Close ends the endpoint's sessions to its peers; operations that wait complete
+// with what is known of them. It reports ErrBusy as long as the endpoint has aliases. Of
+// an alias it ends the use alone, and operations that were posted by it continue. Closing
+// twice is no error.
+func (ep *Endpoint) Close() error {
+	if ep.isAlias() {
+		return ep.endAlias()
+	}
+	return ep.close()
+}
+
+func (ep *endpoint) close() error {
+	if err := ep.drain(); err != nil {
+		return err
+	}
+	ep.closeNow()
+	d := ep.dom
+	d.mu.Lock()
+	own := d.endpoints[ep.number] == ep
+	if own {
+		delete(d.endpoints, ep.number)
+	}
+	delete(d.children, ep)
+	own = d.node.Numbers.Drop(ep.number, (*asTenant)(ep)) && own && d.node.Numbers.BlockOf(ep.number) == nil
+	d.mu.Unlock()
+	if own {
+		d.node.Dev.GiveBack(ep.number, 1)
+	}
+	return nil
+}
+
+func (ep *endpoint) closeNow() {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.phase.Swap(shutOff) == shutOff {
+		return
+	}
+	waiting := ep.endDeferral()
+	if ep.origin != nil {
+		ep.dom.serve(ep, false)
+		ep.stepper.Call(func() {
+			ep.dropAll()
+			if ep.conn != nil {
+				ep.conn.endQuietly(ep.dom.node.End.Closed())
+			}
+			ep.cancelOperations(waiting)
+			for _, r := range ep.rings() {
+				ep.stepper.Eng.Exhaust(r) // the operations posted before the endpoint was closed
+				ep.stepper.Eng.RemoveRing(r)
+			}
+		})
+		ep.endTargets()
+	}
+	ep.dom.node.Dev.Drop(ep.identity, ep.tally)
+	if ep.conn != nil {
+		ep.conn.free()
+	}
+	ep.dom.triggers.startReceives() // those that became due before; no other one will
+	ep.closeReceives()
+	if ep.cq != nil {
+		ep.cq.drop()
+	}
+	if ep.recv != nil {
+		ep.recv.drop()
+	}
+	if ep.av != nil {
+		ep.av.unuse(ep)
+	}
+	if ep.shared != nil {
+		ep.shared.drop()
+	}
+	if ep.sharedReceive != nil {
+		ep.sharedReceive.drop()
+	}
+	for _, c := range ep.counters() {
+		c.drop()
+	}
+	ep.events.tell(&ep.handle, ep.attr.Context, ep.dom.node.End.Returned())
+	ep.events.cut()
+}
+
+// endTargets ends the sessions of peers to the endpoint.
+func (ep *endpoint) endTargets() {
+	for _, st := range ep.dom.node.Steppers {
+		st.Call(func() { st.Eng.EndTargets(ep.number) })
+	}
+}
+
 // Shutdown refuses new operations with ErrClosed at once, and closes the endpoint after
 // the outstanding ones have completed, with success or failure; those that still wait for
 // a counter are cancelled. If ctx ends first, it closes the endpoint as Close does and

@@ -278,90 +278,44 @@ func (d *Domain) serve(ep *endpoint, on bool) {
 	d.served.Store(&list)
 }
 
-// Close ends the endpoint's sessions to its peers; operations that wait complete
-// with what is known of them. It reports ErrBusy as long as the endpoint has aliases. Of
-// an alias it ends the use alone, and operations that were posted by it continue. Closing
-// twice is no error.
-func (ep *Endpoint) Close() error {
-	if ep.isAlias() {
-		return ep.endAlias()
+// Alias returns another handle for the endpoint, with default flags of its own, so that
+// parts of a program can have completions of different kinds (fi_ep_alias, FI_ALIAS).
+// With FlagDefaults they are those that this handle has now. All else is shared:
+// sessions, the order of operations, queues and counters, and the flags of receives.
+// Completions and events name the handle that NewEndpoint returned. The endpoint cannot
+// be closed as long as it has aliases.
+func (ep *Endpoint) Alias(flags OpFlags) (*Endpoint, error) {
+	if flags == FlagDefaults {
+		flags = ep.OpFlags()
 	}
-	return ep.close()
+	a := &Endpoint{endpoint: ep.endpoint}
+	if err := a.SetOpFlags(flags); err != nil {
+		return nil, err
+	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	switch {
+	case ep.phase.Load() >= draining:
+		return nil, ep.unready()
+	case ep.ended.Load():
+		return nil, ep.errEnded()
+	}
+	ep.aliases++
+	return a, nil
 }
 
-func (ep *endpoint) close() error {
-	if err := ep.drain(); err != nil {
-		return err
-	}
-	ep.closeNow()
-	d := ep.dom
-	d.mu.Lock()
-	own := d.endpoints[ep.number] == ep
-	if own {
-		delete(d.endpoints, ep.number)
-	}
-	delete(d.children, ep)
-	own = d.node.Numbers.Drop(ep.number, (*asTenant)(ep)) && own && d.node.Numbers.BlockOf(ep.number) == nil
-	d.mu.Unlock()
-	if own {
-		d.node.Dev.GiveBack(ep.number, 1)
+func (ep *Endpoint) isAlias() bool { return ep != &ep.handle }
+
+// endAlias is Close of an alias.
+func (ep *Endpoint) endAlias() error {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if !ep.ended.Swap(true) {
+		ep.aliases--
 	}
 	return nil
 }
 
-func (ep *endpoint) closeNow() {
-	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	if ep.phase.Swap(shutOff) == shutOff {
-		return
-	}
-	waiting := ep.endDeferral()
-	if ep.origin != nil {
-		ep.dom.serve(ep, false)
-		ep.stepper.Call(func() {
-			ep.dropAll()
-			if ep.conn != nil {
-				ep.conn.endQuietly(ep.dom.node.End.Closed())
-			}
-			ep.cancelOperations(waiting)
-			for _, r := range ep.rings() {
-				ep.stepper.Eng.Exhaust(r) // the operations posted before the endpoint was closed
-				ep.stepper.Eng.RemoveRing(r)
-			}
-		})
-		ep.endTargets()
-	}
-	ep.dom.node.Dev.Drop(ep.identity, ep.tally)
-	if ep.conn != nil {
-		ep.conn.free()
-	}
-	ep.dom.triggers.startReceives() // those that became due before; no other one will
-	ep.closeReceives()
-	if ep.cq != nil {
-		ep.cq.drop()
-	}
-	if ep.recv != nil {
-		ep.recv.drop()
-	}
-	if ep.av != nil {
-		ep.av.unuse(ep)
-	}
-	if ep.shared != nil {
-		ep.shared.drop()
-	}
-	if ep.sharedReceive != nil {
-		ep.sharedReceive.drop()
-	}
-	for _, c := range ep.counters() {
-		c.drop()
-	}
-	ep.events.tell(&ep.handle, ep.attr.Context, ep.dom.node.End.Returned())
-	ep.events.cut()
-}
-
-// endTargets ends the sessions of peers to the endpoint.
-func (ep *endpoint) endTargets() {
-	for _, st := range ep.dom.node.Steppers {
-		st.Call(func() { st.Eng.EndTargets(ep.number) })
-	}
+func (ep *Endpoint) errEnded() error {
+	return fmt.Errorf("xdpfab: alias of endpoint %d: %w", ep.number, ErrClosed)
 }

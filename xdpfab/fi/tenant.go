@@ -6,6 +6,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -57,4 +58,34 @@ func (ep *asTenant) IsTarget() bool {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
+}
+
+// guestReceiver is a domain as its carrier knows it: what peers send to its endpoints
+// goes there.
+type guestReceiver struct{ d *Domain }
+
+// Inflow implements share.Receiver. The host has no credit for receives that endpoints
+// share: it would have to be divided among them.
+func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) (share.Inflow, uint64) {
+	ep := r.d.serving(endpoint)
+	if ep == nil || ep.inbox == nil {
+		return nil, 0
+	}
+	identity := ep.identity
+	if ep.inbox.ep != ep {
+		identity = 0
+	}
+	return ep.newInflow(from), identity
+}
+
+// Events implements share.Receiver.
+func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.node.EventsOf(endpoint) }
+
+// Lost implements share.Receiver.
+func (r guestReceiver) Lost() {
+	for _, ep := range *r.d.served.Load() {
+		if ep.inbox != nil {
+			ep.inbox.queue.ReclaimAll()
+		}
+	}
 }
