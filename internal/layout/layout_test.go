@@ -37,7 +37,7 @@ var imports = map[string][]string{
 	"internal/engine":       {"internal/session", "internal/wire", "mr"},
 	"internal/death":        {},
 	"internal/share":        {"internal/death", "internal/engine", "internal/matching", "internal/session", "internal/wire", "mr"},
-	"internal/progress":     {},
+	"internal/progress":     {"internal/errno"},
 	"internal/sharedav":     {"internal/errno"},
 	"internal/dump":         {},
 	"internal/route":        {"internal/wire", "internal/dump"},
@@ -90,7 +90,7 @@ var external = map[string][]string{
 	"mr":                 {"golang.org/x/sys/unix"},
 	"xsk":                {"golang.org/x/sys/unix"},
 	"bpf":                {"github.com/cilium/ebpf", "golang.org/x/sys/unix"},
-	"internal/errno":     {},
+	"internal/errno":     {"golang.org/x/sys/unix"},
 	"internal/wire":      {"golang.org/x/sys/cpu"},
 	"internal/session":   {},
 	"internal/memory":    {},
@@ -110,7 +110,7 @@ var external = map[string][]string{
 	"internal/node":      {"golang.org/x/sys/unix"},
 	"internal/calls":     {},
 	"internal/residence": {},
-	"xdpfab/fi":          {"golang.org/x/sys/unix"},
+	"xdpfab/fi":          {},
 	"xdpfab":             {},
 }
 

@@ -66,7 +66,7 @@ func (e Errno) Name() string {
 	if i, ok := e.added(); ok {
 		return "FI_" + fabricErrors[i].name
 	}
-	if name := errnoName(e.system()); name != "" {
+	if name := errno.Name(e.system()); name != "" {
 		return "FI_" + name
 	}
 	if e == 0 {
@@ -99,10 +99,10 @@ func (e Errno) Is(target error) bool {
 }
 
 // system returns the system's errno, and codeOf its code. Windows has those of the
-// standard from invented on.
-func (e Errno) system() syscall.Errno { return syscall.Errno(e) | invented }
+// standard from errno.Invented on.
+func (e Errno) system() syscall.Errno { return syscall.Errno(e) | errno.Invented }
 
-func codeOf(e syscall.Errno) Errno { return Errno(e &^ invented) }
+func codeOf(e syscall.Errno) Errno { return Errno(e &^ errno.Invented) }
 
 // ErrnoOf returns the fabric error code for an error of this package: the positive number
 // that a function in C would return with a minus sign. For a failed operation it is the

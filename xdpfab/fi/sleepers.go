@@ -43,7 +43,7 @@ type sleepers struct {
 	mu     sync.Mutex
 	list   []*sleeper
 	called bool // Signal was called while nobody waited
-	fd     eventFD
+	fd     progress.EventFD
 	armed  sleeper // the file descriptor's
 	guard  runtime.Cleanup
 }
@@ -53,15 +53,15 @@ func (ws *sleepers) open(what string, kind WaitObject) (err error) {
 	if err := kind.check(what); err != nil {
 		return err
 	}
-	ws.kind, ws.fd.fd = kind, -1
+	ws.kind, ws.fd.FD = kind, -1
 	if kind != WaitFD {
 		return nil
 	}
-	if ws.fd, err = openEventFD(); err != nil {
+	if ws.fd, err = progress.OpenEventFD(); err != nil {
 		return fmt.Errorf("xdpfab: %s: %w", what, err)
 	}
 	// for an owner that only closes the domain
-	ws.guard = runtime.AddCleanup(ws, closeFD, ws.fd.fd)
+	ws.guard = runtime.AddCleanup(ws, progress.CloseFD, ws.fd.FD)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (ws *sleepers) wake(w *sleeper) {
 		}
 		return
 	}
-	ws.fd.raise()
+	ws.fd.Raise()
 	ws.remove(w)
 }
 
@@ -213,7 +213,7 @@ func (ws *sleepers) arm(of waitable, what string, want, errs uint64) error {
 		return err
 	}
 	w := &ws.armed
-	ws.fd.lower()
+	ws.fd.Lower()
 	ws.remove(w)
 	w.want, w.errs = want, errs
 	w.called.Store(false)
@@ -228,7 +228,7 @@ func (ws *sleepers) arm(of waitable, what string, want, errs uint64) error {
 // usable returns an error if there is no file descriptor. ws.mu is held.
 func (ws *sleepers) usable(what string) error {
 	switch {
-	case ws.fd.fd >= 0:
+	case ws.fd.FD >= 0:
 		return nil
 	case ws.kind == WaitFD:
 		return fmt.Errorf("xdpfab: %s: %w", what, ErrClosed)
@@ -241,7 +241,7 @@ func (ws *sleepers) usable(what string) error {
 func (ws *sleepers) descriptor(what string) (int, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return ws.fd.fd, ws.usable(what)
+	return ws.fd.FD, ws.usable(what)
 }
 
 // refuse returns an error if nobody may wait.
@@ -259,5 +259,5 @@ func (ws *sleepers) close() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.guard.Stop()
-	ws.fd.close()
+	ws.fd.Close()
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package progress
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+)
+
+// EventFD is a file descriptor that is readable while it is raised. There is none but on
+// Linux.
+type EventFD struct{ FD int }
+
+// OpenEventFD refuses.
+func OpenEventFD() (EventFD, error) {
+	return EventFD{-1}, fmt.Errorf("a file descriptor to wait for takes Linux, this is %s; want no WaitFD: %w",
+		runtime.GOOS, errno.NotImplemented)
+}
+
+// Raise does nothing, as the methods that follow.
+func (e *EventFD) Raise() {}
+
+// Lower does nothing.
+func (e *EventFD) Lower() {}
+
+// Close does nothing.
+func (e *EventFD) Close() {}
+
+// CloseFD does nothing.
+func CloseFD(int) {}
