@@ -189,6 +189,32 @@ func checkImport(t *testing.T, dir, path, name string, allowed []string) {
 	}
 }
 
+// A package is small enough to be known by its files, and what it shows to be read in one
+// sitting.
+func TestPackagesAreSmall(t *testing.T) {
+	const most, mostLines = 65, 800 // files that are not tests; lines of api
+	files := map[string]int{}
+	sources(t, func(dir, path string, _ []byte) {
+		if !strings.HasSuffix(path, "_test.go") {
+			files[dir]++
+		}
+	})
+	for dir, n := range files {
+		if n > most {
+			t.Errorf("%s has %d files, want at most %d: join those that are one idea, or make a package", dir, n, most)
+		}
+	}
+	for _, name := range public {
+		lines, err := surfaceOf(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(lines); n > mostLines {
+			t.Errorf("%s exports %d lines of api, want at most %d: remove what says nothing of its own", name, n, mostLines)
+		}
+	}
+}
+
 func TestFilesAreLicensedAndShort(t *testing.T) {
 	const most = 400 // lines of a file that is not a test
 	sources(t, func(_, path string, src []byte) {
