@@ -86,7 +86,7 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 		select {
 		case p.turn <- struct{}{}:
 		case <-ctx.Done():
-			return *new(T), fmt.Errorf("xdpfab: the operation goes on, and another goroutine waits for it: %w",
+			return *new(T), fmt.Errorf("xdpfab: the operation continues, and another goroutine waits for it: %w",
 				context.Cause(ctx))
 		}
 	}

@@ -61,7 +61,7 @@ type atomicReport struct {
 
 const atomicHelp = `atomic runs one operation on an array of elements in a peer's memory, and prints
 the values from before. The operation ran exactly once if the exit code is 0, and
-never if it is 1; with 3 it is not known whether it ran, and the error says so.
+never if it is 1; with 3 it is unknown whether it ran, and the error says so.
 
 OP is min, max, sum, prod, diff, lor, land, lxor, bor, band, bxor, read, write,
 cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE is one of
@@ -78,8 +78,8 @@ One value stands for all elements if --count asks for more.
 With --batch, lines of JSON come from a file or, for "-", standard input, and go
 through one session: {"func":"fetch","op":"sum","dt":"uint64","offset":8,"n":1,
 "buf":"0500000000000000"}, bytes in little-endian hex; "cmp" are the compare values.
-If there is "dst" it is written first, and "out" has the values from afterwards.
-Each line is answered by one: {"line":1,…,"res":"…","out":"…"} or {"line":1,"error":
+"dst", if given, is written first, and "out" then has the values from afterwards.
+For each line one comes back: {"line":1,…,"res":"…","out":"…"} or {"line":1,"error":
 "…","certainty":"not executed","code":1}.`
 
 func (a *app) atomicCmd() *cobra.Command {

@@ -43,7 +43,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.TextVar(&f.copyMode, "copy", fi.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
 	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP, slower, where the driver has no native one")
 	fs.TextVar(&f.transport, "transport", fi.TransportXDP,
-		"what carries frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
+		"transport of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
 	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")

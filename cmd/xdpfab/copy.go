@@ -44,9 +44,9 @@ func (a *app) getCmd() *cobra.Command {
 		Long: `get copies the bytes of a region to FILE, or to stdout if that is "-". Words of 8
 bytes are never torn; the region as a whole may change meanwhile.
 
-The file has the bytes in their order at any time, so its length says how far a
-copy came that was broken off: --resume leaves these bytes and fetches the rest.
-It does not notice if the region has changed in between.`,
+get writes the bytes in order, so the length of FILE shows the progress of an
+interrupted copy: --resume keeps these bytes and fetches the rest. It does not
+notice a change of the region in between.`,
 		Example: `  xdpfab get 10.0.0.2 counters.save -i eth0 --region counters
   xdpfab get 10.0.0.2 counters.save -i eth0 --region counters --resume
   xdpfab get 10.0.0.2 - -i eth0 --region log --offset 4096 --length 100 | xxd`,
@@ -65,12 +65,12 @@ func (a *app) putCmd() *cobra.Command {
 		Use:   "put PEER FILE",
 		Short: "Copy a file to a peer's memory region",
 		Long: `put copies FILE, or stdin if that is "-", to a region. Words of 8 bytes change at
-once; the region as a whole does not. A file that does not fit is refused before
-anything is written.
+once; the region as a whole does not. put refuses a file that does not fit before it
+writes anything.
 
-If the copy is broken off, the error says how many bytes are certain to be there:
-give that number to --skip to continue. Some bytes behind them may have been
-written as well; writing them again does no harm.`,
+If the copy is interrupted, the error names the number of bytes that are certain
+to be there: continue with --skip and that number. Some bytes behind them may have
+been written as well; writing them again does no harm.`,
 		Example: `  xdpfab put 10.0.0.2 counters.save -i eth0 --region counters
   xdpfab put 10.0.0.2 counters.save -i eth0 --region counters --skip 3145728
   head -c 100 /dev/zero | xdpfab put 10.0.0.2 - -i eth0 --region log --offset 4096`,

@@ -77,19 +77,19 @@ func (a *app) infoCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "info [INTERFACE]",
 		Short: "Show what an interface, the kernel and xdpfab can do",
-		Long: `info shows an interface (all of them without an argument), which mode xdpfab
-would use it in, what the kernel and the caller's privileges allow, the limits,
-and the operations for each datatype. It attaches nothing, changes nothing and
-needs no privilege; it leaves out what it is not allowed to read. The daemons of all
-interfaces are asked at the same time. One that does not answer within 5 s (10 s with
---fabric, 30 s with --probe) is named, with what to do about it.
+		Long: `info shows an interface (all of them without an argument): the mode in which
+xdpfab would use it, the limits of the kernel and of the caller's privileges, and
+the operations for each datatype. It attaches nothing, changes nothing and needs
+no privilege; it omits what it may not read. It asks the daemons of all interfaces
+at the same time. If one does not answer within 5 s (10 s with --fabric, 30 s with
+--probe), info names it and the remedy.
 
-What a driver promises is not always what a queue gets. With --probe, info opens
-the interface that is named for an instant, and tells what it got: native or
-generic XDP, zero-copy or copy, packet buffers, and how long it took. It needs the
-privileges of any other use, and a NIC may lose its carrier for a second or more.
-An interface that has an XDP program is left alone; if that is xdpfabd's, info
-asks the daemon instead. With --advise, the advice goes by what the probe found.
+A queue does not always get the mode that its driver promises. With --probe, info
+opens the named interface for an instant and shows the result: native or generic
+XDP, zero-copy or copy, packet buffers, and the time that it took. A probe needs the
+privileges of any other use, and a NIC may lose its carrier for a second or more. It
+leaves an interface with an XDP program alone; if the program is xdpfabd's, info asks
+the daemon instead. With --advise, the advice follows the result of the probe.
 
 With --advise it compares the machine, and the interface if one is named, with
 docs/tuning.md instead: queues, interrupts, cores, power, memory, kernel. A line
@@ -97,7 +97,7 @@ for each check says ok, advice (with the command that follows it), not applicabl
 or unknown (with the reason). It only reads; the exit code is 0 whatever it finds.
 Run it as the user and in the cgroup that xdpfab will run in.
 
-With --fabric it lists what programs find with GetInfo, as fi_info does for
+With --fabric it lists the results of GetInfo, as fi_info does for
 libfabric: one entry for each interface and encapsulation, with every attribute
 if an interface is named.`,
 		Example: `  xdpfab info
@@ -156,7 +156,7 @@ if an interface is named.`,
 	}
 	a.jsonFlag(c)
 	c.Flags().BoolVar(&advises, "advise", false, "compare the machine with docs/tuning.md")
-	c.Flags().BoolVar(&probe, "probe", false, "open the interface for an instant, to tell what it really gives")
+	c.Flags().BoolVar(&probe, "probe", false, "open the interface for an instant, to show the mode that it really gets")
 	c.Flags().BoolVar(&fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
 	c.Flags().StringVar(&socket, "control", "", "control socket of the daemon that may serve the interface")
 	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")

@@ -22,9 +22,9 @@ func (a *app) keptCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kept",
 		Short: "List the regions that outlive their programs",
-		Long: `kept lists the regions that programs have had a daemon keep: peers go on operating
-on them when the program has ended, until a program of the same user takes them
-back or they are withdrawn. A region that no program uses has - as its process.`,
+		Long: `kept lists the regions that a daemon keeps for programs: when the program has ended,
+peers continue to operate on them, until a program of the same user takes them back
+or they are withdrawn. A region that no program uses has - as its process.`,
 		Example: `  xdpfab kept
   xdpfab kept --interface eth0 --json`,
 		Args: exactArgs(),
@@ -41,9 +41,9 @@ func (a *app) withdrawCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "withdraw NAME",
 		Short: "Withdraw a region that outlives its program",
-		Long: `withdraw has a daemon withdraw a region that it keeps and that no program uses: its
-contents are lost, and operations of peers fail. The user of the region may do
-that, root, and the daemon's own user.`,
+		Long: `withdraw has a daemon withdraw a kept region that no program uses: its contents are
+lost, and operations of peers fail. Root, the daemon's own user and the region's user
+may do that.`,
 		Example: `  xdpfab withdraw counters
   xdpfab withdraw counters --user alice --interface eth0`,
 		Args: exactArgs("NAME"),

@@ -18,8 +18,8 @@ func (a *app) regionCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "region",
 		Short: "Add and withdraw regions of a running daemon",
-		Long: `A daemon serves the regions that its configuration names. These commands add one and
-withdraw one while it runs, and no session ends.`,
+		Long: `A daemon serves the regions that its configuration names. These commands add and
+withdraw regions while it runs; no session ends.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region remove scores --interface eth0`,
 	}
@@ -27,8 +27,8 @@ withdraw one while it runs, and no session ends.`,
 		Use:   "create NAME=SIZE[:OPTION,...]",
 		Short: "Have a running daemon serve another region",
 		Long: `create has a daemon serve another region, described as for --region of xdpfabd. A
-daemon that takes over serves it, too; one that is started anew serves what its
-configuration names. Root and the daemon's own user may do that.`,
+daemon that takes over serves it, too; a restarted daemon serves the regions of its
+configuration. Root and the daemon's own user may do that.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region create ledger=64KiB:backing=/var/lib/xdpfabd/ledger --interface eth0`,
 		Args: exactArgs("NAME=SIZE"),
@@ -37,7 +37,7 @@ configuration names. Root and the daemon's own user may do that.`,
 		Use:   "remove NAME",
 		Short: "Have a running daemon withdraw a region",
 		Long: `remove has a daemon withdraw a region. Operations on it fail from then on: handles
-learn that the peer's memory is gone. Its contents are lost, but those of a file.
+learn that the peer's memory is gone. Its contents are lost, except those of a file.
 Root and the daemon's own user may do that.`,
 		Example: `  xdpfab region remove scores`,
 		Args:    exactArgs("NAME"),

@@ -59,10 +59,10 @@ and while the kernel serves the regions, and "damaged" when nothing serves them.
 func (a *app) residentRemoveCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove FOLDER",
-		Short: "End the resident regions that a dead process has left",
-		Long: `remove ends what a process that has died keeps in FOLDER: the contents of its
+		Short: "End the resident regions of a dead process",
+		Long: `remove ends the resident state of a dead process in FOLDER: the contents of its
 resident regions are lost, peers lose their sessions, and the interface is free. It
-refuses a folder that a process has.`,
+refuses a folder that a process uses.`,
 		Example: "  xdpfab resident remove " + pinRoot + "/4026531840/eth0",
 		Args:    exactArgs("FOLDER"),
 		RunE:    func(_ *cobra.Command, args []string) error { return resident.RemoveFolder(args[0]) },

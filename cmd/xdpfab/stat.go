@@ -38,8 +38,8 @@ func (a *app) statCmd() *cobra.Command {
 		Short: "Show the state and the counters of a daemon",
 		Long: `stat asks a daemon of this machine, by its control socket, for its regions, its
 guests (the programs that use the interface through it) and its counters.
-Without --control and --interface it asks the one that XDPFAB_CONTROL names, or
-the only daemon that runs. With --watch it asks again at each interval, and
+Without --control and --interface it asks the daemon that XDPFAB_CONTROL names, or
+the only running one. With --watch it asks again at each interval, and
 shows rates per second.`,
 		Example: `  xdpfab stat
   xdpfab stat --interface eth0 --watch 1s
@@ -51,7 +51,7 @@ shows rates per second.`,
 	f.register(c)
 	fs := c.Flags()
 	fs.DurationVar(&f.watch, "watch", 0, "repeat at this interval, with rates")
-	fs.IntVar(&f.count, "count", 0, "with --watch, how often to ask; 0 until interrupted")
+	fs.IntVar(&f.count, "count", 0, "with --watch, number of requests; 0 until interrupted")
 	fs.BoolVar(&f.all, "all", false, "show counters that are zero, too")
 	c.AddCommand(a.statPeersCmd())
 	return c

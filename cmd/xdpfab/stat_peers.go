@@ -46,7 +46,7 @@ earlier sessions between the same two endpoints are included.
   SILENCE   time since the peer last showed that it lives
 
 A peer is listed as long as it has a session, at least until 30 s after its last
-operation. What the XDP program executes by itself adds to OPS and FRAMES alone.
+operation. Frames that the XDP program executes add only to OPS and FRAMES.
 The metrics for Prometheus have no such counts: a label for each peer would make
 as many time series as there are peers.`,
 		Example: `  xdpfab stat peers

@@ -36,26 +36,26 @@ same name, or adds one:
   option: ro, wo, rw, memfd, resident, key=0x7, access=read|write|both,
           backing=anonymous|memfd|resident|/path, huge=auto|never|require
 
-The XDP program itself executes what peers do to a resident region, without a
-poller. It takes Linux 5.18. If the daemon is killed, the kernel keeps serving
+The XDP program itself executes the operations of peers on a resident region,
+without a poller. This needs Linux 5.18. If the daemon is killed, the kernel keeps serving
 resident regions and the sessions that use them. The next daemon takes back each
-region that it configures with the same name and size; everything else is new then.
+region that it configures with the same name and size; everything else is new.
 --pin names the folder of this state. A daemon that ends in order removes the state
 and tells its peers, unless --leave is given; "xdpfab resident remove" removes the
 state of a dead daemon. "xdpfab region create" and "xdpfab region remove" add and
-remove regions of any sort while the daemon runs; put those that shall stay into the
-configuration, too.
+remove regions of any sort while the daemon runs; put regions that have to stay into
+the configuration, too.
 
 Programs on this machine use the interface through the daemon: they open it as
-ever, attach by the control socket, and need no privilege. Each must be able to
+usual, attach at the control socket, and need no privilege. Each must be able to
 write to the socket, by --socket-group and --socket-mode, and be allowed to attach.
 The first rule that fits its user and groups decides; without one, root and the
 daemon's own user may attach. Rules are [[guest]] in the file; --guest puts rules
 before them:
 
   --guest allow|deny[:setting[,setting]...]
-  setting: user=NAME, group=NAME (or numbers; left out: any), socket=PATH by which
-           the program comes (left out: any), serve=PATTERN of names of regions
+  setting: user=NAME, group=NAME (or numbers; left out: any), socket=PATH to which
+           the program connects (left out: any), serve=PATTERN of names of regions
            (* for any text; empty: none), guests (programs at a time); limits of
            each: entries, arena, arrivals, endpoints, peers, regions, memory,
            queues that it borrows (see --lend); kept, for regions that outlive

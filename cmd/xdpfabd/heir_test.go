@@ -72,7 +72,7 @@ func TestTakeoverOfOneThatDies(t *testing.T) {
 				}
 				return
 			}
-			if err := <-end; err == nil || !strings.Contains(err.Error(), "that daemon goes on") {
+			if err := <-end; err == nil || !strings.Contains(err.Error(), "that daemon continues") {
 				t.Errorf("%v; want that it has given up", err)
 			}
 			f.open(pair.A, func(o host.Options) (*host.Host, error) {

@@ -38,7 +38,7 @@ func (r *retreat) taken() bool { return !r.closed && r.ctx.Err() != nil }
 // on request: no exit code says that a takeover has succeeded, since the daemon then
 // runs; readiness does, which this one has not told.
 func (s *server) giveUp() error {
-	s.log.Info("takeover given up, since this daemon is asked to end: the other one goes on", "control",
+	s.log.Info("takeover given up, since this daemon is asked to end: the other one continues", "control",
 		s.cfg.controlPath())
 	return nil
 }

@@ -135,7 +135,7 @@ func (f *former) must(_ verdict, err error) {
 	}
 }
 
-const retreated = "takeover given up, since this daemon is asked to end: the other one goes on"
+const retreated = "takeover given up, since this daemon is asked to end: the other one continues"
 
 // A daemon that is asked to end while it asks for another's place gives that up: it ends
 // as on any request, says so in one line, and hangs up.

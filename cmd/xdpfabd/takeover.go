@@ -48,7 +48,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	if err != nil {
 		_ = control.Tell(conn, refusal(err))
-		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon goes on, and its log says more",
+		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon continues, and its log says more",
 			cfg.controlPath(), err))
 	}
 	s.host.Node().Resume()

@@ -78,7 +78,7 @@ func TestTakeoverBorrowed(t *testing.T) {
 			lent("lent")
 		}
 		start(t, net.B, xdpfabdPath, append([]string{"--takeover", "--interface", net.B.IfName, "--control", d.socket}, regions...)).
-			wants(1, "queue 1 is lent", "0 to lend", "that daemon goes on")
+			wants(1, "queue 1 is lent", "0 to lend", "that daemon continues")
 		posts()
 		sum := ended(t, toBorrower)
 		got := answer[atomicReport](t, net.A, "atomic", "read", "uint64", "-i", net.A.IfName, "--peer", d.addr()+"/"+number, "--region", "own")

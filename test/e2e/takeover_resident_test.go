@@ -61,7 +61,7 @@ func takeOverResident(t *testing.T, kept bool) {
 		if want == "--pin is" { // of several the last one counts
 			args = append(args, "--pin", "/sys/fs/bpf/elsewhere")
 		}
-		start(t, net.B, path, args).wants(1, want, "that daemon goes on")
+		start(t, net.B, path, args).wants(1, want, "that daemon continues")
 		more()
 	}
 	var before holdings
@@ -80,7 +80,7 @@ func takeOverResident(t *testing.T, kept bool) {
 		if i == 1 {
 			refused("--pin is", xdpfabdPath)
 			refused(lacks, "/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", xdpfabdPath)
-			d.eventually("going on", func() bool { return strings.Contains(d.err.String(), "this daemon goes on") })
+			d.eventually("going on", func() bool { return strings.Contains(d.err.String(), "this daemon continues") })
 		}
 	}
 	var now holdings
@@ -151,7 +151,7 @@ func TestTakeoverUnfit(t *testing.T) {
 		if c.remedy == "name veth0" {
 			d.eventually("knowing its name", func() bool { return strings.Contains(d.err.String(), "from=veth0 to=lan0") })
 		}
-		launch(t, net.B, d.socket, append(flags, "--takeover")...).wants(1, c.remedy, "that daemon goes on")
+		launch(t, net.B, d.socket, append(flags, "--takeover")...).wants(1, c.remedy, "that daemon continues")
 		testnet.IP(t, net.B, c.undo)
 		d.ready()
 	}

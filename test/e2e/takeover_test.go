@@ -182,15 +182,15 @@ func TestTakeoverFails(t *testing.T) {
 	}
 	goOn()
 	flags := []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--region"}
-	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, `region "r"`, "4096", "8192", "that daemon goes on")
-	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB:key=9")).wants(1, `region "r" has key`, "that daemon goes on")
+	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, `region "r"`, "4096", "8192", "that daemon continues")
+	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB:key=9")).wants(1, `region "r" has key`, "that daemon continues")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp")).wants(1, "udp is false here and true there")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "further control sockets [] here", "socket", "there")
 	if err := os.Rename(file, file+".moved"); err != nil {
 		t.Fatal(err)
 	}
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--region", "f=4KiB:backing="+file)).wants(1, `region "f"`,
-		"not the file that the daemon serves", "move that one back", "that daemon goes on")
+		"not the file that the daemon serves", "move that one back", "that daemon continues")
 	if exists(file) {
 		t.Error("a takeover that was refused has made a file")
 	}
@@ -198,8 +198,8 @@ func TestTakeoverFails(t *testing.T) {
 	jail := []string{"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", xdpfabdPath}
 	var before holdings
 	for i := range 3 {
-		start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon goes on")
-		d.eventually("going on", func() bool { return strings.Count(d.err.String(), "this daemon goes on") == i+1 })
+		start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon continues")
+		d.eventually("going on", func() bool { return strings.Count(d.err.String(), "this daemon continues") == i+1 })
 		goOn()
 		if i == 0 {
 			before = d.usual()
