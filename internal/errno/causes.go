@@ -19,7 +19,7 @@ var (
 	Busy           = cause("in use", syscall.EBUSY)
 	Closed         = cause("closed", syscall.EBADF)
 	NotImplemented = cause("not implemented by this provider", syscall.ENOSYS)
-	InterfaceLost  = cause("interface cannot be used any more", syscall.ENETDOWN)
+	InterfaceLost  = cause("interface can no longer be used", syscall.ENETDOWN)
 	AuthKey        = cause("authorization key refused", KeyRejected)
 	Denied         = cause("the rules of the daemon that has the interface do not allow it", syscall.EPERM)
 	HostLost       = cause("the daemon that has the interface has ended", syscall.ECONNRESET)

@@ -187,8 +187,8 @@ func (g *Guest) endOrKeep(ep *GuestEndpoint, keeps bool) {
 	g.silence(ep)
 }
 
-// releaseRest gives back what was left of a guest that has ended. Nothing of it is kept
-// any more.
+// releaseRest releases the rest of a guest that ended and whose regions are no longer
+// kept.
 func (g *Guest) releaseRest() {
 	for _, ep := range maps.Clone(g.endpoints) {
 		g.remove(ep)

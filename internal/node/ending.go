@@ -127,7 +127,7 @@ var levels = map[port.EventKind]struct {
 	port.Down:           {slog.LevelWarn, "the interface is down; peers wait, or give up after their give-up time"},
 	port.Up:             {slog.LevelInfo, "the interface is up again"},
 	port.AddressAdded:   {slog.LevelInfo, "an address was added, and is served"},
-	port.AddressRemoved: {slog.LevelInfo, "an address was removed, and is not served any more"},
+	port.AddressRemoved: {slog.LevelInfo, "an address was removed, and is no longer served"},
 	port.HopChanged:     {slog.LevelInfo, "a peer is reached by another way"},
 	port.HostLost: {slog.LevelWarn,
 		"the daemon that has the interface has ended; operations fail until there is another one"},

@@ -9,7 +9,7 @@ import (
 
 // ErrLost is what an Event.Err wraps: frames no longer reach the process, and the
 // interface has to be opened again.
-var ErrLost = errors.New("interface cannot be used any more")
+var ErrLost = errors.New("interface can no longer be used")
 
 // EventKind says what happened to an interface.
 type EventKind uint8

@@ -213,7 +213,7 @@ func (w *watcher) judgeProgram() {
 		return
 	}
 	w.end(Event{Kind: Detached, From: name}, "the XDP program on interface %s was detached by another process, "+
-		"or the interface was replaced: no frame arrives any more; open it again", name)
+		"or the interface was replaced: frames no longer arrive; open it again", name)
 }
 
 // readdress serves the present addresses, and tells which have come and gone.

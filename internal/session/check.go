@@ -31,7 +31,7 @@ func (t *Target) Check() error {
 		return fmt.Errorf("target: early frames %#x are outside the window", bad)
 	}
 	if t.frozen && t.heldMask != 0 {
-		return fmt.Errorf("target: early frames %#x are held, though nothing will run any more", t.heldMask)
+		return fmt.Errorf("target: early frames %#x are held, though no more frames will run", t.heldMask)
 	}
 	for i := range t.cache {
 		bit := uint64(1) << i

@@ -143,7 +143,7 @@ func (w *world) checkExcuse(o *op) {
 		p.slept(o.call, o.ret) {
 		return
 	}
-	w.fail("%v, unknown at %.3f s, is so for good, though there was no trouble any more from %.3f s on", o,
+	w.fail("%v, unknown at %.3f s, is so for good, though there was no more trouble from %.3f s on", o,
 		float64(o.ret)/float64(second), float64(healed)/float64(second))
 }
 

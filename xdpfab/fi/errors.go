@@ -54,7 +54,7 @@ var (
 	ErrTooBig         = reason(syscall.EMSGSIZE, "more bytes than can be injected")
 	ErrPeerSilent     = errno.PeerSilent
 	ErrRefused        = reason(syscall.ECONNREFUSED, "peer refused the session")
-	ErrSessionLost    = reason(syscall.ECONNRESET, "peer does not know the session any more")
+	ErrSessionLost    = reason(syscall.ECONNRESET, "peer no longer knows the session")
 	ErrPeerClosed     = reason(syscall.ECONNRESET, "peer closed the session")
 	ErrProtocol       = errno.Protocol
 	ErrClosed         = errno.Closed

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// A library domain notices that its interface cannot be used any more; operations
+// A library domain notices that its interface can no longer be used; operations
 // under way and later ones say so.
 func TestVethInterfaceLost(t *testing.T) {
 	for name, command := range map[string]string{
