@@ -46,6 +46,7 @@ type Plan struct {
 	Problems []string `json:"problems"` // each with its remedy; empty if usable
 	Notes    []string `json:"notes"`
 
+	Bound  int      `json:"-"` // queues, with those to lend
 	Mode   xsk.Mode `json:"-"` // to bind the queues with
 	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
 
@@ -83,17 +84,17 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	if p.Queues == 0 {
 		p.Queues = max(i.RXQueues-w.Lend, 1)
 	}
-	all := p.Queues + w.Lend
+	p.Bound = p.Queues + w.Lend
 	if w.Chunks == 0 {
 		w.Chunks = DefaultChunks
 	}
 	p.Buffers = w.Chunks
 	var unfit error
 	p.Chunk, p.Mode, unfit = fit(i, w.Copy)
-	p.Pinned = uint64(all) * uint64(w.Chunks) * uint64(p.Chunk)
+	p.Pinned = uint64(p.Bound) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {
-		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), unfit, i.unequal(), i.tooFew(all, w.Lend), i.tooMany(all),
-			i.polled(w.BusyPoll), i.taken())
+		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), unfit, i.unequal(), i.tooFew(p.Bound, w.lending()),
+			i.tooMany(p.Bound), i.polled(w.BusyPoll), i.taken())
 	} else {
 		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
 	}
@@ -143,14 +144,6 @@ func (s *System) tooOld() error {
 	return fmt.Errorf("kernel is too old: Linux %s, want %v or newer: %w", s.Kernel, kernel.Oldest, xsk.ErrUnsupported)
 }
 
-func (s *System) cannotLend(queues int) error {
-	if queues == 0 || !kernel.Lacks(s.Kernel, kernel.AdoptRings) {
-		return nil
-	}
-	return fmt.Errorf("kernel is too old to lend queues: Linux %s, want %v or newer: %w", s.Kernel, kernel.AdoptRings,
-		xsk.ErrUnsupported)
-}
-
 func (i *Interface) down() error {
 	if i.Up {
 		return nil
@@ -167,16 +160,13 @@ func (i *Interface) unequal() error {
 		i.Name, i.RXQueues, i.TXQueues, i.Name, i.TXQueues, i.TXQueues)
 }
 
-func (i *Interface) tooFew(want, lend int) error {
+// tooFew refuses more queues than there are; what says more of those that were asked for.
+func (i *Interface) tooFew(want int, what string) error {
 	if want <= i.RXQueues {
 		return nil
 	}
-	if lend > 0 {
-		return fmt.Errorf("%s has %d queues, %d were asked for, of which %d are to be lent; see `ethtool -l %s`: %w",
-			i.Name, i.RXQueues, want, lend, i.Name, xsk.ErrNoQueue)
-	}
-	return fmt.Errorf("%s has %d queues, %d were asked for; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, i.Name,
-		xsk.ErrNoQueue)
+	return fmt.Errorf("%s has %d queues, %d were asked for%s; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, what,
+		i.Name, xsk.ErrNoQueue)
 }
 
 func (i *Interface) tooMany(queues int) error {

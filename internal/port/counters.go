@@ -60,7 +60,9 @@ func (i *Interface) Counters() (map[string]uint64, error) {
 			return nil, fmt.Errorf("port: %s: %w", i.name, err)
 		}
 	}
-	i.countSpares(all)
+	for _, m := range i.aside {
+		m.count(all)
+	}
 	return all, nil
 }
 

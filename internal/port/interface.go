@@ -48,8 +48,7 @@ type Interface struct {
 	resolver *route.Resolver
 	watcher  *watcher
 	queues   []*Queue
-	spares   []*lendable
-	strays   []*stray
+	aside    []minder               // queues that no engine has
 	bound    int                    // queues that the XDP program has places for
 	polled   []unix.PollFd          // scratch of WaitAny: the eventfds, then the sockets
 	label    atomic.Pointer[string] // the present name; the watcher writes it
@@ -82,7 +81,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU,
 		driver: n.Driver, udp: o.UDP, reserved: map[netip.Addr]int{}}
-	i.bound = max(plan.Queues+o.Lend, min(n.RXQueues, nic.MaxQueues))
+	i.bound = max(plan.Bound, min(n.RXQueues, nic.MaxQueues))
 	i.label.Store(&i.name)
 	i.forgets = slices.Contains(forgetful, i.driver)
 	if i.home.fd = -1; i.forgets || i.udp {
@@ -117,7 +116,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	if err := plan.Err(); err != nil {
 		return i, plan, fmt.Errorf("port: %w", err)
 	}
-	if err := o.Inherit.fits(plan.Queues, o.Lend); err != nil {
+	if err := o.mayLend(plan.Queues); err != nil {
 		return i, plan, fmt.Errorf("port: %s: %w", i.Name, err)
 	}
 	return i, plan, nil
@@ -148,7 +147,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err != nil {
 		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
 	}
-	if err := i.checkAdded(plan.Queues+o.Lend, o); err != nil {
+	if err := i.checkAdded(plan.Bound, o); err != nil {
 		return err
 	}
 	for number := range plan.Queues {
@@ -164,7 +163,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := i.prepareSpares(plan, o); err != nil {
 		return err
 	}
-	if err := i.bindStrays(plan.Queues+o.Lend, plan, o); err != nil {
+	if err := i.bindStrays(plan, o); err != nil {
 		return err
 	}
 	// binding the last queue may have taken it, too
@@ -240,11 +239,8 @@ func (i *Interface) Close() error {
 		return nil
 	}
 	i.closed = true
-	errs := []error{i.home.close(), i.closeStrays()}
+	errs := []error{i.home.close(), i.closeAside()}
 	i.release()
-	for _, s := range i.spares {
-		errs = append(errs, s.close())
-	}
 	if i.program != nil {
 		errs = append(errs, i.program.Close())
 	}

@@ -234,7 +234,7 @@ func TestQueueTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	_, err = tryOpen(p.A, Options{RingSize: 32, once: true})
+	_, err = tryOpen(p.A, Options{RingSize: 32, patience: -1})
 	refused(t, err, xsk.ErrQueueBusy, "queue 1")
 	clean(t, p.A)
 	open(t, p.A, Options{RingSize: 32, Queues: 1})

@@ -30,7 +30,8 @@ type Loan struct {
 // Lend takes a queue out of this process, to be driven by another one: see Adopt.
 func (i *Interface) Lend() (*Loan, error) {
 	count := map[LendableState]int{}
-	for _, s := range i.spares {
+	spares := i.lendables()
+	for _, s := range spares {
 		state := s.claim()
 		if state == SpareFree {
 			return s.lend()
@@ -39,7 +40,7 @@ func (i *Interface) Lend() (*Loan, error) {
 	}
 	return nil, fmt.Errorf("port: %s: %w: of %d that can be lent, %d are, and %d were and are open still in programs "+
 		"that have them from a borrower",
-		i.Name(), ErrNoSpare, len(i.spares), count[SpareLent], count[SpareKept])
+		i.Name(), ErrNoSpare, len(spares), count[SpareLent], count[SpareKept])
 }
 
 // claim makes the queue one that is lent, if it is free, and returns its state before.
@@ -134,7 +135,7 @@ type LendableQueue struct {
 // Spares describes the queues that can be lent.
 func (i *Interface) Spares() []LendableQueue {
 	all := []LendableQueue{}
-	for _, s := range i.spares {
+	for _, s := range i.lendables() {
 		s.mu.Lock()
 		all = append(all, LendableQueue{s.number, s.state, s.lends})
 		s.mu.Unlock()
@@ -142,13 +143,9 @@ func (i *Interface) Spares() []LendableQueue {
 	return all
 }
 
-// countSpares adds what is to be counted of the queues that can be lent.
-func (i *Interface) countSpares(all map[string]uint64) {
-	if len(i.spares) == 0 {
-		return
-	}
-	all["queues_lent"] = 0
-	for _, s := range i.Spares() {
-		all["queues_lent"] += s.Lends
-	}
+// count implements minder.
+func (s *lendable) count(all map[string]uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all["queues_lent"] += s.lends
 }

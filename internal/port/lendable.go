@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 )
 
-// spare is a queue that can be lent. One goroutine has it as long as nobody else does,
+// lendable is a queue that can be lent. One goroutine has it as long as nobody else does,
 // and takes the frames that arrive there:
 //
 //	bind ─▶ mind ─ Lend ─▶ lent ─ Loan.Return ─┐
@@ -53,6 +53,16 @@ const (
 	SpareKept LendableState = "kept" // given back, and not closed by everybody yet
 )
 
+// lendables are the queues that can be lent.
+func (i *Interface) lendables() (all []*lendable) {
+	for _, m := range i.aside {
+		if s, is := m.(*lendable); is {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // prepareSpares binds the queues that can be lent, but for those that others have had
 // since before Open. They begin their lives with Mind.
 func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
@@ -61,7 +71,7 @@ func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
 		s := &lendable{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: SpareKept,
 			done: make(chan struct{}), stopped: make(chan struct{}), back: make(chan struct{}, 1)}
 		s.o.Inherit = nil
-		i.spares = append(i.spares, s)
+		i.aside = append(i.aside, s)
 		is, err := s.inherit(o.Inherit.of(s.number))
 		if err == nil && !is {
 			err = s.bind()
@@ -69,28 +79,20 @@ func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
 		if err != nil {
 			return fmt.Errorf("port: %s: queue %d, to be lent: %w", i.name, s.number, err)
 		}
-		s.o.once = true
+		s.o.patience = -1
 	}
 	return nil
 }
 
-// Mind begins to take the frames that arrive on queues which can be lent and are not, and
-// on those that are not in use, and hands them to deliver, which must copy them. happened
-// is told of queues that do not come back. Both are called on goroutines of their own.
-// Mind may be called once.
-func (i *Interface) Mind(deliver func(packet []byte), happened func(Event)) {
-	for _, s := range i.strays {
-		s.group.Go(func() { s.mind(deliver) })
+// start implements minder.
+func (s *lendable) start(deliver func(packet []byte), happened func(Event)) {
+	s.mu.Lock()
+	if s.q != nil {
+		s.state = SpareFree
 	}
-	for _, s := range i.spares {
-		s.mu.Lock()
-		if s.q != nil {
-			s.state = SpareFree
-		}
-		lent := s.state == SpareLent
-		s.mu.Unlock()
-		s.group.Go(func() { s.run(lent, deliver, happened) })
-	}
+	lent := s.state == SpareLent
+	s.mu.Unlock()
+	s.group.Go(func() { s.run(lent, deliver, happened) })
 }
 
 // run is the goroutine. lent says that the queue is, since before Open.
@@ -201,7 +203,7 @@ func (s *lendable) mind(deliver func([]byte)) (lent bool) {
 	}
 }
 
-// close ends the goroutine, and closes the queue if it is not lent.
+// close implements minder. A queue that is lent is not closed.
 func (s *lendable) close() error {
 	close(s.done)
 	s.mu.Lock()

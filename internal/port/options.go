@@ -7,6 +7,7 @@ package port
 import (
 	"fmt"
 	"math/bits"
+	"time"
 
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -51,9 +52,8 @@ type Options struct {
 	// BusyPoll is for NICs; see xsk.BusyPoll. Open refuses it on veth.
 	BusyPoll xsk.BusyPoll
 
-	share bool // the memory of the queue has to be another process's too
-	once  bool // one attempt to bind the queue
-	stray bool // the queue hands frames over: see bindStrays
+	share    bool          // the memory of the queue has to be another process's too
+	patience time.Duration // with a queue that seems taken; bindTimeout unless given, negative for none
 }
 
 const (
@@ -92,8 +92,8 @@ func (o *Options) complete() error {
 	case o.Chunks < minChunks || o.Chunks > 4*o.RingSize:
 		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks,
 			4*o.RingSize)
-	case o.Queues < 0 || o.Lend < 0:
-		return fmt.Errorf("port: %d queues, and %d to lend: want 0 for all and none, or more", o.Queues, o.Lend)
+	case o.Queues < 0:
+		return fmt.Errorf("port: %d queues: want 0 for all, or more", o.Queues)
 	}
 	return nil
 }

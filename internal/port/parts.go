@@ -66,15 +66,6 @@ func (q *Queue) adopt(p *Parts, fill, socket, memory int) (err error) {
 	return q.use(p.Chunks / 2)
 }
 
-// alarm makes the eventfd by which Wake ends Wait.
-func (q *Queue) alarm() (err error) {
-	if q.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		return fmt.Errorf("eventfd: %w", err)
-	}
-	q.extra[0] = unix.PollFd{Fd: int32(q.event), Events: unix.POLLIN}
-	return nil
-}
-
 // Close gives up a queue that was adopted. No thread may use it from then on, except for
 // Wake.
 func (q *Queue) Close() error { return q.close() }

@@ -5,6 +5,7 @@
 package port
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -58,16 +59,6 @@ const (
 	strayTimeout = 3 * time.Second
 )
 
-func (o *Options) patience() time.Duration {
-	if o.once {
-		return -1
-	}
-	if o.stray {
-		return strayTimeout
-	}
-	return bindTimeout
-}
-
 // newQueue opens queue number of an interface, ready to receive. Its packet buffers
 // have chunk bytes.
 func newQueue(ifindex, number, chunk int, o Options) (*Queue, error) {
@@ -89,7 +80,7 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	}
 	q.sock, err = xsk.Open(xsk.Config{
 		UMEM: q.umem, IfIndex: ifindex, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
-		BindTimeout: o.patience(),
+		BindTimeout: cmp.Or(o.patience, bindTimeout),
 		RXSize:      o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
 		FillSize: o.fillSize(),
 		// As many as can be in flight, so that this limit is never reached.

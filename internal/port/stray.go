@@ -5,7 +5,6 @@
 package port
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -30,18 +29,18 @@ const (
 	strayChunks = 2 * strayRing
 )
 
-// bindStrays binds the queues from number used on, as many as sessions could name. A
+// bindStrays binds the queues behind those in use, as many as sessions could name. A
 // queue that cannot be bound is left out: its frames are dropped, and counted as frames
 // without a socket.
-func (i *Interface) bindStrays(used int, plan nic.Plan, o Options) error {
+func (i *Interface) bindStrays(plan nic.Plan, o Options) error {
 	// In copy mode the driver's rings stay the kernel's, for all the other traffic.
-	o.Copy, o.RingSize, o.Chunks, o.stray, o.share = xsk.Copy, strayRing, strayChunks, true, false
-	for number := used; number < i.bound; number++ {
+	o.Copy, o.RingSize, o.Chunks, o.patience = xsk.Copy, strayRing, strayChunks, strayTimeout
+	for number := plan.Bound; number < i.bound; number++ {
 		q, err := newQueue(i.index, number, plan.Chunk, o)
 		if err != nil {
 			continue
 		}
-		i.strays = append(i.strays, &stray{q: q, done: make(chan struct{})})
+		i.aside = append(i.aside, &stray{q: q, done: make(chan struct{})})
 		if err := i.program.SetSocket(number, lane, q.sock.FD()); err != nil {
 			return fmt.Errorf("port: %s: %w", i.name, err)
 		}
@@ -50,7 +49,19 @@ func (i *Interface) bindStrays(used int, plan nic.Plan, o Options) error {
 }
 
 // Strays is the number of further queues whose frames Mind hands over.
-func (i *Interface) Strays() int { return len(i.strays) }
+func (i *Interface) Strays() (n int) {
+	for _, m := range i.aside {
+		if _, is := m.(*stray); is {
+			n++
+		}
+	}
+	return n
+}
+
+// start implements minder. A stray always comes back.
+func (s *stray) start(deliver func(packet []byte), _ func(Event)) {
+	s.group.Go(func() { s.mind(deliver) })
+}
 
 // mind hands over the frames that arrive, until the interface is closed. Nothing is ever
 // sent from here.
@@ -72,6 +83,7 @@ func (s *stray) mind(deliver func([]byte)) {
 	}
 }
 
+// close implements minder.
 func (s *stray) close() error {
 	close(s.done)
 	s.q.Wake()
@@ -79,11 +91,8 @@ func (s *stray) close() error {
 	return s.q.close()
 }
 
-// closeStrays ends the goroutines, and closes the queues.
-func (i *Interface) closeStrays() error {
-	var errs []error
-	for _, s := range i.strays {
-		errs = append(errs, s.close())
-	}
-	return errors.Join(errs...)
-}
+// count implements minder: the XDP program counts the frames.
+func (s *stray) count(map[string]uint64) {}
+
+// leave implements minder: the next user binds its own strays.
+func (s *stray) leave(*Inheritance) error { return nil }

@@ -27,7 +27,7 @@ func TestStrays(t *testing.T) {
 		b.Mind(func(packet []byte) {
 			s.check(t, packet)
 			got.Add(1)
-		}, onlyKept(t))
+		}, func(e Event) { t.Errorf("%+v", e) })
 		for n, queue := range []int{1, 2, 1, 2} {
 			q := a.Queues()[queue]
 			q.Send(s.put(q.Buffer(), uint32(n)))

@@ -6,6 +6,7 @@ package port
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,15 @@ const (
 	// the caller from spinning.
 	brokenRetry = 10 * time.Millisecond
 )
+
+// alarm makes the eventfd by which Wake ends Wait.
+func (q *Queue) alarm() (err error) {
+	if q.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
+	q.extra[0] = unix.PollFd{Fd: int32(q.event), Events: unix.POLLIN}
+	return nil
+}
 
 // Wait sleeps until a packet can be received, Wake is called or the time is over;
 // it may return early. Other goroutines run meanwhile.
