@@ -16,6 +16,9 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
+// guestCall answers a call.
+type guestCall = func(g *Guest, ctx context.Context, args json.RawMessage, fds []int) (any, error)
+
 // guestCalls are what a guest can ask for.
 var guestCalls = map[string]guestCall{
 	share.CallTune:     call1((*Guest).tune),
@@ -63,8 +66,8 @@ var takesFiles = map[string]bool{share.CallAttach: true, share.CallRegister: tru
 // callsNow are what the guest can ask for at present.
 func (g *Guest) callsNow() map[string]guestCall {
 	switch {
-	case g.loan != nil:
-		return loanCalls
+	case g.holds != nil:
+		return g.holds.calls()
 	case g.Feed != nil:
 		return guestCalls
 	}
@@ -119,15 +122,9 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	if err != nil {
 		r.Result, r.Error, r.Kinds = nil, err.Error(), node.KindsOf(err)
 	}
-	if g.other != nil { // the guest's end of the doorbell goes with the answer to attach
-		err := g.talk.Send(r, g.other.FD())
-		_ = g.other.Close()
-		g.other = nil
-		return err
-	}
-	if g.loan != nil && g.loan.gifts != nil { // likewise what it borrows
-		defer g.loan.give()
-		return g.talk.Send(r, g.loan.gifts...)
+	if g.gifts != nil {
+		defer g.give()
+		return g.talk.Send(r, g.gifts...)
 	}
 	return g.talk.Send(r)
 }

@@ -37,12 +37,13 @@ type Guest struct {
 	Area     *share.Area
 	doorbell *share.Doorbell // this side's end
 	ring     *os.File        // the doorbell as a file, to be waited for
-	other    *share.Doorbell // the guest's end, until it is sent
+	gifts    []int           // file descriptors that leave with the answer at hand
+	given    func()          // called when they have; nil for none
 	Feed     *share.HostRing
 	flights  *engine.Flights // of all its endpoints together
 	pays     payer
 	in       *share.Arrivals     // what peers send
-	loan     *loan               // in place of feed and in, if it borrows a queue
+	holds    holding             // in place of feed and in; nil for none
 	queue    atomic.Pointer[int] // that it borrows
 	sizes    share.Sizes
 	broken   atomic.Pointer[error] // the rule that it has broken
@@ -111,6 +112,16 @@ type GuestEndpoint struct {
 	left        bool // by the former holder of kept regions: it has no ring and no origin
 }
 
+// holding is what a guest may have here in place of rings: a queue of its own.
+type holding interface {
+	// calls are what the guest can ask for.
+	calls() map[string]guestCall
+	// end gives it back when the guest has ended.
+	end(g *Guest)
+
+	movable
+}
+
 // NewGuest makes a guest of a connection. It is served from admit on.
 func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
 	g := &Guest{h: h, Gone: make(chan struct{}), talk: share.NewTalk(conn), limits: limits.withDefaults(),
@@ -120,10 +131,14 @@ func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
 	return g
 }
 
-// start puts the area to use. before, if it is not nil, prepares the ring before an
-// engine has it.
+// start puts the area to use. other is the guest's end of the doorbell, which it gets
+// with the answer; nil if it has that. before, if it is not nil, prepares the ring before
+// an engine has it.
 func (g *Guest) start(area *share.Area, own, other *share.Doorbell, s share.Sizes, before func(*share.HostRing)) {
-	g.Area, g.doorbell, g.other, g.sizes = area, own, other, s
+	g.Area, g.doorbell, g.sizes = area, own, s
+	if other != nil {
+		g.gifts, g.given = []int{other.FD()}, func() { _ = other.Close() }
+	}
 	g.furnish()
 	g.ring = own.File()
 	g.Mu.Lock()
@@ -233,8 +248,8 @@ func (g *Guest) serve(first []share.Call) (err error) {
 	return err
 }
 
-// arrived reports whether the guest has attached, or borrowed a queue.
-func (g *Guest) arrived() bool { return g.Feed != nil || g.loan != nil }
+// arrived reports whether the guest has rings here, or something in their place.
+func (g *Guest) arrived() bool { return g.Feed != nil || g.holds != nil }
 
 // late tells a guest that it has not attached in time, if it reads that.
 func (g *Guest) late() error {
@@ -253,8 +268,8 @@ const farewell = 100 * time.Millisecond
 func (g *Guest) end() {
 	defer g.h.removeGuest(g)
 	defer g.talk.Close()
-	if g.loan != nil {
-		g.endLoan()
+	if g.holds != nil {
+		g.holds.end(g)
 		close(g.Gone)
 	}
 	if g.Feed == nil {
@@ -280,10 +295,16 @@ func (g *Guest) end() {
 	}
 	_ = g.Area.Close()
 	g.releaseArea(g.sizes)
-	if g.other != nil {
-		_ = g.other.Close()
-	}
+	g.give()
 	g.OfferKept()
+}
+
+// give closes the file descriptors that left with an answer.
+func (g *Guest) give() {
+	if g.given != nil {
+		g.given()
+		g.gifts, g.given = nil, nil
+	}
 }
 
 // closedAtOnce is how many peers of a guest are closed before other guests have their

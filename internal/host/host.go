@@ -130,8 +130,8 @@ type Host struct {
 	hosting sync.WaitGroup // guests; begun under mu
 	// withdrawing is held while a region that was kept is withdrawn; before mu.
 	withdrawing sync.Mutex
-	closed      atomic.Bool                              // see Close
-	ferries     atomic.Pointer[map[int]*share.CrossRing] // to borrowers, by queue; stored under mu
+	closed      atomic.Bool // see Close
+	lending
 }
 
 // tenancy is what a domain has of its guests. It is made with the first one.

@@ -63,12 +63,14 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 	h.addKept(host)
 	host.drainSessions(deadline)
 	for _, x := range leavers {
-		x.g.haltLoan()
+		if x.g.holds != nil {
+			x.g.holds.halt()
+		}
 	}
 	h.release(deviceFiles + 3*len(leavers))
 	err = errors.Join(h.addSessions(host), h.addDevice(host))
 	for _, x := range leavers { // only now: messages and frames came as long as there were sessions
-		if bad := h.leaveLoan(x.g, x.s.Loan); bad != nil {
+		if bad := h.leaveHolding(x); bad != nil {
 			x.g.evictStopped(fmt.Errorf("xdpfab: handover: %w", bad))
 			h.endTalk(x)
 			continue

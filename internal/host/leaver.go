@@ -116,8 +116,8 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 	if s.Talk, err = h.dupTalk(g.talk); err != nil {
 		return err
 	}
-	if g.loan != nil {
-		s.Loan = g.loanState()
+	if g.holds != nil {
+		g.holds.note(g, s)
 	}
 	if g.Feed == nil {
 		return nil

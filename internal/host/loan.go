@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -25,16 +26,12 @@ import (
 // ways to peers, and gives out the numbers of endpoints, which decide who gets a hello.
 // What arrives on a wrong queue crosses over in a cross ring.
 
-// guestCall answers a call.
-type guestCall = func(g *Guest, ctx context.Context, args json.RawMessage, fds []int) (any, error)
-
 // loan is a queue that a guest has.
 type loan struct {
 	*port.Loan
 	queue     int
 	crossRing *share.CrossRing
-	gifts     []int // descriptors that leave with the answer
-	leaves    bool  // another process continues the loan, or may have to: the queue is not taken back
+	leaves    bool // another process continues the loan, or may have to: the queue is not taken back
 	tasks     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -82,9 +79,13 @@ func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 		return nil, err
 	}
 	x := newLoan(l, l.Parts.Number, own)
-	x.gifts = []int{l.Socket, l.Memory, other[0], other[1]}
+	g.gifts = []int{l.Socket, l.Memory, other[0], other[1]}
+	g.given = func() {
+		x.Passed()
+		share.CloseAll(other[:])
+	}
 	g.takeLoan(x)
-	g.startLoan()
+	g.startLoan(x)
 	parts, err := json.Marshal(l.Parts)
 	if err != nil {
 		return nil, err
@@ -142,7 +143,7 @@ func (g *Guest) mayBorrow() error {
 // takeLoan notes what the guest has borrowed.
 func (g *Guest) takeLoan(x *loan) {
 	g.Mu.Lock()
-	g.endpoints, g.loan = map[uint16]*GuestEndpoint{}, x
+	g.endpoints, g.holds = map[uint16]*GuestEndpoint{}, x
 	g.Mu.Unlock()
 	g.h.Mu.Lock()
 	g.h.crossRing(x.queue, x.crossRing)
@@ -150,8 +151,7 @@ func (g *Guest) takeLoan(x *loan) {
 }
 
 // startLoan has packets cross over, and tells the borrower of new ways.
-func (g *Guest) startLoan() {
-	x := g.loan
+func (g *Guest) startLoan(x *loan) {
 	own := g.h.n.Steppers[x.queue%len(g.h.n.Steppers)].Eng
 	x.tasks.Go(func() { x.crossRing.Run(func(packet []byte) { own.Deliver(packet, false) }) })
 	x.tasks.Go(func() {
@@ -160,10 +160,12 @@ func (g *Guest) startLoan() {
 	})
 }
 
-// endLoan takes the queue back from a guest that has ended, unless another process goes
-// on with the loan.
-func (g *Guest) endLoan() {
-	x := g.loan
+// calls implements holding.
+func (x *loan) calls() map[string]guestCall { return loanCalls }
+
+// end implements holding: it takes the queue back, unless another process goes on with
+// the loan.
+func (x *loan) end(g *Guest) {
 	g.h.Mu.Lock()
 	g.h.crossRing(x.queue, nil)
 	for n := range g.endpoints {
@@ -176,7 +178,7 @@ func (g *Guest) endLoan() {
 	x.hush.Do(func() { close(x.done) })
 	_ = x.crossRing.Close()
 	x.tasks.Wait()
-	x.give()
+	g.give()
 	if x.leaves {
 		x.Close()
 		return
@@ -185,20 +187,16 @@ func (g *Guest) endLoan() {
 	x.Return()
 }
 
-// give closes the descriptors that are the borrower's when they have been sent.
-func (x *loan) give() {
-	x.Passed()
-	if len(x.gifts) > 0 {
-		share.CloseAll(x.gifts[2:])
-		x.gifts = nil
-	}
+// lending is what a host has of the queues that it lends.
+type lending struct {
+	crossRings atomic.Pointer[map[int]*share.CrossRing] // to borrowers, by queue; stored under mu
 }
 
-// cross ring notes by which cross ring the packets for a queue leave; nil for none. h.mu
+// crossRing notes by which cross ring the packets for a queue leave; nil for none. h.mu
 // is held.
 func (h *Host) crossRing(queue int, f *share.CrossRing) {
 	all := map[int]*share.CrossRing{}
-	if old := h.ferries.Load(); old != nil {
+	if old := h.crossRings.Load(); old != nil {
 		maps.Copy(all, *old)
 	}
 	if f == nil {
@@ -206,12 +204,12 @@ func (h *Host) crossRing(queue int, f *share.CrossRing) {
 	} else {
 		all[queue] = f
 	}
-	h.ferries.Store(&all)
+	h.crossRings.Store(&all)
 }
 
-// Outside implements node.GuestHost.
+// Outside implements node.Neighbours.
 func (h *Host) Outside(packet []byte, queue int) (sent bool) {
-	all := h.ferries.Load()
+	all := h.crossRings.Load()
 	if all == nil {
 		return false
 	}
@@ -224,7 +222,7 @@ func (h *Host) Outside(packet []byte, queue int) (sent bool) {
 	return sent
 }
 
-// Elsewhere implements node.GuestHost.
+// Elsewhere implements node.Neighbours.
 func (h *Host) Elsewhere(endpoint uint16) (queue int, is bool) {
 	if ep, is := h.n.Numbers.At(endpoint).(*GuestEndpoint); is {
 		if q := ep.Guest.queue.Load(); q != nil {

@@ -20,7 +20,7 @@ type knownWay struct {
 
 // follow tells the borrower from now on when the way to an address changes.
 func (g *Guest) follow(_ context.Context, f share.Follow) (any, error) {
-	x := g.loan
+	x := g.holds.(*loan)
 	x.mu.Lock()
 	old := x.ways[f.Addr]
 	if old == nil && len(x.ways) >= g.limits.Peers {
@@ -50,7 +50,7 @@ func (g *Guest) follow(_ context.Context, f share.Follow) (any, error) {
 
 // endFollow ends what follow began.
 func (g *Guest) endFollow(_ context.Context, a wire.Addr) (any, error) {
-	x := g.loan
+	x := g.holds.(*loan)
 	x.mu.Lock()
 	old := x.ways[a]
 	delete(x.ways, a)

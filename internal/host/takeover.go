@@ -167,8 +167,8 @@ func (h *Handover) settle(g *Guest, s *guestState) error {
 	if s.Attached != nil {
 		err = h.restore(g, s.Attached)
 	}
-	if err == nil && s.Loan != nil {
-		err = h.restoreLoan(g, s.Loan)
+	if held := s.held(); err == nil && held != nil {
+		err = held.restore(h, g)
 	}
 	if err != nil {
 		g.withdrawKept() // noteStray has all that it kept
@@ -318,9 +318,8 @@ func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 			g.attend()
 			g.room()
 		}
-		if g.loan != nil {
-			g.loan.leaves = false
-			g.startLoan()
+		if g.holds != nil {
+			g.holds.resume(g)
 		}
 		calls := g.unanswered
 		g.unanswered = nil

@@ -3,12 +3,9 @@
 package host
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/resident"
@@ -99,33 +96,24 @@ func (h *Handover) estate() (*resident.Estate, error) {
 	return &e, err
 }
 
-// openDevice opens the interface that the handover has.
-func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device,
-	*residence.Home, error) {
-	var err error
-	if o.Inherit, err = h.device(); err != nil {
-		return nil, nil, fmt.Errorf("takeover: %w", err)
-	}
-	var at *residence.Home
-	switch s := h.State.Resident; {
+// home returns that of what is resident, and the options to open the interface with.
+func (h *Handover) home(o *port.Options) (at *residence.Home, err error) {
+	s := h.State.Resident
+	switch {
 	case s == nil:
+		return nil, nil
 	case s.Life != 0:
-		at = vacantHome(s)
-	default:
-		at = &residence.Home{Path: s.Folder, Former: true, Handed: true, Back: map[uint64]bool{}}
-		o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
-		if s.Folder != "" {
-			if at.Folder, err = h.lockedFolder(s); err != nil {
-				return nil, nil, fmt.Errorf("takeover: %w", err)
-			}
-			o.Adopt = at.Folder.State()
+		return vacantHome(s), nil
+	}
+	at = &residence.Home{Path: s.Folder, Former: true, Handed: true, Back: map[uint64]bool{}}
+	o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
+	if s.Folder != "" {
+		if at.Folder, err = h.lockedFolder(s); err != nil {
+			return nil, err
 		}
+		o.Adopt = at.Folder.State()
 	}
-	i, err := port.Open(ctx, ifname, o)
-	if err != nil {
-		return nil, nil, errors.Join(err, at.Close())
-	}
-	return node.NetInterface{Interface: i}, at, nil
+	return at, nil
 }
 
 // vacantHome returns a home in which nothing is kept yet. What lies in its folder is of a

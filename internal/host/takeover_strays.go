@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -19,18 +18,15 @@ import (
 type stray struct {
 	info GuestInfo
 	conn *net.UnixConn // its conversation; nil for none
-	loan *port.Loan    // the queue that it has; nil for none
+	held heldState     // nil for nothing
 	told func(error)   // see AdmitGuest; nil for none
 	why  error
 }
 
 // noteStray notes a guest that cannot continue. Its kept regions continue without it.
 func (h *Handover) noteStray(host *Host, s *guestState, told func(error), why error) {
-	x := &stray{info: s.Info, told: told, why: why}
+	x := &stray{info: s.Info, told: told, why: why, held: s.held()}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
-	if from, is := host.n.Dev.(node.Lender); is && s.Loan != nil {
-		x.loan, _ = from.Inherited(s.Loan.Queue)
-	}
 	host.Mu.Lock()
 	host.Lodging.strays = append(host.Lodging.strays, x)
 	host.Mu.Unlock()
@@ -79,8 +75,8 @@ func (x *stray) evict(host *Host) {
 		host.n.Log(slog.LevelWarn, "a guest that was handed over is turned out",
 			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
 	}
-	if x.loan != nil {
-		x.loan.Return()
+	if x.held != nil {
+		x.held.giveBack(host)
 	}
 	if x.conn == nil {
 		return
