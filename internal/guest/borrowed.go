@@ -113,8 +113,9 @@ func (b *borrowed) lose(err error) {
 	}
 }
 
-func (b *borrowed) Beyond(n *node.Node) (node.Beyond, int) {
-	return node.Beyond{Elsewhere: n.Abroad, Outside: b.outside}, b.queue.Number()
+// Beyond tells the engine of the queue that all others are the host's or other guests'.
+func (b *borrowed) Beyond(n *node.Node, c *engine.Config) {
+	c.Elsewhere, c.Outside, c.Queue = n.Abroad, b.outside, b.queue.Number()
 }
 
 // Cross connects the device with the engine of the queue.
@@ -156,8 +157,6 @@ func (b *borrowed) GiveBack(first uint16, count int) {
 }
 
 func (b *borrowed) MayHost() error { return node.IsGuest(b.info.Name) }
-
-func (b *borrowed) Allowed() (*share.Offer, bool) { return nil, true }
 
 // Ports implements device.
 func (b *borrowed) Ports() []engine.Port { return []engine.Port{b.queue} }

@@ -24,7 +24,7 @@ func (a *Attached) Carries() engine.Carrier { return a.Carrier }
 func (a *Attached) MayHost() error { return node.IsGuest(a.Info().Name) }
 
 // Allowed implements node.Upstream.
-func (a *Attached) Allowed() (*share.Offer, bool) { return &a.terms, false }
+func (a *Attached) Allowed() *share.Offer { return &a.terms }
 
 // Number has the host make an endpoint. Targets know it by its identity, whichever the
 // host.
@@ -120,9 +120,6 @@ func (a *Attached) Parted(origin uint64) bool {
 
 // Deliver implements node.Upstream.
 func (a *Attached) Deliver(to share.Receiver) { a.Carrier.Deliver(to) }
-
-// Beyond implements node.Device.
-func (a *Attached) Beyond(*node.Node) (node.Beyond, int) { return node.Beyond{}, 0 }
 
 // Cross implements node.Device.
 func (a *Attached) Cross(*node.Node, *engine.Engine) {}

@@ -36,9 +36,7 @@ type Device interface {
 	Counters() (map[string]uint64, error)
 	Close() error
 
-	// Beyond returns what lies beyond the device's own queues, and the number of the
-	// first of these. cross begins to take the packets that arrive on queues of others.
-	Beyond(n *Node) (b Beyond, first int)
+	// Cross begins to take the packets that arrive on queues of others.
 	Cross(n *Node, e *engine.Engine)
 
 	upstream
@@ -52,9 +50,8 @@ type upstream interface {
 	Carries() engine.Carrier
 	// MayHost reports why the domain cannot host guests and be taken over.
 	MayHost() error
-	// Allowed is what the other process allows; nil for no limits. lent says that the
-	// domain drives a queue of its own there.
-	Allowed() (by *share.Offer, lent bool)
+	// Allowed is what the other process allows; nil for no limits.
+	Allowed() *share.Offer
 
 	// The numbers of endpoints. given is false if the domain is to choose.
 	Number(x share.Endpoint) (number uint16, given bool, err error)
@@ -156,7 +153,7 @@ func (Alone) Carries() engine.Carrier { return nil }
 func (Alone) MayHost() error { return nil }
 
 // Allowed implements Upstream.
-func (Alone) Allowed() (*share.Offer, bool) { return nil, false }
+func (Alone) Allowed() *share.Offer { return nil }
 
 // Number implements Upstream.
 func (Alone) Number(share.Endpoint) (uint16, bool, error) { return 0, false, nil }
@@ -253,9 +250,6 @@ func (Alone) Part() {}
 func IsGuest(ifname string) error {
 	return fmt.Errorf("domain on %s is a guest itself: %w", ifname, errno.NotImplemented)
 }
-
-// Beyond implements Device.
-func (Alone) Beyond(*Node) (Beyond, int) { return Beyond{}, 0 }
 
 // Cross implements Device.
 func (Alone) Cross(*Node, *engine.Engine) {}

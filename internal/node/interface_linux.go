@@ -34,27 +34,7 @@ func (n NetInterface) Info() InterfaceInfo {
 	}
 }
 
-// Beyond implements Device.
-func (i NetInterface) Beyond(n *Node) (Beyond, int) {
-	if len(i.Spares()) == 0 {
-		return Beyond{}, 0
-	}
-	return Beyond{Elsewhere: n.elsewhere, Outside: n.outside}, 0
-}
-
 // Cross implements Device.
 func (i NetInterface) Cross(n *Node, e *engine.Engine) {
 	i.Mind(func(packet []byte) { e.Deliver(packet, false) }, n.Happened)
-}
-
-// Lender is a device that may have queues to lend.
-type Lender interface {
-	Lend() (*port.Loan, error)
-	Spares() []port.LendableQueue
-	Mind(deliver func([]byte), happened func(port.Event))
-
-	// For a takeover; see port.Interface.
-	Leave() (*port.Inheritance, error)
-	Inherited(queue int) (*port.Loan, error)
-	Settle()
 }

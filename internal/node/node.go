@@ -95,7 +95,6 @@ func New(dev Device, o Owner) *Node {
 // its peers; resident is that of what is resident, or 0. A node that is paused takes no
 // packets until Resume.
 func (n *Node) Run(life, resident uint64) error {
-	beyond, first := n.Dev.Beyond(n)
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	var engines []*engine.Engine
@@ -106,13 +105,13 @@ func (n *Node) Run(life, resident uint64) error {
 		if err != nil {
 			return err
 		}
-		e, err := engine.New(engine.Config{
+		c := engine.Config{
 			Carrier: n.Dev.Carries(),
 			Medium:  n.Dev.Medium(),
 			Port:    port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
-			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: first + q,
+			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: q,
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
-			Elsewhere: beyond.Elsewhere, Outside: beyond.Outside, Spread: n.Config.Spread,
+			Spread:  n.Config.Spread,
 			Suspect: n.suspect, Padding: n.Residents.Pads, Longest: n.Residents.Longest,
 			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
@@ -122,7 +121,9 @@ func (n *Node) Run(life, resident uint64) error {
 				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
 					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes,
 			},
-		})
+		}
+		n.lookBeyond(&c)
+		e, err := engine.New(c)
 		if err != nil {
 			return err
 		}

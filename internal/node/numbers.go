@@ -336,12 +336,6 @@ func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p sessio
 	return n.Residents.Movable(x, queue, now, p)
 }
 
-// Abroad reports whether an endpoint is not one that this domain serves. It is called on
-// the engine's thread.
-func (n *Node) Abroad(endpoint uint16) (queue int, is bool) {
-	return engine.AnyQueue, n.Numbers.Serving(endpoint) == nil
-}
-
 // Session returns the key in the form that sessions use, nil for none.
 func (n *Node) Session(k []byte) (*session.Key, error) {
 	return SessionKey(n.Table, k)

@@ -94,9 +94,9 @@ func (d *Domain) Stats() (map[string]uint64, error) { return d.node.Stats() }
 // carries has no sessions: it gets ErrNotImplemented, and the daemon's command shows
 // them.
 func (d *Domain) PeerStats() (map[string]map[string]uint64, error) {
-	if i := d.Interface(); i.Daemon != "" && !i.Lent {
+	if d.node.Dev.Carries() != nil {
 		return nil, fmt.Errorf("xdpfab: domain on %s: the sessions are those of its daemon: "+
-			"ask that one, with xdpfab stat peers: %w", i.Name, ErrNotImplemented)
+			"ask that one, with xdpfab stat peers: %w", d.Interface().Name, ErrNotImplemented)
 	}
 	return d.node.PeerStats(), nil
 }

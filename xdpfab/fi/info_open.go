@@ -131,10 +131,10 @@ func (d *Domain) offer() Info {
 	i := offer(in, e.format, e.source, e.fabric)
 	i.Interface = in
 	i.Domain.Instance = d
-	switch allowed, lent := d.node.Dev.Allowed(); {
-	case lent:
+	if in.Daemon != "" {
 		i.Attach = AttachAlways
-	case allowed != nil:
+	}
+	if allowed := d.node.Dev.Allowed(); allowed != nil {
 		i.guest(allowed)
 	}
 	i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode = d.attr.Progress, d.attr.Threading, d.attr.MRMode
