@@ -61,6 +61,13 @@ const (
 	deckLen       = (deckHeaderLen + deckPlaces*(4+longestPacket) + page - 1) &^ (page - 1)
 )
 
+// deckOf returns one direction of a cross ring, whose memory begins with b.
+func deckOf(b []byte) deck {
+	header, b := arrayOf[deckHeader](b, 1)
+	lengths, b := arrayOf[uint32](b, deckPlaces)
+	return deck{deckHeader: &header[0], lengths: lengths, places: b[:deckPlaces*longestPacket]}
+}
+
 // NewCrossRing returns one end of a pair, and what the other one is made of: the
 // descriptors of its socket and of the memory.
 func NewCrossRing() (own *CrossRing, other [2]int, err error) {

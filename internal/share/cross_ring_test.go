@@ -5,6 +5,7 @@ package share
 import (
 	"encoding/binary"
 	"errors"
+	"reflect"
 	"sync/atomic"
 	"testing"
 
@@ -39,6 +40,13 @@ func strokes(f *CrossRing) (n int) {
 			return n
 		}
 		n++
+	}
+}
+
+// The layout is shared with other programs.
+func TestFerryLayout(t *testing.T) {
+	if n := reflect.TypeFor[deckHeader]().Size(); n != deckHeaderLen {
+		t.Errorf("the header of a direction has %d bytes, want %d", n, deckHeaderLen)
 	}
 }
 

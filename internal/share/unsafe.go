@@ -22,7 +22,6 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Admission{})-32]
 	_ = [1]struct{}{}[unsafe.Sizeof(tallyHeader{})-tallyHeaderLen]
 	_ = [1]struct{}{}[unsafe.Sizeof(tallySums{})-tallySumsLen]
-	_ = [1]struct{}{}[unsafe.Sizeof(deckHeader{})-deckHeaderLen]
 )
 
 const extentLen = 24
@@ -50,12 +49,12 @@ func placesOf(x *engine.Entry) *places { return (*places)(unsafe.Pointer(&x.Inli
 // admissionOf returns the admission in an entry.
 func admissionOf(x *engine.Entry) *Admission { return (*Admission)(unsafe.Pointer(&x.Inline)) }
 
-// deckOf returns one direction of a cross ring, whose memory begins with b.
-func deckOf(b []byte) deck {
-	p := unsafe.Pointer(unsafe.SliceData(b))
-	return deck{deckHeader: (*deckHeader)(p),
-		lengths: unsafe.Slice((*uint32)(unsafe.Add(p, deckHeaderLen)), deckPlaces),
-		places:  b[deckHeaderLen+4*deckPlaces:][:deckPlaces*longestPacket]}
+// arrayOf returns the n elements with which a memory begins, and what follows them. The
+// memory is aligned for them.
+func arrayOf[T any](b []byte, n int) (array []T, rest []byte) {
+	var x T
+	size := n * int(unsafe.Sizeof(x))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b[:size]))), n), b[size:]
 }
 
 // copyHead copies the first cache line of an entry, which is all of a short one. What
