@@ -32,7 +32,7 @@ type linkFlags struct {
 	giveUp    time.Duration
 	control   string
 	direct    bool
-	borrow    bool
+	borrowing
 }
 
 func (f *linkFlags) register(c *cobra.Command) {
@@ -50,8 +50,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.StringVar(&f.control, "control", "",
 		"go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
 	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
-	fs.BoolVar(&f.borrow, "borrow", false,
-		"drive a queue of the interface that the daemon lends, if its configuration allows that")
+	f.borrowing.register(fs)
 	complete(c, "progress", fi.ProgressAuto.String(), fi.ProgressManual.String())
 	complete(c, "copy", fi.CopyAuto.String(), fi.CopyForce.String(), fi.ZeroCopyForce.String())
 	complete(c, "transport", fi.TransportXDP.String(), fi.TransportUDP.String(), fi.TransportAuto.String())
@@ -66,17 +65,17 @@ func complete(c *cobra.Command, flag string, values ...string) {
 // attr turns the flags into attributes. A peer with an IP address needs UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
 	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, Generic: f.generic, GiveUp: f.giveUp,
-		Queues: f.queues, Cores: f.cores, Control: f.control, Borrow: f.borrow,
-		Transport: f.transport}
+		Queues: f.queues, Cores: f.cores, Control: f.control, Transport: f.transport}
+	if err := f.borrows(c, &attr); err != nil {
+		return attr, err
+	}
 	addr, err := wire.ParseAddr(peer)
 	switch {
 	case f.direct && f.control != "":
 		return attr, usage(c, "want one of --control and --direct")
-	case f.direct && f.borrow:
-		return attr, usage(c, "want one of --borrow and --direct")
-	case f.transport == fi.TransportUDP && (f.control != "" || f.borrow):
-		return attr, usage(c, "--transport udp opens sockets here: want neither --control nor --borrow, or leave the "+
-			"transport to the daemon")
+	case f.transport == fi.TransportUDP && f.control != "":
+		return attr, usage(c, "--transport udp opens sockets here: want no --control, or leave the transport to the "+
+			"daemon")
 	case f.ifname == "":
 		return attr, usage(c, "missing --interface (-i)")
 	case peer == "":

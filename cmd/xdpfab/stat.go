@@ -202,12 +202,7 @@ func (r *statReport) text(w io.Writer, all bool) {
 		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))), g.Endpoints,
 			g.Peers, g.Regions, g.Memory, g.Taken, g.Refused)
 	}
-	if len(r.Lent) > 0 {
-		fmt.Fprintln(w, "\nQUEUE\tSTATE\tLENT\tTO")
-	}
-	for _, q := range r.Lent {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", q.Queue, q.State, q.Lends, orDash(ifThen(q.PID != 0, strconv.Itoa(q.PID))))
-	}
+	printLent(w, r.Lent)
 	if len(r.Kept) > 0 {
 		fmt.Fprintln(w)
 		printKept(w, r.Kept)

@@ -63,11 +63,10 @@ type legacyOf struct {
 // verdict says whether a step has succeeded.
 type verdict struct {
 	Error  string
-	PID    int    // of the next daemon
-	Queues int    // of this one
-	Lent   []int  // those that programs have, by number
-	Lend   int    // how many this one can lend
-	Pin    string // folder in which this one keeps its resident regions; empty for none
+	PID    int // of the next daemon
+	Queues int // of this one
+	lending
+	Pin string // folder in which this one keeps its resident regions; empty for none
 	// Regions are those that pass to the next daemon: those that it claims, and those
 	// that a command added here. It makes the others anew.
 	Regions []legacyOf
@@ -201,7 +200,7 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 	if err == nil {
 		err = s.host.CanHandOver()
 	}
-	v = verdict{Queues: s.host.Node().Dev.Info().Queues, Lent: s.lent(), Lend: s.cfg.Lend, Pin: s.host.Folder()}
+	v = verdict{Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder()}
 	for _, r := range given {
 		id, e := r.file()
 		v.Regions, v.Keys, v.Files = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key()), append(v.Files, id)
@@ -239,16 +238,6 @@ func (s *server) fits(c *claim) error {
 				" start the other", own.Sockets, c.Sockets)
 	}
 	return nil
-}
-
-// lent returns the queues that programs have borrowed.
-func (s *server) lent() (queues []int) {
-	for _, q := range s.host.LentQueues() {
-		if q.State == "lent" {
-			queues = append(queues, q.Queue)
-		}
-	}
-	return queues
 }
 
 // claim returns what the daemon of a configuration claims.

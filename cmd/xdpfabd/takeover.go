@@ -161,18 +161,13 @@ func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
 		err = s.cfg.keysFit(v.Regions, v.Keys)
 	}
 	own := cmp.Or(s.cfg.Queues, v.Queues)
-	for _, q := range v.Lent {
-		if err == nil && (q < own || q >= own+s.cfg.Lend) {
-			err = fmt.Errorf(
-				"queue %d is lent, and of %d queues and %d to lend it is none of the latter: want as many as before", q,
-				own, s.cfg.Lend)
-		}
+	if err == nil {
+		err = s.cfg.lends(v.Lent, own)
 	}
 	resident := slices.ContainsFunc(v.Regions, func(l legacyOf) bool { return l.Backing == backingResident })
-	if was := v.Queues + v.Lend; err == nil && resident && own+s.cfg.Lend != was {
+	if is, was := own+s.cfg.Lend, v.Queues+v.Lend; err == nil && resident && is != was {
 		err = fmt.Errorf(
-			"%d queues, and %d to lend: want %d together, as that daemon has, to go on with its resident regions",
-			own, s.cfg.Lend, was)
+			"%d queues, with those to lend: want %d, as that daemon has, to go on with its resident regions", is, was)
 	}
 	if err == nil {
 		pin, err = s.cfg.inheritPin(v.Pin)

@@ -165,17 +165,13 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.ResidentSessions < 0 || a.ResidentSessions > resident.MaxSessions:
 		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions,
 			resident.MaxSessions)
-	case a.ResidentPin != "" && (a.Attach == AttachAlways || a.Borrow):
-		return a, fmt.Errorf("xdpfab: resident regions in %s take an interface of the domain's own: want neither "+
-			"AttachAlways nor Borrow with ResidentPin", a.ResidentPin)
+	case a.ResidentPin != "" && a.Attach == AttachAlways:
+		return a, fmt.Errorf("xdpfab: resident regions in %s take an interface of the domain's own: want no "+
+			"AttachAlways with ResidentPin", a.ResidentPin)
 	case a.ResidentLeave && a.ResidentPin == "":
 		return a, errors.New("xdpfab: nothing is left without a folder: want ResidentPin with ResidentLeave")
 	case a.Queues < 0:
 		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
-	case a.Lend < 0:
-		return a, fmt.Errorf("xdpfab: %d queues to lend: want 0 for none, or more", a.Lend)
-	case a.Borrow && (a.Attach == AttachNever || a.Lend > 0):
-		return a, errors.New("xdpfab: a queue is borrowed from a daemon: want neither AttachNever nor Lend with Borrow")
 	case a.Attach > AttachAlways:
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Transport > TransportAuto:
@@ -184,7 +180,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	}
 	c, err := a.config().WithDefaults()
-	if err := errors.Join(err, a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
+	if err := errors.Join(err, a.checkLoans(), a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
 		return a, err
 	}
 	a.AuthKey = a.AuthKey.or(nil)

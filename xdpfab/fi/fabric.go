@@ -55,11 +55,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	path, chosen := a.control(ifname)
 	if a.Borrow {
-		dev, err := openBorrowed(ctx, ifname, path, chosen)
-		if err != nil {
-			return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
-		}
-		return f.adopt(dev, a)
+		return f.borrow(ctx, ifname, path, chosen, a)
 	}
 	var noDaemon error
 	if a.attaches() {

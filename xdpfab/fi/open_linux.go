@@ -15,10 +15,6 @@ import (
 
 // The devices of a domain that take Linux.
 
-func openBorrowed(ctx context.Context, ifname, path string, chosen bool) (node.Device, error) {
-	return guest.OpenBorrowed(ctx, ifname, path, chosen)
-}
-
 func openAttached(ctx context.Context, ifname, path string, chosen bool) (node.Device, error) {
 	return guest.OpenAttached(ctx, ifname, path, chosen)
 }

@@ -14,11 +14,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
-func openBorrowed(context.Context, string, string, bool) (node.Device, error) {
-	return nil, fmt.Errorf("a daemon and its queues take Linux, this is %s: want no DomainAttr.Borrow: %w",
-		runtime.GOOS, ErrNotImplemented)
-}
-
 func openAttached(context.Context, string, string, bool) (node.Device, error) {
 	return nil, fmt.Errorf("a daemon takes Linux, this is %s: %w", runtime.GOOS, ErrNoDaemon)
 }
