@@ -51,21 +51,9 @@ func newLending(t *testing.T, dialer int, limits host.GuestLimits) *lending {
 	return l
 }
 
-func (l *lending) open(s *testnet.Side, attr fi.DomainAttr) (d *xdpfab.Domain) {
+func (l *lending) open(s *testnet.Side, attr fi.DomainAttr) *xdpfab.Domain {
 	l.t.Helper()
-	err := s.Do(func() (err error) {
-		d, err = xdpfab.Open(l.t.Context(), s.IfName, attr)
-		return err
-	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() {
-		if err := d.CloseAll(); err != nil {
-			l.t.Error(err)
-		}
-	})
-	return d
+	return openWhole(l.t, s, attr)
 }
 
 // Borrowing returns a domain on a borrowed queue and a peer of it, for the tests outside

@@ -27,6 +27,18 @@ func openOn(t *testing.T, side *testnet.Side, attr fi.DomainAttr) (d *xdpfab.Dom
 	return d
 }
 
+// openWhole is openOn for a domain that closes without an error.
+func openWhole(t *testing.T, side *testnet.Side, attr fi.DomainAttr) *xdpfab.Domain {
+	t.Helper()
+	d := openOn(t, side, attr)
+	t.Cleanup(func() {
+		if err := d.CloseAll(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
 // serveOn opens a domain on a side that serves a region "r".
 func serveOn(t *testing.T, side *testnet.Side) *xdpfab.Domain {
 	t.Helper()

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/host"
-	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -33,8 +32,7 @@ type household struct {
 	here    *caller
 	there   *caller
 
-	lending  *lending       // nil where no queue can be lent
-	borrower *xdpfab.Domain // another program, which drives a queue
+	borrowing
 }
 
 func must[T any](t *testing.T) func(T, error) T {
@@ -181,42 +179,6 @@ func (h *household) mails() {
 	})
 }
 
-// borrows is another program, which drives a queue of the host's. Each of the others adds
-// to its memory, and it to theirs.
-func (h *household) borrows() {
-	h.t.Helper()
-	if h.lending == nil {
-		return
-	}
-	h.lending.dial = h.connect
-	h.borrower = h.lending.mustBorrow()
-	h.lending.endpoint(h.borrower, 30)
-	for _, x := range []struct {
-		from, to *xdpfab.Domain
-		name     string
-		region   string // made for it, if the host does not own it
-	}{
-		{h.b, h.borrower, h.borrower.Name(30), "of the borrower, for the peer"},
-		{h.g, h.borrower, h.borrower.Name(30), "of the borrower, for the program"},
-		{h.borrower, h.b, h.b.Name(6), "of the peer, for the borrower"},
-		{h.borrower, h.g, h.g.Name(20), "of the program, for the borrower"},
-		{h.borrower, h.dom, h.dom.Name(0), "words"},
-	} {
-		if x.to != h.dom {
-			must[*mr.Region](h.t)(x.to.NewRegion(x.region, 4096))
-		}
-		h.load.adds(must[*xdpfab.Peer](h.t)(x.from.Dial(h.t.Context(), x.name)), x.region)
-	}
-}
-
-// lent checks that the borrower has its queue.
-func (h *household) lent() {
-	h.t.Helper()
-	if all := h.dom.Hosting().LentQueues(); h.borrower != nil && (len(all) != 1 || all[0].State != "lent") {
-		h.t.Errorf("queues to lend: %+v", all)
-	}
-}
-
 // connects has each side ask the other one for a connection.
 func (h *household) connects() {
 	h.t.Helper()
@@ -268,15 +230,10 @@ func TestTakeoverOfEverything(t *testing.T) {
 	})
 	t.Run("veth", func(t *testing.T) {
 		testnet.Require(t)
-		queues, attr := 1, fi.DomainAttr{Attach: fi.AttachNever}
-		_, v := testnet.Kernel(t)
-		lends := v.AtLeast(kernel.AdoptRings)
-		if lends {
-			queues, attr.Lend = 2, 1
-		}
-		pair := testnet.NewPair(t, testnet.Options{Queues: queues})
-		l := &lending{t: t, pair: pair}
-		host, b := l.open(pair.A, attr), l.open(pair.B, fi.DomainAttr{Attach: fi.AttachNever})
+		attr := fi.DomainAttr{Attach: fi.AttachNever}
+		lends := lendOne(t, &attr)
+		pair := testnet.NewPair(t, testnet.Options{Queues: 1 + attr.Lend})
+		host, b := openWhole(t, pair.A, attr), openWhole(t, pair.B, fi.DomainAttr{Attach: fi.AttachNever})
 		s := &succession{t: t, side: pair.A, attr: attr}
 		resides := !testnet.KernelBefore(t, 5, 18)
 		if resides {
@@ -285,7 +242,7 @@ func TestTakeoverOfEverything(t *testing.T) {
 		s.begin(host)
 		h := newHousehold(t, s, b)
 		if lends {
-			h.lending = l
+			h.lending = &lending{t: t, pair: pair}
 		}
 		if resides {
 			h.load.adds(must[*xdpfab.Peer](t)(b.Dial(t.Context(), host.Name(0))), "hot")
@@ -334,10 +291,7 @@ func takeoverOfEverything(t *testing.T, h *household) {
 	if list := h.dom.Hosting().Kept(); len(list) != 1 || list[0].Name != "kept" || !list[0].InUse {
 		t.Errorf("kept: %+v", list)
 	}
-	want := 1
-	if h.borrower != nil {
-		want = 2
-	}
+	want := 1 + h.borrowers()
 	if guests := h.dom.Hosting().Guests(); len(guests) != want {
 		t.Errorf("guests: %+v, want %d", guests, want)
 	}
