@@ -211,6 +211,13 @@ func (ep *Endpoint) AtomicValid(f atomic.Func, dt atomic.Datatype, op atomic.Op)
 	return attr.Count, err
 }
 
+// verbOf is the verb of each form.
+var verbOf = map[atomic.Func]wire.Verb{
+	atomic.Base:    wire.VerbAtomic,
+	atomic.Fetch:   wire.VerbFetch,
+	atomic.Compare: wire.VerbCompare,
+}
+
 // QueryAtomic reports whether an operation is supported for a datatype in one of the
 // three forms, and how it works (fi_query_atomic). With FlagTagged it is about the buffer
 // of a tagged receive as the target; other flags are refused with ErrBadFlags.

@@ -82,6 +82,10 @@ var (
 // ErrNotKept means that no region of that name is kept for the program's user.
 var ErrNotKept = errno.NotKept
 
+// ErrCancelled is the cause when a deferred operation was cancelled before it started, by
+// CancelWork or FlushWork, or a receive by Cancel; or since its endpoint was closed.
+var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
+
 // OpError is the failure of one operation. errors.Is finds both the certainty
 // (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.
 type OpError struct {

@@ -78,10 +78,6 @@ type CounterWork struct {
 // ErrNotQueued means that there is nothing to cancel.
 var ErrNotQueued = reason(syscall.ENOENT, "the work is not queued: it has started, was cancelled, or never was queued")
 
-// ErrCancelled is the cause when a deferred operation was cancelled before it started, by
-// CancelWork or FlushWork, or a receive by Cancel; or since its endpoint was closed.
-var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
-
 // QueueWork takes in work, to be done when the time has come (fi_control with
 // FI_QUEUE_WORK). The buffers of an operation must stay untouched until its completion;
 // the Work itself, and the Msg, are copied, and w is only the name by which CancelWork
@@ -104,13 +100,6 @@ func (d *Domain) QueueWork(w *Work) error {
 			d.node.Dev.Info().Name)
 	}
 	return w.Do.queue(d, w)
-}
-
-// verbOf is the verb of each form.
-var verbOf = map[atomic.Func]wire.Verb{
-	atomic.Base:    wire.VerbAtomic,
-	atomic.Fetch:   wire.VerbFetch,
-	atomic.Compare: wire.VerbCompare,
 }
 
 func (a AtomicWork) queue(d *Domain, w *Work) error {
