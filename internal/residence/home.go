@@ -36,19 +36,6 @@ type Home struct {
 	Back    map[uint64]bool    // keys of the regions that the process before had, and the domain has again
 }
 
-// Open opens an interface, with the home of what is resident there: as a process before
-// has left it in a folder, if there is a path of one.
-func Open(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
-	if path != "" {
-		return openAtHome(ctx, ifname, path, o)
-	}
-	i, err := port.Open(ctx, ifname, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	return node.NetInterface{Interface: i}, nil, nil
-}
-
 // openAtHome opens an interface as a process before has left it in a folder, if it has.
 func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
 	folder, err := resident.FindFolder(path)

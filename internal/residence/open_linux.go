@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package residence
+
+import (
+	"context"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
+)
+
+// Open opens an interface, with the home of what is resident there: as a process before
+// has left it in a folder, if there is a path of one.
+func Open(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
+	if path != "" {
+		return openAtHome(ctx, ifname, path, o)
+	}
+	i, err := port.Open(ctx, ifname, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return node.NetInterface{Interface: i}, nil, nil
+}
