@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/guest"
 )
 
 // borrow opens a domain on a queue of the daemon at path.
 func (f *Fabric) borrow(ctx context.Context, ifname, path string, chosen bool, a DomainAttr) (*Domain, error) {
-	dev, err := openBorrowed(ctx, ifname, path, chosen)
+	dev, err := guest.OpenBorrowed(ctx, ifname, path, chosen)
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
 	}

@@ -2,17 +2,19 @@
 
 //go:build !linux
 
-package fi
+package guest
 
 import (
 	"context"
 	"fmt"
 	"runtime"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 )
 
-func openBorrowed(context.Context, string, string, bool) (node.Device, error) {
+// OpenBorrowed refuses to borrow a queue, which takes Linux.
+func OpenBorrowed(context.Context, string, string, bool) (node.Device, error) {
 	return nil, fmt.Errorf("a daemon and its queues take Linux, this is %s: want no DomainAttr.Borrow: %w",
-		runtime.GOOS, ErrNotImplemented)
+		runtime.GOOS, errno.NotImplemented)
 }
