@@ -3,8 +3,8 @@
 # Applies a .patch of this folder, below the current folder. It finds lines by their text,
 # whatever blanks they have, so that it still applies when others edit nearby:
 #
-#   @ FILE             the edits below are in this file; the other feature of a sequence may
-#                      have deleted it
+#   @ FILE             the edits below are in this file, unless another feature had it, which
+#                      was deleted before: it is in the folder root still
 #   -LINE              deletes a line, together with the other - lines of its paragraph
 #   +LINE              puts a line there
 #   =LINE              a line that stays; for - lines that the file has more than once
@@ -32,6 +32,7 @@ function load(name) {
 	while ((got = (getline line < file)) > 0) all[++n] = line
 	if (got == 0) close(file)
 	gone = got < 0
+	if (gone && (getline line < (root "/" file)) < 0) fail("there is no such file", file)
 }
 
 function save(    i) {
