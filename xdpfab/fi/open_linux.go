@@ -4,6 +4,7 @@ package fi
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -36,4 +37,18 @@ var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyF
 func (a *DomainAttr) options() port.Options {
 	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP,
 		Execute: true}
+}
+
+func probe(ctx context.Context, ifname string) (Probe, error) {
+	p, err := port.Probe(ctx, ifname, port.Options{UDP: true, Execute: true})
+	if err != nil {
+		return Probe{}, fmt.Errorf("xdpfab: probing: %w", ours(ifname, err))
+	}
+	info := Probe{InterfaceInfo: InterfaceInfo(node.NetInterface{Interface: p.Interface}.Info()), Refused: []string{},
+		OpeningSeconds: p.Opening.Seconds()}
+	info.UDP = false // whether it is on is the caller's choice
+	for _, err := range p.Refused {
+		info.Refused = append(info.Refused, err.Error())
+	}
+	return info, nil
 }
