@@ -160,8 +160,8 @@ func askDaemon(ctx context.Context, path string, within time.Duration) (o *daemo
 	ctx, cancel := context.WithTimeoutCause(ctx, within, silent)
 	defer cancel()
 	talk, err := guestpkg.DialHost(ctx, path)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		<-ctx.Done() // its timer may be later than the socket's
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		<-ctx.Done() // its timer may be later than the socket's, and than the clock
 	}
 	if err != nil && context.Cause(ctx) == silent { // not even the connection was made in time
 		return nil, fmt.Errorf("daemon at %s: %w", path, silent)
