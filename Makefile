@@ -67,10 +67,11 @@ test-unit:
 	$(GO) test -timeout 10m $(PKGS)
 
 # The tests of pipes over UDP sockets on a loopback interface, with and without the calls
-# of Linux for many messages.
+# of Linux for many messages. The example left out prints the addresses of a Pipe.
 test-udp:
 	@scripts/need go
-	XDPFAB_TEST_CABLE=udp $(GO) test -count=1 -short -timeout 30m ./internal/udpport ./xdpfab ./xdpfab/fi
+	XDPFAB_TEST_CABLE=udp $(GO) test -count=1 -short -timeout 30m -skip '^ExampleGetInfo$$' ./internal/udpport ./xdpfab \
+		./xdpfab/fi
 	XDPFAB_TEST_CABLE=udp XDPFAB_TEST_PORTABLE=1 $(GO) test -count=1 -short -timeout 30m -run \
 		'Word|Vector|RMA|Send|Message|Mailbox|Restart|Faults|Order' ./xdpfab/...
 
