@@ -5,9 +5,10 @@
 //
 // In the life of an operation it is used on both sides of the cable. The initiator's
 // poller packs records into a payload with RecordWriter, puts a Header before it, seals
-// the frame with its checksum and wraps it with a Template. The target's poller unwraps
-// with Decap, checks with Parse and Validate, walks the records with RecordReader and
-// packs the results with ResponseWriter; the initiator reads those with ResponseReader.
+// the frame with SealBy and wraps it with a Template. The target's poller unwraps with
+// Decap, finds the session with Peek, opens the frame with Header.Open, checks it with
+// Validate, walks the records with RecordReader and packs the results with
+// ResponseWriter; the initiator reads those with ResponseReader.
 //
 // Everything here is a pure function on bytes. Nothing allocates, nothing keeps a
 // reference beyond the views that its documentation names, and no input, however hostile,

@@ -93,8 +93,8 @@ func (h *Header) Put(b []byte) {
 	le.PutUint16(b[32:], 0)
 }
 
-// get reads the fields that Put writes. b has at least HeaderLen bytes.
-func (h *Header) get(b []byte) {
+// Get reads the fields that Put writes. b has at least HeaderLen bytes.
+func (h *Header) Get(b []byte) {
 	_ = b[HeaderLen-1]
 	le := binary.LittleEndian
 	*h = Header{
@@ -109,42 +109,6 @@ func (h *Header) get(b []byte) {
 		Ops:     b[28],
 		Lane:    b[29],
 	}
-}
-
-// Seal finishes the frame of n bytes that starts b: it pads it with zeros to MinFrame,
-// writes the checksum and returns the final length. b must have room for max(n, MinFrame)
-// bytes, and n must be at least HeaderLen.
-func Seal(b []byte, n int) int {
-	if n < MinFrame {
-		clear(b[n:MinFrame])
-		n = MinFrame
-	}
-	binary.LittleEndian.PutUint32(b[crcOff:], Checksum(b[:n]))
-	return n
-}
-
-// Parse checks a frame, as Decap returned it, and splits it. The payload is a view into
-// frame; for a request or a response it may end in the zero padding of a short frame, but
-// that which follows the records of a padded request is left out,
-// for the other types it has exactly the length that the type prescribes. A hello or
-// hello-ack may have a remainder.
-//
-// The checksum is verified before anything but the version: damage on the way is then
-// counted as such, and every later reason is a fault of the peer's software.
-func Parse(frame []byte) (h Header, payload []byte, reason Reason) {
-	switch {
-	case len(frame) < MinFrame:
-		return h, nil, ReasonTruncated
-	case len(frame) > MaxFrame:
-		return h, nil, ReasonOversized
-	case frame[0]>>4 != Version:
-		return h, nil, ReasonBadVersion
-	case Checksum(frame) != binary.LittleEndian.Uint32(frame[crcOff:]):
-		return h, nil, ReasonBadCRC
-	}
-	h.get(frame)
-	payload, reason = h.check(frame[HeaderLen:])
-	return h, payload, reason
 }
 
 // check applies the rules of the frame's type to the header and the length of the
