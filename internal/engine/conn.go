@@ -11,25 +11,22 @@ import (
 // in flight carries. A remote has one at a time, and perhaps the one before it, whose
 // operations may still become known.
 type conn struct {
-	r       *remote
-	by      *Peer // the address that its frames go to
-	ini     *session.Initiator
-	slot    slot
-	path    path
+	r   *remote
+	by  *Peer // the address that its frames go to
+	ini *session.Initiator
+	slot
 	unit    uint32 // see nextUnit
 	stage   stage
 	message *flight                   // of which a part is under way, and the rest has still to be packed; or nil
 	severed uint32                    // bytes that are under way of a message which the target has to drop; or 0
 	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
 	dirty   bool                      // on the engine's dirty list
-	traffic Traffic
-	doubted bool  // suspended, and its operations have not been completed yet
-	until   int64 // when a suspended session is given up, or its doubt ends
-	alarmAt int64 // when the port may next be told that the peer is silent
+	doubted bool                      // suspended, and its operations have not been completed yet
+	until   int64                     // when a suspended session is given up, or its doubt ends
+	alarmAt int64                     // when the port may next be told that the peer is silent
 }
 
 func (c *conn) place() *slot { return &c.slot }
-func (c *conn) link() *path  { return &c.path }
 func (c *conn) due() bool    { return c.ini.Due() }
 
 // aim makes the frames go to an address of the remote.
@@ -43,9 +40,6 @@ func (c *conn) emit(b []byte) int {
 	e.look() // frames that are sent carry the time
 	c.pickUp()
 	n := c.ini.Emit(e.now, b)
-	if n > 0 {
-		c.traffic.sent(n + c.path.Len())
-	}
 	if again := c.ini.Resent; again != c.traffic.FramesResent {
 		e.count[FramesResent] += again - c.traffic.FramesResent
 		c.traffic.FramesResent = again

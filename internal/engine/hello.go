@@ -141,9 +141,10 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	p.supersede(&m.Resume)
 	owner := e.party(src)
 	t := &target{
-		e: e, pair: p, party: owner, path: e.pathTo(src, m.Options.Class), class: m.Options.Class,
+		e: e, pair: p, party: owner, class: m.Options.Class,
+		slot:  slot{path: e.pathTo(src, m.Options.Class), traffic: Traffic{Sessions: 1}},
 		nonce: m.Nonce, epoch: uint32(e.cfg.Random()), remote: m.Session, endpoint: m.Endpoint, key: key,
-		traffic: Traffic{Sessions: 1}, events: e.eventsFor(m), from: src.Addr(),
+		events: e.eventsFor(m), from: src.Addr(),
 		keep: max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second)),
 	}
 	if !e.room(owner) || !e.table.add(t) {

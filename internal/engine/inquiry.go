@@ -10,10 +10,9 @@ import (
 // Inquiry is a request for a connection with an endpoint of another node that listens,
 // until it is answered. It belongs to the engine's thread.
 type Inquiry struct {
-	e      *Engine
-	asker  *session.Asker
-	slot   slot
-	path   path
+	e     *Engine
+	asker *session.Asker
+	slot
 	listed bool // on the engine's dirty list
 	done   func(answer wire.Connection, why session.Reason)
 }
@@ -29,7 +28,7 @@ func (o *Origin) Ask(link wire.Link, lane uint8, endpoint uint16, data []byte,
 	if err != nil {
 		return nil, err
 	}
-	q := &Inquiry{e: e, path: e.pathOf(t), done: done}
+	q := &Inquiry{e: e, slot: slot{path: e.pathOf(t)}, done: done}
 	if e.closing || !e.table.add(q) && !(e.evictSuspended() && e.table.add(q)) {
 		done(wire.Connection{}, session.RefusedFull)
 		return q, nil
@@ -70,7 +69,6 @@ func (q *Inquiry) settle() {
 }
 
 func (q *Inquiry) place() *slot      { return &q.slot }
-func (q *Inquiry) link() *path       { return &q.path }
 func (q *Inquiry) due() bool         { return q.asker.Due() }
 func (q *Inquiry) emit(b []byte) int { return q.asker.Emit(b) }
 func (q *Inquiry) clean()            { q.listed = false }

@@ -113,7 +113,7 @@ func (e *Engine) reply(link path, write func(b []byte) int) {
 	if b == nil {
 		return
 	}
-	e.transmit(&link, b, write(b[link.Len():]))
+	e.transmit(&slot{path: link}, b, write(b[link.Len():]))
 	e.sent++
 }
 

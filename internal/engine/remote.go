@@ -103,7 +103,7 @@ func (r *remote) connect() bool {
 	if r.conn != nil && !r.conn.spent() {
 		return true
 	}
-	c := &conn{r: r, traffic: Traffic{Sessions: 1}}
+	c := &conn{r: r, slot: slot{traffic: Traffic{Sessions: 1}}}
 	if e.closing || !r.placed(c) {
 		why := session.RefusedFull
 		if e.closing {

@@ -6,10 +6,11 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 
 // outgoing is a session with frames to send.
 type outgoing interface {
-	// emit writes the next frame into b, behind the room for link's header.
+	// emit writes the next frame into b, behind the room for the header of the slot's
+	// path.
 	emit(b []byte) int
 	due() bool // whether emit would write a frame
-	link() *path
+	place() *slot
 	// clean is called when nothing is left that is due.
 	clean()
 }
@@ -70,15 +71,15 @@ func (e *Engine) flush() int {
 
 // drain sends the frames of one session; full means that buffers ran out.
 func (e *Engine) drain(o outgoing) (sent int, full bool) {
-	link := o.link()
-	at := link.Len()
+	s := o.place()
+	at := s.path.Len()
 	for o.due() {
 		b := e.port.Buffer()
 		if b == nil {
 			return sent, true
 		}
 		if n := o.emit(b[at:]); n > 0 {
-			e.transmit(link, b, n)
+			e.transmit(s, b, n)
 			sent++
 		}
 	}
@@ -86,12 +87,14 @@ func (e *Engine) drain(o outgoing) (sent int, full bool) {
 	return sent, false
 }
 
-// transmit completes and queues the frame of n bytes that lies in the port's
-// buffer b behind the room for link's header.
-func (e *Engine) transmit(link *path, b []byte, n int) {
-	packet := b[:link.Put(b, n)]
-	if link.self {
-		e.group.carry(e, packet, int(sessionOf(packet[link.Len():]).Queue()), false)
+// transmit seals, completes and queues the frame of n bytes that lies in the port's
+// buffer b behind the room for the header of the slot's path.
+func (e *Engine) transmit(s *slot, b []byte, n int) {
+	frame := b[s.path.Len():]
+	packet := b[:s.path.Put(b, wire.Seal(frame, n))]
+	s.traffic.sent(len(packet))
+	if s.path.self {
+		e.group.carry(e, packet, int(sessionOf(frame).Queue()), false)
 		return
 	}
 	e.port.Send(len(packet))

@@ -20,7 +20,8 @@ type Served interface {
 	// Receive takes a frame that names this session and its epoch, runs it if it is the
 	// next one, or new in a session without order, and reports the verdict. h and payload
 	// are valid during the call. If the answer is all that there is to send, Receive may
-	// write it at once into out, which has room for a frame, or is nil.
+	// write it at once, without its seal, into out, which has room for a frame, or is
+	// nil.
 	//
 	// A frame that ends in a notice runs only once there is a place for its event,
 	// which TargetParams.Places gives out; until then the initiator sends it again. The
@@ -33,9 +34,9 @@ type Served interface {
 	// Settle is called when a burst in which something ran is over, and the frames due
 	// for it are on their way. It may be called after Release.
 	Settle()
-	// Due reports whether Emit has something to write, and Emit writes the next frame
-	// and returns its length, or 0 when none is due. The answers to a burst leave in the
-	// order of psn.
+	// Due reports whether Emit has something to write, and Emit writes the next frame,
+	// without its seal, and returns its length, or 0 when none is due. The answers to a
+	// burst leave in the order of psn.
 	Due() bool
 	Emit(b []byte) int
 	// Rider returns the ack that is due, and takes it for sent, if an ack is all that is

@@ -104,7 +104,7 @@ func (s mapSession) answer(m *mapState, psn uint32, b []byte) int {
 	m.due[at] = false
 	h := wire.Header{Type: wire.Response, Session: s.p.Remote, Epoch: s.p.Epoch, PSN: psn, Ack: m.next - 1, Credit: uint16(s.p.Window), Ops: 1, Lane: s.p.Local.Lane()}
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], m.answers[at][:]))
+	return wire.HeaderLen + copy(b[wire.HeaderLen:], m.answers[at][:])
 }
 
 func (s mapSession) Due() bool {
@@ -129,7 +129,7 @@ func (s mapSession) Emit(b []byte) (n int) {
 	msg := wire.ResetMsg{Session: uint32(s.p.Local), PSN: m.next, Reason: m.reset}
 	msg.Put(b[wire.HeaderLen:])
 	m.reset = 0
-	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+	return wire.HeaderLen + wire.ResetLen
 }
 
 func (s mapSession) Settle()          { s.x.settled++ }

@@ -20,10 +20,13 @@ type entry interface {
 	place() *slot
 }
 
-// slot is an entry's place in the table.
+// slot is what an entry has in either role: its place in the table, and how its frames
+// leave.
 type slot struct {
-	id  wire.SessionID // 0 when not in the table
-	pos int            // index in table.all
+	id      wire.SessionID // 0 when not in the table
+	pos     int            // index in table.all
+	path    path           // to the peer
+	traffic Traffic        // of sessions
 }
 
 // table finds sessions by the index part of their id, and gives ids out. The tag part,
@@ -52,13 +55,15 @@ func (t *table) add(x entry) bool {
 	index := t.free[0]
 	t.free = t.free[1:]
 	tag := 1 + uint32(t.random()%(wire.MaxTags-1))
-	*x.place() = slot{
-		id:  wire.NewSessionID(uint32(t.lane), uint32(t.queue), uint32(index), tag),
-		pos: len(t.all),
-	}
-	t.byIndex[index] = x
-	t.all = append(t.all, x)
+	t.put(x, wire.NewSessionID(uint32(t.lane), uint32(t.queue), uint32(index), tag))
 	return true
+}
+
+func (t *table) put(x entry, id wire.SessionID) {
+	s := x.place()
+	s.id, s.pos = id, len(t.all)
+	t.byIndex[id.Index()] = x
+	t.all = append(t.all, x)
 }
 
 // remove takes x out; its id is free for others.
@@ -84,9 +89,7 @@ func (t *table) place(x entry, id wire.SessionID) bool {
 	if id == 0 || id.Lane() != t.lane || id.Queue() != t.queue || i >= len(t.byIndex) || t.byIndex[i] != nil {
 		return false
 	}
-	*x.place() = slot{id: id, pos: len(t.all)}
-	t.byIndex[i] = x
-	t.all = append(t.all, x)
+	t.put(x, id)
 	return true
 }
 

@@ -263,9 +263,10 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		return nil, err
 	}
 	t := &target{
-		e: e, pair: p, party: e.partyAt(s.Party), path: e.pathOf(way), class: s.Link.Class,
+		e: e, pair: p, party: e.partyAt(s.Party), class: s.Link.Class,
+		slot:  slot{path: e.pathOf(way), traffic: Traffic{Sessions: 1}},
 		nonce: s.Nonce, epoch: s.Epoch, remote: s.Remote, endpoint: p.key.endpoint, features: s.Features,
-		traffic: Traffic{Sessions: 1}, from: s.From, keep: s.Keep, ended: s.Ended, midway: s.Midway,
+		from: s.From, keep: s.Keep, ended: s.Ended, midway: s.Midway,
 	}
 	if t.frame = e.maxFrame(&t.path); s.Frame > 0 { // 0: of a process that had no shorter ones
 		t.frame = min(t.frame, s.Frame)

@@ -14,11 +14,10 @@ type target struct {
 	s         Served
 	events    Events    // nil: the session has no notices
 	from      wire.Addr // of the initiator's node, by which it has proved to be reached
-	slot      slot
-	path      path   // to the source of the last frame that was not late
-	pair      *pair  // of endpoints
-	party     *party // whose share of the room it takes
-	nonce     uint64 // of its hello
+	slot                // whose path leads to the source of the last frame that was not late
+	pair      *pair     // of endpoints
+	party     *party    // whose share of the room it takes
+	nonce     uint64    // of its hello
 	epoch     uint32
 	remote    uint32 // the initiator's session id
 	endpoint  uint16
@@ -34,20 +33,11 @@ type target struct {
 	waits     bool  // on the engine's list of those whose next message waits for room
 	midway    bool  // a message has begun, and lacks what the initiator has to send
 	stall     stall
-	traffic   Traffic
 }
 
-func (t *target) place() *slot { return &t.slot }
-func (t *target) link() *path  { return &t.path }
-func (t *target) due() bool    { return t.s.Due() }
-
-func (t *target) emit(b []byte) int {
-	n := t.s.Emit(b)
-	if n > 0 {
-		t.traffic.sent(n + t.path.Len())
-	}
-	return n
-}
+func (t *target) place() *slot      { return &t.slot }
+func (t *target) due() bool         { return t.s.Due() }
+func (t *target) emit(b []byte) int { return t.s.Emit(b) }
 
 func (t *target) clean() {
 	t.listed = false
@@ -85,8 +75,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 		t.follow(e.source())
 	}
 	if o.Answer > 0 {
-		t.traffic.sent(o.Answer + t.path.Len())
-		e.transmit(&t.path, buffer, o.Answer)
+		e.transmit(&t.slot, buffer, o.Answer)
 		e.sent++
 	}
 	if h.Flags&wire.FlagMessages != 0 && o.Frames > 0 {

@@ -78,10 +78,11 @@ func request(s *Session, psn, ack uint32, payload string, out []byte) session.Ou
 func TestAnswerAtOnce(t *testing.T) {
 	_, s, m, first := asked(t, 0)
 	out := make([]byte, 1500)
-	if o := request(s, first, first-1, "one", out); o.Verdict != session.Execute || o.Answer == 0 || o.Frames != 1 || s.Due() {
+	o := request(s, first, first-1, "one", out)
+	if o.Verdict != session.Execute || o.Answer == 0 || o.Frames != 1 || s.Due() {
 		t.Fatalf("the next frame: %+v, due: %t", o, s.Due())
 	}
-	h, payload, reason := wire.Parse(out[:wire.MinFrame])
+	h, payload, reason := wire.Parse(out[:wire.Seal(out, o.Answer)])
 	if reason != wire.ReasonOK || h.Type != wire.Response || h.PSN != first || h.Ack != first || string(payload[:3]) != "one" {
 		t.Fatalf("%v: %+v %q", reason, h, payload)
 	}
@@ -99,7 +100,7 @@ func TestAnswerAtOnce(t *testing.T) {
 	}
 	for want := first + 1; s.Due(); want++ {
 		n := s.Emit(out)
-		if h, _, _ := wire.Parse(out[:n]); h.PSN != want {
+		if h, _, _ := wire.Parse(out[:wire.Seal(out, n)]); h.PSN != want {
 			t.Fatalf("psn %d, want %d", h.PSN-first, want-first)
 		}
 	}

@@ -111,7 +111,7 @@ func messages(t *testing.T, s *Session, psn uint32, records ...record) session.O
 func emit(t *testing.T, s *Session) (list []wire.Header) {
 	t.Helper()
 	for b := make([]byte, 1500); s.Due(); {
-		h, _, reason := wire.Parse(b[:s.Emit(b)])
+		h, _, reason := wire.Parse(b[:wire.Seal(b, s.Emit(b))])
 		if reason != wire.ReasonOK {
 			t.Fatal(reason)
 		}

@@ -22,7 +22,7 @@ func combines(form wire.Verb, count uint32) record {
 func answer(t *testing.T, s *Session, records, length int) (wire.Status, []byte) {
 	t.Helper()
 	b := make([]byte, 1500)
-	h, payload, reason := wire.Parse(b[:s.Emit(b)])
+	h, payload, reason := wire.Parse(b[:wire.Seal(b, s.Emit(b))])
 	if reason != wire.ReasonOK || h.Type != wire.Response {
 		t.Fatalf("%+v, %v; want a response", h, reason)
 	}

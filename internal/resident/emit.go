@@ -15,8 +15,8 @@ func (s *Session) Due() bool {
 	return s.toSend != 0 || s.infoDue || s.nakDue || s.echoDue || s.resetDue != 0
 }
 
-// Emit writes the next frame that is due into b and returns its length, or 0 when none is
-// due. Answers leave in the order of psn.
+// Emit writes the next frame that is due, without its seal, into b and returns its
+// length, or 0 when none is due. Answers leave in the order of psn.
 func (s *Session) Emit(b []byte) int {
 	for s.toSend != 0 {
 		if n := s.emitAnswer(b); n > 0 {
@@ -48,8 +48,8 @@ func (s *Session) emitAnswer(b []byte) int {
 		return 0
 	}
 	s.losses.answered(answer)
-	h, _, _ := wire.Parse(answer)
-	if h.Type == wire.Ack {
+	var h wire.Header
+	if h.Get(answer); h.Type == wire.Ack {
 		for p := psn; wire.Diff(p, h.Ack) <= 0; p++ {
 			s.toSend &^= bit(p)
 		}
@@ -76,7 +76,7 @@ func (s *Session) emitBare(b []byte, ty wire.Type) int {
 		h.Flags, h.PSN, s.echoDue = wire.FlagEcho, s.echo, false
 	}
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen)
+	return wire.HeaderLen
 }
 
 func (s *Session) emitReset(b []byte) int {
@@ -89,5 +89,5 @@ func (s *Session) emitReset(b []byte) int {
 	m := wire.ResetMsg{Session: uint32(s.p.Local), PSN: h.Ack + 1, Reason: s.resetDue}
 	m.Put(b[wire.HeaderLen:])
 	s.resetDue = 0
-	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+	return wire.HeaderLen + wire.ResetLen
 }

@@ -99,8 +99,8 @@ func TestArrayInPart(t *testing.T) {
 					s.Shutdown(wire.ResetClosed)
 					b := make([]byte, 1500)
 					var m wire.ResetMsg
-					for _, payload, _ := wire.Parse(b[:s.Emit(b)]); m.Parse(payload) != wire.ReasonOK; {
-						_, payload, _ = wire.Parse(b[:s.Emit(b)])
+					for _, payload, _ := wire.Parse(b[:wire.Seal(b, s.Emit(b))]); m.Parse(payload) != wire.ReasonOK; {
+						_, payload, _ = wire.Parse(b[:wire.Seal(b, s.Emit(b))])
 					}
 					if m.Reason != wire.ResetUnknownSession {
 						t.Errorf("a reset with reason %v says what ran", m.Reason)

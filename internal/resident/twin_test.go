@@ -348,7 +348,7 @@ func (w *twin) refer(frame []byte) (action uint32, answer []byte) {
 		return xdpDrop, nil
 	}
 	b := make([]byte, 4096)
-	answer = b[:w.go_.Emit(b)]
+	answer = b[:wire.Seal(b, w.go_.Emit(b))]
 	for rest := make([]byte, 4096); w.go_.Due(); {
 		w.go_.Emit(rest)
 	}

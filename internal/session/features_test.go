@@ -58,7 +58,7 @@ func TestReasonsOfLaterVersions(t *testing.T) {
 // answer gives the initiator a hello-ack.
 func (p *pair) answer(m wire.HelloAckMsg) Event {
 	b := make([]byte, 2048)
-	h, payload, r := wire.Parse(b[:noKey.Reply(b, &wire.HelloMsg{Nonce: p.ini.p.Nonce}, 0, 1, m)])
+	h, payload, r := parse(b[:noKey.Reply(b, &wire.HelloMsg{Nonce: p.ini.p.Nonce}, 0, 1, m)])
 	if r != wire.ReasonOK {
 		p.t.Fatal(r)
 	}

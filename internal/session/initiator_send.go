@@ -9,8 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Emit writes the next frame that is due into b and returns its length, or 0
-// when none is due. Call it until it returns 0. b holds at least MaxFrame bytes.
+// Emit writes the next frame that is due, without its seal, into b and returns its
+// length, or 0 when none is due. Call it until it returns 0. b holds at least MaxFrame
+// bytes.
 func (s *Initiator) Emit(now int64, b []byte) int {
 	switch {
 	case s.helloDue:
@@ -57,7 +58,7 @@ func emitHello(b []byte, cfg *Config, p *Params, cookie wire.Cookie, features wi
 	m.Options.Proven = p.Key != nil
 	n := wire.HeaderLen + m.Put(b[wire.HeaderLen:])
 	p.Key.sign(ofHello, &h, b[wire.HeaderLen:n])
-	return wire.Seal(b, n)
+	return n
 }
 
 // asks returns the features to announce: those that this side knows, and the absence of
@@ -103,7 +104,7 @@ func (s *Initiator) emitRequest(now int64, b []byte) int {
 		s.timer = now + s.rtt.rto(s.cfg)
 	}
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], r.buf[:r.n]))
+	return wire.HeaderLen + copy(b[wire.HeaderLen:], r.buf[:r.n])
 }
 
 func (s *Initiator) emitBare(b []byte, t wire.Type, psn uint32) int {
@@ -113,7 +114,7 @@ func (s *Initiator) emitBare(b []byte, t wire.Type, psn uint32) int {
 		h.Flags = wire.FlagEcho
 	}
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen)
+	return wire.HeaderLen
 }
 
 func (s *Initiator) emitClose(b []byte) int {
@@ -121,7 +122,7 @@ func (s *Initiator) emitClose(b []byte) int {
 	h.Put(b)
 	m := wire.ResetMsg{Session: s.remote, PSN: s.next, Reason: wire.ResetClosed}
 	m.Put(b[wire.HeaderLen:])
-	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+	return wire.HeaderLen + wire.ResetLen
 }
 
 // Deadline returns the time at which Tick has to be called next, or 0 for

@@ -20,7 +20,7 @@ func keyed(t *testing.T, key *Key, cookie wire.Cookie) (*Initiator, []byte) {
 		Origin: 99, Serial: 1, Options: wire.Options{Class: wire.Class{DSCP: 46}}, Key: key}, 1)
 	s.cookie = cookie
 	b := make([]byte, 1500)
-	_, payload, r := wire.Parse(b[:s.Emit(1, b)])
+	_, payload, r := parse(b[:s.Emit(1, b)])
 	if r != wire.ReasonOK {
 		t.Fatal(r)
 	}
@@ -41,7 +41,7 @@ func (s *Initiator) ack(t *testing.T, key *Key, epoch uint32, change func(payloa
 	t.Helper()
 	b := make([]byte, 1500)
 	n := key.Reply(b, &wire.HelloMsg{Nonce: s.p.Nonce}, 0, epoch, wire.HelloAckMsg{Status: wire.HelloAccepted, Session: 65, MaxFrame: 1500, Window: 8, Life: 3})
-	h, payload, r := wire.Parse(b[:n])
+	h, payload, r := parse(b[:n])
 	if r != wire.ReasonOK {
 		t.Fatal(r)
 	}
@@ -78,7 +78,7 @@ func TestKeysAgree(t *testing.T) {
 			}
 			b := make([]byte, 1500)
 			if why, ok := refused[want]; ok {
-				_, p, _ := wire.Parse(b[:theirs.Reply(b, &wire.HelloMsg{Nonce: s.p.Nonce}, 0, 0, wire.HelloAckMsg{Status: want})])
+				_, p, _ := parse(b[:theirs.Reply(b, &wire.HelloMsg{Nonce: s.p.Nonce}, 0, 0, wire.HelloAckMsg{Status: want})])
 				s.Receive(2, &wire.Header{Type: wire.HelloAck}, p)
 				if state, got := s.State(); state != Closed || got != why {
 					t.Errorf("%s to %s: the initiator is %v, %v; want %v", from, to, state, got, why)
@@ -121,7 +121,7 @@ func TestProofCoversEverything(t *testing.T) {
 	}
 	b := make([]byte, 1500)
 	n := key.Reply(b, &wire.HelloMsg{Nonce: s.p.Nonce}, 0, 77, wire.HelloAckMsg{Status: wire.HelloAccepted, MaxFrame: 1500, Window: 8, Life: 3})
-	h, payload, _ := wire.Parse(b[:n])
+	h, payload, _ := parse(b[:n])
 	for what, change := range map[string]func(h *wire.Header){
 		"epoch": func(h *wire.Header) { h.Epoch++ }, "sack": func(h *wire.Header) { h.Sack ^= 1 },
 	} {

@@ -80,7 +80,7 @@ func TestFarewellRefused(t *testing.T) {
 	if n == 0 {
 		t.Fatal("no farewell")
 	}
-	h, payload, r := wire.Parse(b[:n])
+	h, payload, r := parse(b[:n])
 	if r != wire.ReasonOK || h.Type != wire.Reset {
 		t.Fatal(r, h)
 	}
@@ -100,7 +100,7 @@ func TestEndlessChallenge(t *testing.T) {
 		if s.Emit(now, b) > 0 {
 			hellos++
 			n := noKey.Reply(b, &wire.HelloMsg{Nonce: 5}, 0, 0, wire.HelloAckMsg{Status: wire.HelloChallenge, Cookie: wire.Cookie{1}})
-			h, payload, _ := wire.Parse(b[:n])
+			h, payload, _ := parse(b[:n])
 			s.Receive(now, &h, payload)
 		}
 		if st, _ := s.State(); st == Closed {

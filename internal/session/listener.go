@@ -62,9 +62,9 @@ func (l *Listener) cookie(period int64, m *wire.HelloMsg, from []byte) (c wire.C
 	return c
 }
 
-// Reply writes a hello-ack into b and returns the length of the frame. epoch is that of
-// the accepted session, or 0 if none was accepted. If the endpoint has a key, a hello-ack
-// that accepts, or answers a request for a connection, proves it.
+// Reply writes a hello-ack into b and returns the length of the frame, which has no seal
+// yet. epoch is that of the accepted session, or 0 if none was accepted. If the endpoint
+// has a key, a hello-ack that accepts, or answers a request for a connection, proves it.
 func (k *Key) Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wire.HelloAckMsg) int {
 	m.Nonce = to.Nonce
 	h := wire.Header{Type: wire.HelloAck, Session: to.Session, Epoch: epoch, Sack: m.Resume.Early, Lane: lane}
@@ -77,7 +77,7 @@ func (k *Key) Reply(b []byte, to *wire.HelloMsg, lane uint8, epoch uint32, m wir
 	m.Options.Proven = k != nil
 	n := wire.HeaderLen + m.Put(b[wire.HeaderLen:])
 	k.sign(ofHelloAck, &h, b[wire.HeaderLen:n])
-	return wire.Seal(b, n)
+	return n
 }
 
 // Strange writes the reset that answers a frame of a session that this target does not
@@ -90,5 +90,5 @@ func Strange(b []byte, h *wire.Header, lane uint8, reason wire.ResetReason) int 
 	r.Put(b)
 	m := wire.ResetMsg{Session: h.Session, PSN: h.PSN, Reason: reason}
 	m.Put(b[wire.HeaderLen:])
-	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+	return wire.HeaderLen + wire.ResetLen
 }

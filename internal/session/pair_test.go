@@ -119,8 +119,14 @@ func (p *pair) emit() {
 	}
 }
 
+// parse reads a frame as a session has written it: its engine pads and seals it.
+func parse(frame []byte) (wire.Header, []byte, wire.Reason) {
+	b := append(make([]byte, 0, len(frame)+wire.MinFrame), frame...)
+	return wire.Parse(b[:wire.Seal(b[:cap(b)], len(frame))])
+}
+
 func (p *pair) target(frame []byte) {
-	h, payload, r := wire.Parse(frame)
+	h, payload, r := parse(frame)
 	if r != wire.ReasonOK {
 		p.t.Fatalf("target got a malformed frame: %v", r)
 	}
@@ -201,7 +207,7 @@ func (p *pair) initiator(frame []byte) {
 		p.happened(p.ini.Ridden(p.now, binary.LittleEndian.Uint32(frame)), nil)
 		return
 	}
-	h, payload, r := wire.Parse(frame)
+	h, payload, r := parse(frame)
 	if r != wire.ReasonOK {
 		p.t.Fatalf("initiator got a malformed frame: %v", r)
 	}

@@ -186,11 +186,11 @@ func exchange(p *pair, b []byte) {
 	buf := p.ini.Stage()
 	psn := p.ini.Commit(p.now, buf, 24, 1, 0)
 	n := p.ini.Emit(p.now, b)
-	h, payload, _ := wire.Parse(b[:n])
+	h, payload, _ := wire.Parse(b[:wire.Seal(b, n)])
 	p.tgt.Receive(p.now, &h, payload)
 	p.tgt.Executed(p.tgt.Buffer(), 8, 1, 0)
 	n = p.tgt.Emit(b)
-	h, payload, _ = wire.Parse(b[:n])
+	h, payload, _ = wire.Parse(b[:wire.Seal(b, n)])
 	p.ini.Receive(p.now, &h, payload)
 	p.ini.Retire(p.now, psn)
 }

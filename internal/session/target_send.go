@@ -13,9 +13,9 @@ func (t *Target) Due() bool {
 	return t.toSend != 0 || t.infoDue || t.nakDue || t.echoDue || t.resetDue != 0
 }
 
-// Emit writes the next frame that is due into b and returns its length, or 0
-// when none is due. The answers to a burst leave in psn order: the initiator takes a
-// later answer without an earlier one as a sign of loss.
+// Emit writes the next frame that is due, without its seal, into b and returns its
+// length, or 0 when none is due. The answers to a burst leave in psn order: the initiator
+// takes a later answer without an earlier one as a sign of loss.
 func (t *Target) Emit(b []byte) int {
 	switch {
 	case t.toSend != 0:
@@ -71,7 +71,7 @@ func (t *Target) emitAnswer(b []byte) int {
 	h := t.header(wire.Response)
 	h.PSN, h.Ops, h.Flags = psn, a.ops, h.Flags|a.flags
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen+copy(b[wire.HeaderLen:], a.buf[:a.n]))
+	return wire.HeaderLen + copy(b[wire.HeaderLen:], a.buf[:a.n])
 }
 
 // emitClean sends an ack for the run of clean answers around psn.
@@ -93,7 +93,7 @@ func (t *Target) emitClean(b []byte, psn uint32) int {
 		t.infoDue = t.heldMask|t.ahead != 0 || t.waits
 	}
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen)
+	return wire.HeaderLen
 }
 
 func (t *Target) emitBare(b []byte, ty wire.Type) int {
@@ -103,7 +103,7 @@ func (t *Target) emitBare(b []byte, ty wire.Type) int {
 		h.Flags, h.PSN, t.echoDue = h.Flags|wire.FlagEcho, t.echo, false
 	}
 	h.Put(b)
-	return wire.Seal(b, wire.HeaderLen)
+	return wire.HeaderLen
 }
 
 func (t *Target) emitReset(b []byte) int {
@@ -113,5 +113,5 @@ func (t *Target) emitReset(b []byte) int {
 	m := wire.ResetMsg{Session: uint32(t.local), PSN: t.expected, Reason: t.resetDue}
 	m.Put(b[wire.HeaderLen:])
 	t.resetDue = 0
-	return wire.Seal(b, wire.HeaderLen+wire.ResetLen)
+	return wire.HeaderLen + wire.ResetLen
 }

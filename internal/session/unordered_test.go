@@ -57,7 +57,7 @@ func TestUnorderedDuplicates(t *testing.T) {
 		t.Helper()
 		for _, i := range which {
 			ran := len(p.ran)
-			h, payload, _ := wire.Parse(frames[i].frame)
+			h, payload, _ := parse(frames[i].frame)
 			if v := p.tgt.Receive(p.now, &h, payload); v != want || len(p.ran) != ran {
 				t.Errorf("frame %d again %s: %v, want %v", i, when, v, want)
 			}
