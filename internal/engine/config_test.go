@@ -21,6 +21,8 @@ func TestImpossibleConfig(t *testing.T) {
 		"port":                       func(c *engine.Config) { c.Port = nil },
 		"queue -1":                   func(c *engine.Config) { c.Queue = -1 },
 		"MTU of 255":                 func(c *engine.Config) { c.MTU = wire.MinMTU - 1 },
+		"as seals take, 1245":        func(c *engine.Config) { c.SealRoom = 1245 },
+		"seals take, -1":             func(c *engine.Config) { c.SealRoom = -1 },
 		"-1 sessions":                func(c *engine.Config) { c.Sessions = -1 },
 		"16385 sessions":             func(c *engine.Config) { c.Sessions = wire.MaxSessions + 1 },
 		"-1 buffers":                 func(c *engine.Config) { c.Buffers = -1 },

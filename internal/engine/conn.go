@@ -130,6 +130,7 @@ func (c *conn) opened() {
 		return
 	}
 	c.settled()
+	c.seal()
 	r := c.r
 	r.e.begun[c.atTarget()] = c
 	r.retries, r.retryAt, r.fullSince, r.outdated = 0, 0, 0, 0

@@ -57,6 +57,13 @@ type Config struct {
 	// has none; ok is false if there is no such endpoint. It is called on the engine's
 	// thread. Nil means that no endpoint has a key.
 	Key func(endpoint uint16) (key *session.Key, ok bool)
+	// Sealer makes the step that seals and opens the frames of a session, at each side.
+	// It is called on the engine's thread when the session is accepted. Nil, and a nil
+	// Sealer, stand for the checksum.
+	Sealer func(Sealing) wire.Sealer
+	// SealRoom is the most bytes by which a sealer makes frames longer. The frames that
+	// sessions agree on are shorter by as much.
+	SealRoom int
 	// Elsewhere names the queue that serves an endpoint, if that queue has an engine
 	// outside of the group. It is called on the engine's thread. It may be nil.
 	Elsewhere func(endpoint uint16) (queue int, is bool)
@@ -172,8 +179,9 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Queue < 0 || cfg.Queue >= wire.MaxQueues {
 		return nil, fmt.Errorf("engine: queue %d: want 0..%d", cfg.Queue, wire.MaxQueues-1)
 	}
-	if cfg.MTU < wire.MinMTU {
-		return nil, fmt.Errorf("engine: MTU of %d bytes: want at least %d", cfg.MTU, wire.MinMTU)
+	if cfg.SealRoom < 0 || cfg.MTU < wire.MinMTU+cfg.SealRoom {
+		return nil, fmt.Errorf("engine: MTU of %d bytes: want at least %d, and as much more as seals take, %d", cfg.MTU,
+			wire.MinMTU, cfg.SealRoom)
 	}
 	if cfg.Sessions < 0 || cfg.Sessions > wire.MaxSessions {
 		return nil, fmt.Errorf("engine: %d sessions: want 1..%d, or 0 for %d", cfg.Sessions, wire.MaxSessions,

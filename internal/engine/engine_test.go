@@ -44,6 +44,7 @@ type bench struct {
 	looks   int // at the clock, by both
 	idle    int // steps that had nothing to do, since the last that had
 	operand [8]byte
+	change  func(*engine.Config) // of every node; nil for none
 }
 
 func newBench(t testing.TB, seed uint64, cfg session.Config) *bench {
@@ -89,7 +90,9 @@ func (bn *bench) nodeThat(p engine.Port, mac wire.MAC, cfg session.Config, chang
 		},
 		Clock: func() int64 { bn.looks++; return bn.now },
 	}
-	change(&c)
+	if change(&c); bn.change != nil {
+		bn.change(&c)
+	}
 	if n.Engine, err = engine.New(c); err != nil {
 		bn.t.Fatal(err)
 	}

@@ -167,6 +167,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 		return nil
 	}
 	e.join(owner)
+	t.seal()
 	t.path.SetFlow(t.remote)
 	p.current, p.serial = t, m.Serial
 	e.count[SessionsAccepted]++

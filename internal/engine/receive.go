@@ -18,43 +18,59 @@ type arrival struct {
 	from     wire.Source // where it came from: see Engine.source
 }
 
-// onPacket takes one packet from the port or the inbox, and hands it to its session.
+// onPacket takes one packet from the port or the inbox, and hands it to its session. A
+// frame for an engine of another queue is passed on as it is: only that one can open it.
 func (e *Engine) onPacket(packet []byte, passedOn bool) {
 	e.at.packet, e.at.passedOn = packet, passedOn
 	h := &e.at.header
 	frame, reason := e.cfg.Medium.Strip(packet, e.cfg.Local)
+	var t wire.Type
+	var id wire.SessionID
+	if reason == wire.ReasonOK {
+		t, id, reason = wire.Peek(frame)
+	}
 	if reason != wire.ReasonOK {
 		e.refuse(reason)
 		return
 	}
-	var payload []byte
-	if *h, payload, reason = wire.Parse(frame); reason != wire.ReasonOK {
+	var x entry
+	var at *slot
+	if t != wire.Hello {
+		if x, at = e.table.lookup(id); x == nil && e.passesOn(t, id) {
+			return
+		}
+	}
+	payload, reason := h.Open(at.sealerOf(t), frame)
+	if reason != wire.ReasonOK {
 		e.refuse(reason)
 		return
 	}
-	if h.Type == wire.Hello {
-		if !e.departs {
-			e.onHello(h, payload)
-		}
-		return
-	}
-	id := wire.SessionID(h.Session)
-	if x := e.table.find(id); x != nil {
+	switch {
+	case x != nil:
 		if !x.receive(h, payload) {
 			e.count[StaleEpoch]++
 			e.onStranger(h)
 		}
-		return
-	}
-	if h.Type == wire.Reset {
+	case h.Type == wire.Hello:
+		if !e.departs {
+			e.onHello(h, payload)
+		}
+	case h.Type == wire.Reset:
 		e.onStrayReset(h, payload)
-		return
+	default:
+		e.count[UnknownSession]++
+		e.onStranger(h)
 	}
-	if q := int(id.Queue()); q != e.cfg.Queue && e.passOn(q) {
-		return
+}
+
+// passesOn passes the packet at hand on if its frame, of a type, names a session of
+// another queue.
+func (e *Engine) passesOn(t wire.Type, id wire.SessionID) bool {
+	if t == wire.Reset {
+		return false // one of a node that does not know the session names none
 	}
-	e.count[UnknownSession]++
-	e.onStranger(h)
+	q := int(id.Queue())
+	return q != e.cfg.Queue && e.passOn(q)
 }
 
 // passOn hands the packet at hand to the engine of another queue. It returns false when
@@ -97,7 +113,7 @@ func (e *Engine) onStrayReset(h *wire.Header, payload []byte) {
 		e.count[Invalid]++
 		return
 	}
-	if c := e.begun[atTarget{m.Session, h.Epoch}]; c != nil && c.ini.Names(m.Session, h.Epoch) {
+	if c := e.begun[atTarget{m.Session, h.Epoch}]; c != nil && c.sealer == nil && c.ini.Names(m.Session, h.Epoch) {
 		c.receive(h, payload)
 		return
 	}

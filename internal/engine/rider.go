@@ -14,7 +14,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 func (c *conn) pickUp() {
 	e := c.r.e
 	t := e.messenger
-	if t == nil || !t.listed || !c.ini.Carries() || !t.reaches(c) {
+	if t == nil || !t.listed || t.sealer != nil || !c.ini.Carries() || !t.reaches(c) {
 		return
 	}
 	if r, ok := t.s.Rider(); ok {
@@ -44,15 +44,15 @@ func (e *Engine) lastToSend(t *target) {
 
 // onRider takes the ack that the request at hand carries, and reports whether the session
 // of the request has riders at all. The ack counts only if it comes from where the
-// requests that it acknowledges go.
+// requests that it acknowledges go, and if no sealer vouches for their session.
 func (t *target) onRider(r wire.Rider) bool {
 	e := t.e
 	if t.features&wire.FeatureRiders == 0 {
 		e.count[Invalid]++
 		return false
 	}
-	if c, ok := e.table.find(wire.SessionID(r.Session)).(*conn); ok && c.path.Answers(e.at.packet) &&
-		!e.putOff(c, r.PSN) {
+	if c, ok := e.table.find(wire.SessionID(r.Session)).(*conn); ok && c.sealer == nil &&
+		c.path.Answers(e.at.packet) && !e.putOff(c, r.PSN) {
 		e.look()
 		c.happened(c.ini.Ridden(e.now, r.PSN))
 	}

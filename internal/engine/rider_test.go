@@ -46,6 +46,9 @@ func TestRiderCounts(t *testing.T) {
 	e.at.packet[6] ^= 2
 	told("of no session", 0, wire.Rider{Session: ack.Session ^ 1, PSN: ack.PSN})
 	told("of the one before", 0, wire.Rider{Session: ack.Session, PSN: ack.PSN - 1})
+	p.r.conn.sealer = &gcm{}
+	told("of a session with a sealer", 0, ack)
+	p.r.conn.sealer = nil
 	told("of the request", 1, ack)
 	told("the same again", 1, ack)
 	if r.all[0].Outcome != Success || ini.InFlight() != 0 {

@@ -26,8 +26,9 @@ func (e *Engine) pathOf(t wire.Template) path {
 	return path{Template: t, self: t.LeadsTo(e.cfg.Local)}
 }
 
-// maxFrame returns the largest frame in bytes that a packet of the path can carry.
-func (e *Engine) maxFrame(p *path) int { return e.cfg.MTU - p.Kind().Overhead() }
+// maxFrame returns the largest frame in bytes that a packet of the path can carry,
+// sealed.
+func (e *Engine) maxFrame(p *path) int { return e.cfg.MTU - p.Kind().Overhead() - e.cfg.SealRoom }
 
 // touch puts a session on the list of those with frames to send.
 func (e *Engine) touch(o outgoing, listed *bool) {
@@ -91,7 +92,7 @@ func (e *Engine) drain(o outgoing) (sent int, full bool) {
 // buffer b behind the room for the header of the slot's path.
 func (e *Engine) transmit(s *slot, b []byte, n int) {
 	frame := b[s.path.Len():]
-	packet := b[:s.path.Put(b, wire.Seal(frame, n))]
+	packet := b[:s.path.Put(b, wire.SealBy(s.sealerOf(wire.TypeOf(frame)), frame, n))]
 	s.traffic.sent(len(packet))
 	if s.path.self {
 		e.group.carry(e, packet, int(sessionOf(frame).Queue()), false)

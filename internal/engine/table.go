@@ -25,6 +25,7 @@ type entry interface {
 type slot struct {
 	id      wire.SessionID // 0 when not in the table
 	pos     int            // index in table.all
+	sealer  wire.Sealer    // nil: see Config.Sealer
 	path    path           // to the peer
 	traffic Traffic        // of sessions
 }
@@ -100,12 +101,20 @@ func (t *table) settle() {
 
 // find returns the session of exactly this id, or nil.
 func (t *table) find(id wire.SessionID) entry {
+	x, _ := t.lookup(id)
+	return x
+}
+
+// lookup is find that also returns the slot.
+func (t *table) lookup(id wire.SessionID) (entry, *slot) {
 	if i := int(id.Index()); i < len(t.byIndex) {
-		if x := t.byIndex[i]; x != nil && x.place().id == id {
-			return x
+		if x := t.byIndex[i]; x != nil {
+			if s := x.place(); s.id == id {
+				return x, s
+			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // snapshot returns the entries, safe against changes of the table.

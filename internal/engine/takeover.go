@@ -285,6 +285,7 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		return nil, err
 	}
 	e.join(t.party)
+	t.seal()
 	if s.Waits {
 		t.wait()
 	}

@@ -79,17 +79,24 @@ func TestTakeover(t *testing.T) {
 		for _, unordered := range []bool{false, true} {
 			t.Run(fmt.Sprintf("faults=%s,unordered=%t", name, unordered), func(t *testing.T) {
 				for seed := range uint64(4) {
-					takenOverUnderLoad(t, seed, f, unordered)
+					takenOverUnderLoad(t, seed, f, unordered, nil)
 				}
 			})
 		}
 	}
+	t.Run("sealed", func(t *testing.T) {
+		takenOverUnderLoad(t, 1, port.Faults{Loss: 0.1, Duplicate: 0.2, Reorder: 0.2}, false, engine.WithGCM("a secret"))
+	})
 }
 
-func takenOverUnderLoad(t *testing.T, seed uint64, f port.Faults, unordered bool) {
+func takenOverUnderLoad(t *testing.T, seed uint64, f port.Faults, unordered bool, change func(*engine.Config)) {
 	const n, moves = 3000, 12
 	cfg := session.Config{GiveUp: time.Hour, Features: wire.FeatureUnordered}
 	bn := newBench(t, seed, cfg)
+	if change != nil {
+		bn.change = change
+		bn.a, bn.b = bn.node(bn.a.port, macA, cfg), bn.node(bn.b.port, macB, cfg)
+	}
 	mem := bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
 	cable := bn.b.port
 	bn.a.port.SetFaults(f)

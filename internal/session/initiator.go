@@ -198,6 +198,9 @@ func (s *Initiator) Names(id, epoch uint32) bool {
 	return s.live() && s.remote == id && s.epoch == epoch
 }
 
+// Nonce returns the number in its hello that tells the session from all others.
+func (s *Initiator) Nonce() uint64 { return s.p.Nonce }
+
 // live reports whether the target can still send frames of this session.
 func (s *Initiator) live() bool { return s.state == Open || s.state == Settling }
 
