@@ -10,6 +10,7 @@
  */
 #include "headers/answer.h"
 #include "headers/call.h"
+#include "headers/seal.h"
 
 /* As in steer.c, whose maps the loader puts in place of these. */
 struct {
@@ -99,7 +100,10 @@ static __always_inline int serve(struct xdp_md *ctx, struct scratch *s, const st
 	if (o->verdict && up(ctx, s->h.session >> 26))
 		return 0;
 	take(s, x, place, o);
-	return o->sends && reply(ctx, s, v, o);
+	if (!o->sends)
+		return 0;
+	seal_frame(s, x, o->a);
+	return reply(ctx, s, v, o);
 }
 
 /* Executes the frame, if it is of a resident session. Returns what becomes of the packet, or
@@ -120,11 +124,7 @@ static __always_inline int execute_packet(struct xdp_md *ctx, struct scratch *s,
 	if (s->length < FRAME_MIN || s->length > FRAME_MAX ||
 	    !(s->length <= SHORT ? load_short(ctx, s, v) : load_long(ctx, s, v->frame)))
 		return 0;
-	if (!read_header(s) || s->h.session != v->session) {
-		tally(UNSOUND);
-		return 0;
-	}
-	if (!sound(s)) {
+	if (!read_header(s) || s->h.session != v->session || !open_frame(s, x) || !unpadded(s)) {
 		tally(UNSOUND);
 		return 0;
 	}

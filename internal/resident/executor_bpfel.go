@@ -131,7 +131,6 @@ type executorScratch struct {
 	Body       uint32
 	List       [512]uint8
 	Out        [48]uint8
-	Zeros      [16]uint8
 	In         [2112]uint8
 	_          [4]byte
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Calls of user space. A call is a packet that begins with struct call; a frame, or what
- * the command needs, follows. The same struct comes back, and perhaps the frame to be sent.
+ * the command needs, follows. The same struct comes back, and perhaps the frame to be sent,
+ * which user space seals.
  * A process that is killed cannot stop within a call: so no session stays locked, and no
  * frame half done.
  */
@@ -10,7 +11,7 @@
 #include "receive.h"
 
 enum command {
-	CALL_RECEIVE, /* take a frame, whose checksum is not looked at */
+	CALL_RECEIVE, /* take a frame, which is open */
 	CALL_BEGIN, /* a session: struct session follows, with its place in arg */
 	CALL_FREEZE, /* run nothing more; answers up to arg have arrived */
 	CALL_END, /* likewise, and life is ENDED */
@@ -83,7 +84,6 @@ static __always_inline void call_answer(struct scratch *s, struct call *c, struc
 	if (!o->a)
 		return;
 	put_answer(s, x, c->arg, o->a);
-	seal(s, o->a);
 	o->verdict = DUPLICATE;
 	o->sends = 1;
 }
@@ -119,7 +119,6 @@ static __always_inline void obey(struct xdp_md *ctx, struct scratch *s, struct c
 		break;
 	case CALL_BARE:
 		put_bare(s, x, c->arg, x->expected);
-		seal(s, 0);
 		o->sends = 1;
 		break;
 	default: o->verdict = UNSOUND;
@@ -174,7 +173,7 @@ static __always_inline int put_result(struct xdp_md *ctx, struct scratch *s, str
 	__u32 body = s->body;
 
 	c->verdict = o->verdict;
-	c->length = o->sends ? HEADER + (body ? body : PAYLOAD_MIN) : 0;
+	c->length = o->sends ? HEADER + body : 0;
 	if (bpf_xdp_adjust_tail(ctx, (int)(sizeof(*c) + c->length) - (int)bpf_xdp_get_buff_len(ctx)) ||
 	    bpf_xdp_store_bytes(ctx, 0, c, sizeof(*c)))
 		return XDP_ABORTED;
@@ -182,10 +181,10 @@ static __always_inline int put_result(struct xdp_md *ctx, struct scratch *s, str
 		return XDP_PASS;
 	if (bpf_xdp_store_bytes(ctx, sizeof(*c), s->out, HEADER))
 		return XDP_ABORTED;
-	if (o->a && body)
-		return bpf_xdp_store_bytes(ctx, sizeof(*c) + HEADER, o->a->data, CUT(body - 1, FRAME_MASK) + 1) ?
-			       XDP_ABORTED : XDP_PASS;
-	return bpf_xdp_store_bytes(ctx, sizeof(*c) + HEADER, s->zeros, PAYLOAD_MIN) ? XDP_ABORTED : XDP_PASS;
+	if (o->a && body &&
+	    bpf_xdp_store_bytes(ctx, sizeof(*c) + HEADER, o->a->data, CUT(body - 1, FRAME_MASK) + 1))
+		return XDP_ABORTED;
+	return XDP_PASS;
 }
 
 static __always_inline int answer_call(struct xdp_md *ctx, struct scratch *s)

@@ -13,7 +13,7 @@ struct outcome {
 	struct session *x; /* locked, unless 0 */
 	struct answer *a; /* whose data are the body of the frame to be sent, if it has one */
 	enum verdict verdict;
-	__u32 sends; /* 1: there is a frame to be sent, in out and a */
+	__u32 sends; /* 1: there is a frame to be sent, in out and a, without its seal */
 };
 
 /* The session of an id, and its place. It is mostly where this CPU has found it before; a
@@ -113,6 +113,4 @@ static __always_inline void take(struct scratch *s, struct session *x, __u32 pla
 	case T_PROBE: take_probe(s, x, o); break;
 	default: o->verdict = DROP;
 	}
-	if (o->sends)
-		seal(s, o->a);
 }

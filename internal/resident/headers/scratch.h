@@ -97,7 +97,6 @@ struct scratch {
 	__u32 body; /* bytes behind the header of the frame that is sent */
 	__u8 list[2 * OPS_MAX + 2]; /* index and status of each operation that failed */
 	__u8 out[48]; /* header of the frame that is sent */
-	__u8 zeros[PAYLOAD_MIN + 4]; /* what is behind it if there is nothing else */
 	__u8 in[FRAME_MAX + 64]; /* the frame that came */
 };
 
