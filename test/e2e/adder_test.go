@@ -51,6 +51,7 @@ type adderArgs struct {
 	window                       int
 	giveUp                       time.Duration
 	later                        uint64
+	rest                         time.Duration
 	udp, generic, keep, borrow   bool
 }
 
@@ -68,6 +69,7 @@ func adderMain(args []string) int {
 	fs.IntVar(&a.window, "window", 1024, "fetch-adds in flight, a power of two")
 	fs.DurationVar(&a.giveUp, "timeout", limit, "silence after which to give up")
 	fs.Uint64Var(&a.later, "later", 0, "after a failure, go on until so many have succeeded")
+	fs.DurationVar(&a.rest, "rest", 0, "pause after each time that completions were collected")
 	fs.BoolVar(&a.udp, "udp", false, "reach IP addresses")
 	fs.BoolVar(&a.borrow, "borrow", false, "drive a queue of the daemon's")
 	fs.BoolVar(&a.generic, "generic", false, "allow generic XDP")
@@ -92,7 +94,7 @@ func (a *adderArgs) run() error {
 	if err := errors.Join(w.reach(stageServes, journal{}), a.offer(w.dom)); err != nil {
 		return err
 	}
-	if err := w.add(ctx, a.count); err != nil {
+	if err := w.add(ctx, a.count, a.rest); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(limit); w.Later < a.later; {
@@ -223,8 +225,8 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 }
 
 // add posts until count, the signal or the first failure, and returns when none is in
-// flight.
-func (w *adder) add(ctx context.Context, count uint64) error {
+// flight. It rests after each collection.
+func (w *adder) add(ctx context.Context, count uint64, rest time.Duration) error {
 	for {
 		full := false
 		if err := w.note(len(w.free)); err != nil {
@@ -248,6 +250,9 @@ func (w *adder) add(ctx context.Context, count uint64) error {
 		}
 		if err := w.collect(ctx); err != nil {
 			return err
+		}
+		if rest > 0 {
+			time.Sleep(rest)
 		}
 	}
 }

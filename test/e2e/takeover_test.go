@@ -15,10 +15,11 @@ import (
 )
 
 // startAdding starts an adder that runs until it is asked to end, and returns it and how
-// many of its operations are known to have run.
+// many of its operations are known to have run. It rests between windows: several that do
+// not would take the processors from the daemons whose takeover they watch.
 func startAdding(t *testing.T, side *testnet.Side, n *node, args ...string) (p *process, added func() uint64) {
 	journal := filepath.Join(t.TempDir(), "journal")
-	p = startAdder(t, side, n, append(args, "-window", "256", "-journal", journal)...)
+	p = startAdder(t, side, n, append(args, "-window", "256", "-rest", "1ms", "-journal", journal)...)
 	return p, func() uint64 {
 		n := journalOf(journal).added
 		return n
