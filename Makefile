@@ -53,12 +53,13 @@ test:
 	@$(MAKE) --no-print-directory test-vectors
 
 # What make test does a part of: thousands of seeds of the random searches, the limits of
-# many nodes, and the race detector for all but the packages of one thread, with the tests
+# many nodes, a hundred deaths beside a resident region, and the race detector for all but the packages of one thread, with the tests
 # of kernel objects. make sim, make soak and make fuzz search for as long as you like.
 test-long:
 	@scripts/need root go ip gcc
 	XDPFAB_SEEDS=3000 $(GO) test -count=1 -timeout 60m -run '^(TestConservation|TestNamesAtRandom)$$' ./internal/engine
 	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m ./internal/sim -args -seeds=1000
+	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m -run '^TestKill$$' ./internal/resident
 	$(GO) test $(SIDE) -count=1 -race -short -vet=off -timeout 60m $(RACELONG)
 
 # The tests that need no root: all that need no network namespace.

@@ -100,7 +100,10 @@ func TestKill(t *testing.T) {
 	if err := first.Pin(folder, Node{Life: 1}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("pinned twice: %v", err)
 	}
-	rounds := 30
+	rounds := 8
+	if os.Getenv("XDPFAB_LONG") != "" {
+		rounds = 100
+	}
 	if testing.Short() {
 		rounds = 5
 	}
