@@ -16,9 +16,12 @@ PKGS    := ./...
 TOOLS   := $(GO) tool -modfile=tools/go.mod
 # With the race detector: what has more than one thread. The detector slows everything
 # down tenfold, so with -short these packages shorten their long computations, and tests
-# left out are those of kernel objects, which run the same code as a Pipe but wait longer.
+# left out are those of kernel objects, which run the same code as a Pipe but wait longer,
+# the longest of package engine that have one goroutine, and one way of making progress:
+# guest has the threads of host and guest, and manual those of callers that make progress.
 RACE    := ./xdpfab ./xdpfab/fi ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
-RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)
+RACEONE := Conservation|NamesAtRandom|NoticeFates|ScatterFates|Transfers|TransfersDoNotAllocate|WholeWindowBesideStrangers|NoRoomIsNoSilence|PollRunsTimersOfRareCallers
+RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)|^Test($(RACEONE))$$|/^manual guest$$
 # make test-long: also the rest, but not what has one thread only.
 RACELONG = $(shell $(GO) list ./xdpfab/... ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|layout|histogram|errno|version|value)$$')
 # One build serves the tests, lint, and the guests of test/vm, which have no shared
