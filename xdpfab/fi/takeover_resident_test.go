@@ -173,6 +173,10 @@ func (e *estate) dialBoth(side *testnet.Side) (first, second *xdpfab.Peer) {
 	return first, second
 }
 
+// restOfLoad is the pause of an adding between two operations. Several that do not pause
+// would take the processors from the takeover that they watch.
+const restOfLoad = 100 * time.Microsecond
+
 // adding adds 1 to a word, again and again: each sum has to be one more than that before.
 type adding struct {
 	t    *testing.T
@@ -193,6 +197,7 @@ func add(t *testing.T, p *xdpfab.Peer, region string) *adding {
 				return
 			}
 			a.n.Store(i)
+			time.Sleep(restOfLoad)
 		}
 	}()
 	return a
