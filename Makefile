@@ -15,10 +15,11 @@ GO      ?= go
 PKGS    := ./...
 TOOLS   := $(GO) tool -modfile=tools/go.mod
 # With the race detector: what has more than one thread. The detector slows everything
-# down tenfold, so with -short these packages shorten their long computations, and tests
-# left out are those of kernel objects, which run the same code as a Pipe but wait longer,
-# the longest of package engine that have one goroutine, and one way of making progress:
-# guest has the threads of host and guest, and manual those of callers that make progress.
+# down tenfold, so with -short these packages shorten their long computations. Three kinds
+# of tests are left out: those of kernel objects, which run the same code as a Pipe but
+# wait longer; the longest of package engine that have one goroutine; and one of the ways
+# of making progress, since "guest" has the threads of host and guest, and "manual" has
+# callers that make progress.
 RACE    := ./xdpfab ./xdpfab/fi ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
 RACEONE := Conservation|NamesAtRandom|NoticeFates|ScatterFates|Transfers|TransfersDoNotAllocate|WholeWindowBesideStrangers|NoRoomIsNoSilence|PollRunsTimersOfRareCallers
 RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)|^Test($(RACEONE))$$|/^manual guest$$
@@ -56,8 +57,9 @@ test:
 	@$(MAKE) --no-print-directory test-vectors
 
 # What make test does a part of: thousands of seeds of the random searches, the limits of
-# many nodes, a hundred deaths beside a resident region, and the race detector for all but the packages of one thread, with the tests
-# of kernel objects. make sim, make soak and make fuzz search for as long as you like.
+# many nodes, a hundred deaths beside a resident region, and the race detector for all but
+# the packages of one thread, with the tests of kernel objects. make sim, make soak and
+# make fuzz search for as long as you like.
 test-long:
 	@scripts/need root go ip gcc
 	XDPFAB_SEEDS=3000 $(GO) test -count=1 -timeout 60m -run '^(TestConservation|TestNamesAtRandom)$$' ./internal/engine
