@@ -26,11 +26,11 @@ import (
 
 // settings are the flags of all parts.
 type settings struct {
-	ifname   string
-	progress fi.ProgressMode
-	threads  fi.Threading
-	udp      bool
-	carrier  fi.Transport
+	ifname    string
+	progress  fi.ProgressMode
+	threads   fi.Threading
+	udp       bool
+	transport fi.Transport
 
 	control string // socket of the daemon to attach to; of a host, its own
 	netns   string // of a host: the namespace of the interface that it shares
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string) error {
 	fs.TextVar(&s.progress, "progress", fi.ProgressManual, "manual or auto")
 	fs.TextVar(&s.threads, "threading", fi.ThreadSafe, "safe, or domain, which all calls of this program keep to")
 	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
-	fs.TextVar(&s.carrier, "transport", fi.TransportXDP, "xdp or udp")
+	fs.TextVar(&s.transport, "transport", fi.TransportXDP, "xdp or udp")
 	fs.IntVar(&s.regions, "regions", 1, "regions")
 	fs.StringVar(&s.control, "control", "", "control socket of the daemon to attach to; of a host, its own")
 	var part func(context.Context, *xdpfab.Domain, *settings) error

@@ -16,7 +16,7 @@ import (
 func (p *Peer) Cancel(context any) bool {
 	r := p.r
 	match := func(f *flight) bool { return f.Context == context }
-	if c := p.origin.e.carried; c != nil {
+	if c := p.origin.e.viaHost; c != nil {
 		return c.letGo(match, session.Cancelled)
 	}
 	if i := slices.IndexFunc(r.watches, match); i >= 0 {

@@ -76,18 +76,18 @@ type Config struct {
 	// are passed on as ever. It is for NICs that put all frames into one queue. That of
 	// the group's first engine counts.
 	Spread bool
-	// Carrier takes the operations to their targets in place of sessions of this engine,
-	// which then has no use for packets; nil for an engine that has an interface.
-	Carrier  Carrier
-	Session  session.Config
-	Medium   wire.Medium // of the port: what stands before the frames in its packets
-	MTU      int         // of the interface, in bytes: the largest raw frame
-	Local    wire.MAC    // packets to this address stay in the group
-	Queue    int         // number of the queue, 0..63
-	Lane     uint8
-	Sessions int          // most sessions, 7/8 of which peers may open; 0 means 4096
-	Buffers  int          // most payload buffers for requests in flight; 0 means 8192
-	Clock    func() int64 // monotonic nanoseconds; nil means the system's
+	// GuestRing takes the operations to their targets in place of sessions of this
+	// engine, which then has no use for packets; nil for an engine that has an interface.
+	GuestRing GuestRing
+	Session   session.Config
+	Medium    wire.Medium // of the port: what stands before the frames in its packets
+	MTU       int         // of the interface, in bytes: the largest raw frame
+	Local     wire.MAC    // packets to this address stay in the group
+	Queue     int         // number of the queue, 0..63
+	Lane      uint8
+	Sessions  int          // most sessions, 7/8 of which peers may open; 0 means 4096
+	Buffers   int          // most payload buffers for requests in flight; 0 means 8192
+	Clock     func() int64 // monotonic nanoseconds; nil means the system's
 	// Life names this life of the process to peers; engines of one interface share
 	// it. Zero means a random one.
 	Life uint64
@@ -145,7 +145,7 @@ type Engine struct {
 	unsaid  []*Ring              // those whose sinks are to be flushed
 	cargoes []*cargo             // free ones
 	reqs    *session.Pool        // requests in flight
-	carried *carriage            // nil if the engine has sessions of its own
+	viaHost *ringClient          // nil if the engine has sessions of its own
 	feeds   feeds                // other processes that this engine carries operations for
 
 	// Packets.
@@ -226,7 +226,7 @@ func New(cfg Config) (*Engine, error) {
 		inbox: make(chan parcel, 4*burst),
 		calls: make(chan func(), 16),
 	}
-	e.carried = newCarriage(cfg.Carrier)
+	e.viaHost = newRingClient(cfg.GuestRing)
 	e.takeParcel = func(p *parcel) { e.onPacket(p.packet, p.passedOn) }
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)
 	e.origin = e.NewOrigin(0)
@@ -236,8 +236,8 @@ func New(cfg Config) (*Engine, error) {
 // round does everything there is to do, once.
 func (e *Engine) round() int {
 	work := e.receive() + e.collect()
-	if e.carried != nil {
-		work += e.carried.round()
+	if e.viaHost != nil {
+		work += e.viaHost.round()
 	}
 	if len(e.feeds.all) > 0 {
 		work += e.feeds.take()
@@ -392,8 +392,8 @@ func (e *Engine) Close() {
 	for _, t := range e.table.snapshot() {
 		t.shutdown()
 	}
-	if e.carried != nil {
-		e.carried.close(session.ClosedHere)
+	if e.viaHost != nil {
+		e.viaHost.close(session.ClosedHere)
 		e.say()
 	}
 }

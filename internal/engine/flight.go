@@ -24,7 +24,7 @@ type flight struct {
 	bad    Result             // the first failure, when failed
 	inline [InlineResult]byte // the result, if there is no other place for it
 	// with FlagData: the unit that the records are in, see conn.nextUnit; with a
-	// carrier: its number of the peer
+	// guest ring: its number of the peer
 	by      uint32
 	covered uint32 // with FlagData: how many records have been packed
 	_       [8]byte

@@ -81,7 +81,7 @@ func (o *Origin) NewPeer(link wire.Link, lane uint8, endpoint uint16) (*Peer, er
 	}
 	p := &Peer{origin: o, kind: link.Kind, link: link, path: o.e.pathOf(t), lane: lane}
 	p.r = newRemote(o, identity{endpoint: endpoint}, p)
-	if c := o.e.carried; c != nil {
+	if c := o.e.viaHost; c != nil {
 		if err := c.number(p, endpoint); err != nil {
 			return nil, err
 		}
@@ -112,7 +112,7 @@ type Peer struct {
 	path    path
 	lane    uint8
 	life    atomic.Uint64 // of the process that answered last; written by the engine's thread
-	carried carriedBy     // the carrier's number of the peer
+	atHost  hostPeer      // the host's number of the peer
 	asked   *remote       // asks the target at a new path for its identity; nil when nothing is asked
 }
 
@@ -145,7 +145,7 @@ func (p *Peer) Close() {
 	p.Retire()
 	p.closed = true
 	p.askNoMore()
-	if c := p.origin.e.carried; c != nil {
+	if c := p.origin.e.viaHost; c != nil {
 		c.drop(p)
 	} else {
 		p.r.leave(p)

@@ -66,8 +66,8 @@ func (e *Engine) route(f *flight, p *Peer) {
 		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		e.say()
-	case e.carried != nil:
-		e.carried.carry(f, p)
+	case e.viaHost != nil:
+		e.viaHost.send(f, p)
 	default:
 		p.r.push(f)
 	}

@@ -25,10 +25,10 @@ import (
 
 // Attached is an interface that another process has, its host, as the device of a domain.
 type Attached struct {
-	redial  func(context.Context) (*share.Talk, error) // nil: there will be no other host
-	Carrier *share.GuestRing
-	host    share.Attached // the first one
-	terms   share.Offer    // likewise
+	redial func(context.Context) (*share.Talk, error) // nil: there will be no other host
+	Ring   *share.GuestRing
+	host   share.Attached // the first one
+	terms  share.Offer    // likewise
 
 	// lives counts the hosts that have carried operations, the next one included: a host
 	// that was met and did not take in the guest does not count. Written by the goroutine
@@ -76,7 +76,7 @@ func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 	if err != nil {
 		return nil, err
 	}
-	if a.Carrier, err = share.NewGuestRing(in.area, in.bell, a.newPeer); err != nil {
+	if a.Ring, err = share.NewGuestRing(in.area, in.bell, a.newPeer); err != nil {
 		return nil, errors.Join(err, in.close(), talk.Close())
 	}
 	a.info.Daemon = socket
@@ -243,7 +243,7 @@ func (a *Attached) Peer(ctx context.Context, p share.Peer) (number uint32, err e
 }
 
 // Ports implements device.
-func (a *Attached) Ports() []engine.Port { return []engine.Port{a.Carrier.Port()} }
+func (a *Attached) Ports() []engine.Port { return []engine.Port{a.Ring.Port()} }
 
 // MAC implements device.
 func (a *Attached) MAC() wire.MAC { return a.host.MAC }
@@ -296,8 +296,8 @@ func (a *Attached) Close() error {
 	a.Mu.Unlock()
 	talk.End()
 	a.reader.Wait()
-	if all := a.Carrier.Tallies(); all != nil {
-		return errors.Join(all.Close(), a.Carrier.Close())
+	if all := a.Ring.Tallies(); all != nil {
+		return errors.Join(all.Close(), a.Ring.Close())
 	}
-	return a.Carrier.Close()
+	return a.Ring.Close()
 }

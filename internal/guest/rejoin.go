@@ -101,7 +101,7 @@ func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 	if in.area == nil {
 		st.Call(func() {
 			st.Eng.Lose()
-			_ = a.Carrier.Lose()
+			_ = a.Ring.Lose()
 		})
 		return false
 	}
@@ -121,9 +121,9 @@ func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 		}
 		joined = true
 		a.tookIn()
-		a.Carrier.Renew(in.area, in.bell)
+		a.Ring.Renew(in.area, in.bell)
 		for p, n := range numbers {
-			p.Carry(n)
+			p.Renumber(n)
 		}
 	})
 	if !joined { // the domain has ended, or the host
@@ -146,7 +146,7 @@ func (a *Attached) moveRegions(ctx context.Context) error {
 	regions := slices.Clone(a.regions)
 	a.Mu.Unlock()
 	_, err := a.tuneHost(ctx)
-	errs := []error{err, a.offerTallies(ctx, a.Carrier.Tallies())}
+	errs := []error{err, a.offerTallies(ctx, a.Ring.Tallies())}
 	regions, err = a.regain(ctx, regions)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func (a *Attached) NewTally(to share.Counted) (*share.Tally, error) {
 
 // tally has the host count for something that peers touch. a.tallying is held.
 func (a *Attached) tally(to share.Counted) (*share.Tally, error) {
-	all := a.Carrier.Tallies()
+	all := a.Ring.Tallies()
 	if all == nil {
 		var err error
 		if all, err = share.NewTallies(); err != nil {
@@ -34,7 +34,7 @@ func (a *Attached) tally(to share.Counted) (*share.Tally, error) {
 		if err := a.offerTallies(context.Background(), all); err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
-		a.Carrier.Tally(all)
+		a.Ring.Tally(all)
 	}
 	return all.Use(to)
 }
@@ -50,7 +50,7 @@ func (a *Attached) offerTallies(ctx context.Context, all *share.Tallies) error {
 // free gives a tally back, when the host counts in it no more. What was counted is told.
 func (a *Attached) free(t *share.Tally) {
 	if t != nil {
-		a.Carrier.Tallies().Look()
+		a.Ring.Tallies().Look()
 		t.Free()
 	}
 }
@@ -65,7 +65,7 @@ func (a *Attached) Observe(key uint64, to share.Counted) error {
 		return fmt.Errorf("xdpfab: region %#x: %w", key, errno.Closed)
 	}
 	if observed {
-		a.Carrier.Tallies().Look()
+		a.Ring.Tallies().Look()
 		return nil
 	}
 	t, err := a.tally(to)

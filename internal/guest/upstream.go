@@ -17,8 +17,8 @@ import (
 
 // What the host does for an attached domain: see upstream.
 
-// Carries implements node.Upstream.
-func (a *Attached) Carries() engine.Carrier { return a.Carrier }
+// GuestRing implements node.Upstream.
+func (a *Attached) GuestRing() engine.GuestRing { return a.Ring }
 
 // MayHost implements node.Upstream.
 func (a *Attached) MayHost() error { return node.IsGuest(a.Info().Name) }
@@ -95,13 +95,13 @@ func (a *Attached) Stay() func() {
 }
 
 // Look implements node.Upstream.
-func (a *Attached) Look() { a.Carrier.Tallies().Look() }
+func (a *Attached) Look() { a.Ring.Tallies().Look() }
 
 // CatchUp implements node.Upstream.
-func (a *Attached) CatchUp(on *node.Stepper) { on.Call(a.Carrier.CatchUp) }
+func (a *Attached) CatchUp(on *node.Stepper) { on.Call(a.Ring.CatchUp) }
 
 // Room implements node.Upstream.
-func (a *Attached) Room() { a.Carrier.Room() }
+func (a *Attached) Room() { a.Ring.Room() }
 
 // Part implements node.Upstream.
 func (a *Attached) Part() { a.leaving.Store(true) }
@@ -119,7 +119,7 @@ func (a *Attached) Parted(origin uint64) bool {
 }
 
 // Deliver implements node.Upstream.
-func (a *Attached) Deliver(to share.Receiver) { a.Carrier.Deliver(to) }
+func (a *Attached) Deliver(to share.Receiver) { a.Ring.Deliver(to) }
 
 // Cross implements node.Device.
 func (a *Attached) Cross(*node.Node, *engine.Engine) {}

@@ -45,9 +45,9 @@ type Device interface {
 // upstream is what another process does for a domain that uses its interface. A domain
 // that has its interface does it itself: alone says so.
 type upstream interface {
-	// Carries returns what takes the operations of the engine in place of sessions; nil
+	// GuestRing returns what takes the operations of the engine in place of sessions; nil
 	// for none.
-	Carries() engine.Carrier
+	GuestRing() engine.GuestRing
 	// MayHost reports why the domain cannot host guests and be taken over.
 	MayHost() error
 	// Allowed is what the other process allows; nil for no limits.
@@ -78,7 +78,7 @@ type upstream interface {
 	Peer(ctx context.Context, p share.Peer) (uint32, error)
 	// Ask has the other process ask for a connection, and parted has it end the sessions
 	// of a connection; it reports whether there was one. Neither is called unless there
-	// is a carrier. Async runs f on another goroutine if it may wait.
+	// is a guest ring. Async runs f on another goroutine if it may wait.
 	Ask(ctx context.Context, x share.Ask, answer *share.Answer) error
 	Parted(origin uint64) (met bool)
 	Async(f func())
@@ -146,8 +146,8 @@ type Alone struct{}
 // Medium implements Device.
 func (Alone) Medium() wire.Medium { return wire.OnEthernet }
 
-// Carries implements Upstream.
-func (Alone) Carries() engine.Carrier { return nil }
+// GuestRing implements Upstream.
+func (Alone) GuestRing() engine.GuestRing { return nil }
 
 // MayHost implements Upstream.
 func (Alone) MayHost() error { return nil }

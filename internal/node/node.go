@@ -106,9 +106,9 @@ func (n *Node) Run(life, resident uint64) error {
 			return err
 		}
 		c := engine.Config{
-			Carrier: n.Dev.Carries(),
-			Medium:  n.Dev.Medium(),
-			Port:    port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
+			GuestRing: n.Dev.GuestRing(),
+			Medium:    n.Dev.Medium(),
+			Port:      port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
 			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: q,
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
 			Spread:  n.Config.Spread,

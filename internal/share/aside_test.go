@@ -190,7 +190,7 @@ func TestGuestDiesBetweenParts(t *testing.T) {
 	if n := w.host.Usage().Requests.Lent; mem[len(mem)-1] != 0 || n > 0 {
 		t.Errorf("the last byte is %d, and %d buffers are lent: want neither", mem[len(mem)-1], n)
 	}
-	g.carrier.area.h.posted.Add(5) // what it has posted last is not looked at
+	g.guestRing.area.h.posted.Add(5) // what it has posted last is not looked at
 	for range 100 {
 		w.step()
 	}

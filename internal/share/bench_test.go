@@ -31,7 +31,7 @@ func BenchmarkHandOver(b *testing.B) {
 			}
 		}
 	}()
-	g.peer.Carry(1000) // which the host does not know
+	g.peer.Renumber(1000) // which the host does not know
 	o := &tally{}
 	for b.Loop() {
 		s := g.Begin(g.ring)

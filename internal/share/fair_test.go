@@ -38,9 +38,9 @@ func adds(verb wire.Verb, n uint32) engine.Entry {
 
 // post fills the submission ring.
 func (f *flooder) post() {
-	h := f.carrier.area.h
+	h := f.guestRing.area.h
 	for ; f.posted-h.taken.Load() < fairEntries; f.posted++ {
-		f.carrier.area.entries[f.posted&f.carrier.mask()] = f.entry
+		f.guestRing.area.entries[f.posted&f.guestRing.mask()] = f.entry
 	}
 	h.posted.Store(f.posted)
 	if f.reads {
@@ -171,7 +171,7 @@ func TestDebts(t *testing.T) {
 	if n, m := g.feed.Counts.Taken, other.feed.Counts.Taken-before; n != 1 || m != 18*182 {
 		t.Errorf("%d operations of the one in debt, %d of the other, want 1 and %d", n, m, 18*182)
 	}
-	other.carrier.area.h.posted.Store(other.feed.taken) // it has nothing more
+	other.guestRing.area.h.posted.Store(other.feed.taken) // it has nothing more
 	before = g.feed.Counts.Taken
 	for range 6 {
 		step()
@@ -224,10 +224,10 @@ func TestRoomBesideGuests(t *testing.T) {
 		for i := range 512 {
 			x := array(100)
 			x.Peer = engine.PeerID(1 + i%peers)
-			g.carrier.area.entries[g.carrier.posted&g.carrier.mask()] = x
-			g.carrier.posted++
+			g.guestRing.area.entries[g.guestRing.posted&g.guestRing.mask()] = x
+			g.guestRing.posted++
 		}
-		g.carrier.area.h.posted.Store(g.carrier.posted)
+		g.guestRing.area.h.posted.Store(g.guestRing.posted)
 		for range 200 {
 			w.host.Step()
 		}

@@ -101,19 +101,19 @@ func (c *GuestRing) Tags() int { return len(c.held) }
 
 // Way implements engine.GuestRing. An operation of half the arena is still taken whole,
 // unless it is long.
-func (c *GuestRing) Way(s *engine.Submission) engine.CarrierWay {
+func (c *GuestRing) Way(s *engine.Submission) engine.PostWay {
 	if s.Short() {
-		return engine.CarryWhole
+		return engine.PostWhole
 	}
 	operand, compare, result := s.Lens()
 	whole := operand + compare + result + uint64(len(s.Extents))*extentLen
 	switch {
 	case whole <= min(part, uint64(c.space.largest())/2):
-		return engine.CarryWhole
+		return engine.PostWhole
 	case s.Verb.Array() || s.Verb.Message() && !s.Verb.TaggedAtomic():
-		return engine.CarryParts
+		return engine.PostParts
 	}
-	return engine.CarryNever
+	return engine.PostNever
 }
 
 // Post implements engine.GuestRing.

@@ -197,11 +197,11 @@ func hostile(t *testing.T, seed uint64, steps int) (out, changed bool) {
 // scribble changes something in the area of a guest: entries that are nearly right, bits
 // anywhere, and positions.
 func (g *guest) scribble(r *rand.Rand) {
-	a := g.carrier.area
+	a := g.guestRing.area
 	for range r.IntN(4) {
 		switch r.IntN(5) {
 		case 0, 1:
-			x := &a.entries[g.carrier.posted&g.carrier.mask()]
+			x := &a.entries[g.guestRing.posted&g.guestRing.mask()]
 			*x = engine.Entry{Cookie: r.Uint64(), Key: 2, Offset: uint64(r.IntN(5000)), Count: r.Uint32() >> (r.IntN(4) * 8), Peer: engine.PeerID(r.IntN(3)),
 				Verb: wire.Verb(r.IntN(32)), Opcode: uint8(r.IntN(22)), Datatype: uint8(r.IntN(22)), Flags: uint8(r.Uint32())}
 			if r.IntN(2) == 0 { // well formed
@@ -217,8 +217,8 @@ func (g *guest) scribble(r *rand.Rand) {
 					x.Inline[i] = byte(r.Uint32())
 				}
 			}
-			g.carrier.posted++
-			a.h.posted.Store(g.carrier.posted)
+			g.guestRing.posted++
+			a.h.posted.Store(g.guestRing.posted)
 		case 2:
 			b := a.mem.Bytes()
 			b[page+r.IntN(len(b)-page)] ^= 1 << r.IntN(8)

@@ -118,7 +118,7 @@ func (g *guest) idle(t *testing.T) {
 	if len(g.feed.free) != len(g.feed.ops) || len(g.feed.streams) > 0 || g.feed.lists.bytes != 0 || g.feed.open.bytes != 0 {
 		t.Errorf("%d of %d operations are free at the host, %d come in parts, %d bytes of lists, %d open", len(g.feed.free), len(g.feed.ops), len(g.feed.streams), g.feed.lists.bytes, g.feed.open.bytes)
 	}
-	c := g.carrier
+	c := g.guestRing
 	if at, ok := c.space.get(c.space.largest()); !ok {
 		t.Error("a part of the arena is not given back")
 	} else {

@@ -37,13 +37,13 @@ type world struct {
 // guest is an engine whose operations the host takes to the target.
 type guest struct {
 	*engine.Engine
-	carrier *GuestRing
-	feed    *HostRing
-	hosts   *engine.Ring // the host's, of its operations
-	ring    *engine.Ring // of the guest
-	peer    *engine.Peer
-	theirs  *Area // the area as the host has mapped it
-	broken  error
+	guestRing *GuestRing
+	feed      *HostRing
+	hosts     *engine.Ring // the host's, of its operations
+	ring      *engine.Ring // of the guest
+	peer      *engine.Peer
+	theirs    *Area // the area as the host has mapped it
+	broken    error
 }
 
 func newWorld(t testing.TB) *world { return newWorldOf(t, engine.Config{}) }
@@ -131,7 +131,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	w.host.AddRing(ring, origin)
 	number := uint32(0)
 	open := 0
-	g.carrier, err = NewGuestRing(area, guests, func(_ uint64, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
+	g.guestRing, err = NewGuestRing(area, guests, func(_ uint64, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
 		p, err := origin.NewPeer(link, 0, endpoint)
 		number++
 		open++
@@ -141,7 +141,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	g.Engine = w.engine(engine.Config{Port: g.carrier.Port(), Carrier: g.carrier})
+	g.Engine = w.engine(engine.Config{Port: g.guestRing.Port(), GuestRing: g.guestRing})
 	g.hosts, g.ring = ring, w.ring(g.Engine)
 	if g.peer, err = g.NewPeer(link, 0, 0); err != nil {
 		w.t.Fatal(err)
@@ -150,7 +150,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 		g.feed.Close()
 		w.host.RemoveRing(ring)
 		w.host.RemoveFeed(g.feed)
-		if open != 0 || g.theirs.Close() != nil || hosts.Close() != nil || g.carrier.Close() != nil {
+		if open != 0 || g.theirs.Close() != nil || hosts.Close() != nil || g.guestRing.Close() != nil {
 			w.t.Errorf("close a guest: %d peers are open", open)
 		}
 	})

@@ -49,7 +49,7 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 		return err
 	}
 	param = bytes.Clone(param)
-	if ep.dom.node.Dev.Carries() != nil {
+	if ep.dom.node.Dev.GuestRing() != nil {
 		c.askHost(a, param)
 		return nil
 	}

@@ -94,7 +94,7 @@ func (d *Domain) Stats() (map[string]uint64, error) { return d.node.Stats() }
 // carries has no sessions: it gets ErrNotImplemented, and the daemon's command shows
 // them.
 func (d *Domain) PeerStats() (map[string]map[string]uint64, error) {
-	if d.node.Dev.Carries() != nil {
+	if d.node.Dev.GuestRing() != nil {
 		return nil, fmt.Errorf("xdpfab: domain on %s: the sessions are those of its daemon: "+
 			"ask that one, with xdpfab stat peers: %w", d.Interface().Name, ErrNotImplemented)
 	}

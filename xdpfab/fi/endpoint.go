@@ -239,7 +239,7 @@ func (ep *Endpoint) Enable() error {
 	if ep.origin = ep.stepper.Eng.NewOrigin(ep.source()); ep.attr.MsgOrder == OrderNone {
 		ep.origin = ep.stepper.Eng.NewUnorderedOrigin(ep.source())
 	}
-	if ep.dom.node.Dev.Carries() != nil {
+	if ep.dom.node.Dev.GuestRing() != nil {
 		ep.origin.Assume(ep.identity, 0) // its sessions are the host's
 	}
 	ep.origin.SetKey(ep.key)

@@ -32,7 +32,7 @@ func TestGuestLimits(t *testing.T) {
 			}
 			return nil
 		}}), fi.DomainAttr{}, nil)
-	if s := g.Node().Dev.(*guestpkg.Attached).Carrier.Tags(); s != 64 {
+	if s := g.Node().Dev.(*guestpkg.Attached).Ring.Tags(); s != 64 {
 		t.Errorf("rings of %d entries, want 64: the host allows 100", s)
 	}
 	register := func(name string, size int, length ...int) (*mr.Region, error) {

@@ -60,7 +60,7 @@ func (ep *asTenant) IsTarget() bool {
 	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
 }
 
-// guestReceiver is a domain as its carrier knows it: what peers send to its endpoints
+// guestReceiver is a domain as its guest ring knows it: what peers send to its endpoints
 // goes there.
 type guestReceiver struct{ d *Domain }
 

@@ -9,20 +9,20 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Carrier takes operations to their targets in place of an engine's own sessions: another
-// process has the interface, and its engine has the sessions. What callers see of
+// GuestRing takes operations to their targets in place of an engine's own sessions:
+// another process has the interface, and its engine has the sessions. What callers see of
 // operations stays the same. NewPeer may be called by any goroutine, the rest by the
 // engine's thread alone.
-type Carrier interface {
+type GuestRing interface {
 	// NewPeer returns a number, not 0, for the peer at the end of a link, to which the
 	// operations of an origin go.
 	NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
 	// Forget gives the number of a peer back: its session ends.
 	ReleasePeer(peer uint32)
-	// Tags is how many operations and parts can be in the carrier's hands at a time.
+	// Tags is how many operations and parts can be in the guest ring at a time.
 	Tags() int
-	// Way says how the carrier takes an operation.
-	Way(s *Submission) CarrierWay
+	// Way says how the guest ring takes an operation.
+	Way(s *Submission) PostWay
 	// Post takes an operation whole; the buffers stay untouched until its completion
 	// comes back with the same tag. It returns false if there is no room for it at
 	// present.
@@ -40,35 +40,35 @@ type Carrier interface {
 	// Leave asks for the end of a watch that was posted with the tag.
 	Leave(tag uint32)
 	// Alive reports whether there is another process: it may end, and another one may
-	// take its place, by which peers have other numbers (see Peer.Carry).
+	// take its place, by which peers have other numbers (see Peer.Renumber).
 	Alive() bool
 	// Flush lets the other process see what has been posted.
 	Flush()
 	// Receive takes completions as long as there are any, at most one burst, and passes
 	// each on with the bytes of its result, which are valid during the call. life names
 	// the process of the target as it is known to the other process, 0 if it is not. One
-	// with CompletedOpen leaves the tag to the carrier until the next one comes.
+	// with CompletedOpen leaves the tag to the guest ring until the next one comes.
 	Receive(done func(tag uint32, c *Completion, life uint64, result []byte)) int
 }
 
-// CarrierWay is how a carrier takes an operation.
-type CarrierWay uint8
+// PostWay is how a guest ring takes an operation.
+type PostWay uint8
 
 // The ways.
 const (
-	CarryWhole CarrierWay = iota
-	CarryParts
-	CarryNever // it cannot be taken at all
+	PostWhole PostWay = iota
+	PostParts
+	PostNever // it cannot be taken at all
 )
 
-// carriage is what an engine with a carrier knows of the operations in the carrier's
-// hands. It belongs to the engine's thread.
-type carriage struct {
-	Carrier
-	parts []carriedPart // by tag
-	free  []uint32      // tags
+// ringClient is what an engine with a guest ring knows of the operations in the guest
+// ring's hands. It belongs to the engine's thread.
+type ringClient struct {
+	GuestRing
+	parts []ringPart // by tag
+	free  []uint32   // tags
 	// operations of which parts are still to be handed over
-	fed    []*carriedStream
+	fed    []*ringStream
 	posted bool                                                        // since the last Flush
 	lives  atomic.Uint32                                               // other processes that have ended
 	done   func(tag uint32, c *Completion, life uint64, result []byte) // completed
@@ -76,18 +76,18 @@ type carriage struct {
 	head, tail *flight // operations for which there was no room, in posting order
 }
 
-// carriedPart is what the carrier has under one tag: an operation, or a part of one.
-type carriedPart struct {
-	f     *flight        // nil: the tag is free
-	of    *carriedStream // nil: the whole operation was posted
-	first uint32         // element
+// ringPart is what the host has under one tag: an operation, or a part of one.
+type ringPart struct {
+	f     *flight     // nil: the tag is free
+	of    *ringStream // nil: the whole operation was posted
+	first uint32      // element
 }
 
-func newCarriage(c Carrier) *carriage {
+func newRingClient(c GuestRing) *ringClient {
 	if c == nil {
 		return nil
 	}
-	g := &carriage{Carrier: c, parts: make([]carriedPart, c.Tags())}
+	g := &ringClient{GuestRing: c, parts: make([]ringPart, c.Tags())}
 	for tag := range g.parts {
 		g.free = append(g.free, uint32(len(g.parts)-1-tag))
 	}
@@ -95,10 +95,10 @@ func newCarriage(c Carrier) *carriage {
 	return g
 }
 
-// carry has the carrier take an operation for a peer, now or behind those that wait.
-func (g *carriage) carry(f *flight, p *Peer) {
-	f.by = p.carried.number
-	if !g.Alive() || p.carried.life != g.lives.Load() {
+// send has the guest ring take an operation for a peer, now or behind those that wait.
+func (g *ringClient) send(f *flight, p *Peer) {
+	f.by = p.atHost.number
+	if !g.Alive() || p.atHost.life != g.lives.Load() {
 		f.fail(Result{Outcome: NotExecuted, Reason: session.HostLost})
 		f.finish()
 		return
@@ -106,7 +106,7 @@ func (g *carriage) carry(f *flight, p *Peer) {
 	if g.head == nil && f.Short() && g.handWord(f) {
 		return
 	}
-	if g.Way(&f.Submission) == CarryNever {
+	if g.Way(&f.Submission) == PostNever {
 		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		return
@@ -118,7 +118,7 @@ func (g *carriage) carry(f *flight, p *Peer) {
 }
 
 // wait puts an operation behind those that wait for room.
-func (g *carriage) wait(f *flight) {
+func (g *ringClient) wait(f *flight) {
 	if g.head == nil {
 		g.head = f
 	} else {
@@ -127,8 +127,9 @@ func (g *carriage) wait(f *flight) {
 	g.tail = f
 }
 
-// handWord is hand for an operation on one word, of which any carrier takes all at once.
-func (g *carriage) handWord(f *flight) bool {
+// handWord is hand for an operation on one word, of which any guest ring takes all at
+// once.
+func (g *ringClient) handWord(f *flight) bool {
 	if len(g.free) == 0 {
 		return false
 	}
@@ -137,14 +138,15 @@ func (g *carriage) handWord(f *flight) bool {
 		return false
 	}
 	g.free = g.free[:len(g.free)-1]
-	g.parts[tag] = carriedPart{f: f}
+	g.parts[tag] = ringPart{f: f}
 	f.sent, f.pending, f.noted, g.posted = 1, 1, true, true
 	return true
 }
 
-// hand gives an operation to the carrier, and returns false if there was no room for it.
-func (g *carriage) hand(f *flight) bool {
-	if g.Way(&f.Submission) == CarryParts {
+// hand gives an operation to the guest ring, and returns false if there was no room for
+// it.
+func (g *ringClient) hand(f *flight) bool {
+	if g.Way(&f.Submission) == PostParts {
 		return g.begin(f)
 	}
 	if !g.handWord(f) {
@@ -154,8 +156,8 @@ func (g *carriage) hand(f *flight) bool {
 	return true
 }
 
-// round serves the operations in the carrier's hands once.
-func (g *carriage) round() int {
+// round serves the operations in the guest ring once.
+func (g *ringClient) round() int {
 	n := g.Receive(g.done)
 	if len(g.fed) > 0 {
 		g.feed()
@@ -173,7 +175,7 @@ func (g *carriage) round() int {
 }
 
 // completed is called with the completion of a part.
-func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []byte) {
+func (g *ringClient) completed(tag uint32, c *Completion, life uint64, result []byte) {
 	if int(tag) >= len(g.parts) || g.parts[tag].f == nil {
 		return // no tag of ours: the other side is broken
 	}
@@ -186,7 +188,7 @@ func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []by
 		g.open(tag, f, c.Reason)
 		return
 	}
-	g.parts[tag] = carriedPart{}
+	g.parts[tag] = ringPart{}
 	if of == nil {
 		g.free = append(g.free, tag)
 	} else {
@@ -207,7 +209,7 @@ func (g *carriage) completed(tag uint32, c *Completion, life uint64, result []by
 }
 
 // came counts a completion in, and finishes the operation when that was the last one.
-func (g *carriage) came(f *flight, of *carriedStream) {
+func (g *ringClient) came(f *flight, of *ringStream) {
 	if f.pending--; f.pending > 0 {
 		return
 	}
@@ -218,7 +220,7 @@ func (g *carriage) came(f *flight, of *carriedStream) {
 }
 
 // open completes an operation whose outcome is unknown, and may become known later.
-func (g *carriage) open(tag uint32, f *flight, why session.Reason) {
+func (g *ringClient) open(tag uint32, f *flight, why session.Reason) {
 	if f.ring == nil {
 		return // completed already: its stand-in keeps waiting
 	}
@@ -228,9 +230,9 @@ func (g *carriage) open(tag uint32, f *flight, why session.Reason) {
 	g.release(tag, f, why)
 }
 
-// letGo completes the operations for which match is true. What waits for the carrier was
-// never executed; of what the carrier has, nothing is known until its completion comes.
-func (g *carriage) letGo(match func(f *flight) bool, why session.Reason) (any bool) {
+// letGo completes the operations for which match is true. What waits for room was
+// never executed; of what the host has, nothing is known until its completion comes.
+func (g *ringClient) letGo(match func(f *flight) bool, why session.Reason) (any bool) {
 	waiting := g.head
 	g.head, g.tail = nil, nil
 	for f := waiting; f != nil; {
@@ -261,8 +263,8 @@ func (g *carriage) letGo(match func(f *flight) bool, why session.Reason) (any bo
 	return any
 }
 
-// release completes an operation that the carrier has. A stand-in waits for its outcome.
-func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
+// release completes an operation that the host has. A stand-in waits for its outcome.
+func (g *ringClient) release(tag uint32, f *flight, why session.Reason) {
 	in := standIn(f)
 	in.pending = f.pending
 	if of := g.parts[tag].of; of != nil {
@@ -285,37 +287,37 @@ func (g *carriage) release(tag uint32, f *flight, why session.Reason) {
 }
 
 // drop ends a peer, and completes its operations.
-func (g *carriage) drop(p *Peer) {
+func (g *ringClient) drop(p *Peer) {
 	g.letGo(func(f *flight) bool { return f.Peer == p.id && f.ring.origin == p.origin }, session.ClosedHere)
 	g.releasePeer(p)
 }
 
 // releasePeer gives the number of a peer back, if the present process has given it.
-func (g *carriage) releasePeer(p *Peer) {
-	if g.Alive() && p.carried.life == g.lives.Load() {
-		g.ReleasePeer(p.carried.number)
+func (g *ringClient) releasePeer(p *Peer) {
+	if g.Alive() && p.atHost.life == g.lives.Load() {
+		g.ReleasePeer(p.atHost.number)
 		g.posted = true
 	}
 }
 
-// carriedBy is the number of a peer in another process.
-type carriedBy struct {
+// hostPeer is the number of a peer in another process.
+type hostPeer struct {
 	number, life uint32 // how many such processes had ended before
 }
 
 // number asks for the number of a peer. Any goroutine.
-func (g *carriage) number(p *Peer, endpoint uint16) (err error) {
-	p.carried.life = g.lives.Load()
-	p.carried.number, err = g.NewPeer(p.origin.id, p.link, p.lane, endpoint)
+func (g *ringClient) number(p *Peer, endpoint uint16) (err error) {
+	p.atHost.life = g.lives.Load()
+	p.atHost.number, err = g.NewPeer(p.origin.id, p.link, p.lane, endpoint)
 	return err
 }
 
 // close completes everything, also the stand-ins, whose outcome stays unknown.
-func (g *carriage) close(why session.Reason) {
+func (g *ringClient) close(why session.Reason) {
 	g.letGo(all, why)
 	for tag := range g.parts {
 		in := g.parts[tag].f
-		if g.parts[tag] = (carriedPart{}); in == nil {
+		if g.parts[tag] = (ringPart{}); in == nil {
 			continue
 		}
 		if in.pending--; in.pending == 0 {
@@ -326,10 +328,10 @@ func (g *carriage) close(why session.Reason) {
 	g.fed = nil
 }
 
-// Lose completes everything that the carrier has or that waits for it, since the other
+// Lose completes everything that the host has or that waits for it, since the other
 // process has ended: of what it had, nothing will become known. Engine's thread only.
 func (e *Engine) Lose() {
-	g := e.carried
+	g := e.viaHost
 	g.lives.Add(1)
 	g.close(session.HostLost)
 	g.free = g.free[:0]
@@ -339,12 +341,12 @@ func (e *Engine) Lose() {
 	e.say()
 }
 
-// Carry gives a peer its number in another process that has taken the place of the one
+// Renumber gives a peer its number in another process that has taken the place of the one
 // that ended. If the peer has been closed meanwhile, the number is given back. Engine's
 // thread only.
-func (p *Peer) Carry(number uint32) {
-	g := p.origin.e.carried
-	if p.carried = (carriedBy{number, g.lives.Load()}); p.closed {
+func (p *Peer) Renumber(number uint32) {
+	g := p.origin.e.viaHost
+	if p.atHost = (hostPeer{number, g.lives.Load()}); p.closed {
 		g.releasePeer(p)
 	}
 }

@@ -8,30 +8,31 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// An operation that is too long for what engine and carrier share is handed over part by
-// part. It has three tags: its own, whose completion tells its fate, and two for parts,
-// so that one can be filled while another one is on its way.
+// An operation that is too long for what engine and guest ring share is handed over part
+// by part. It has three tags: its own, whose completion tells its fate, and two for
+// parts, so that one can be filled while another one is on its way.
 
-// carriedStream is such an operation.
-type carriedStream struct {
+// ringStream is such an operation.
+type ringStream struct {
 	tag  uint32    // of the operation
 	tags [2]uint32 // of parts
-	out  [2]bool   // the carrier has a part under the tag
+	out  [2]bool   // the host has a part under the tag
 	over bool      // nothing more of it is handed over
 }
 
-// begin gives such an operation to the carrier, and returns false if there was no room.
-func (g *carriage) begin(f *flight) bool {
+// begin gives such an operation to the guest ring, and returns false if there was no
+// room.
+func (g *ringClient) begin(f *flight) bool {
 	n := len(g.free) - 3
 	if n < 0 {
 		return false
 	}
-	of := &carriedStream{tag: g.free[n+2], tags: [2]uint32{g.free[n], g.free[n+1]}}
+	of := &ringStream{tag: g.free[n+2], tags: [2]uint32{g.free[n], g.free[n+1]}}
 	if !g.Begin(of.tag, f.by, &f.Submission) {
 		return false
 	}
 	g.free = g.free[:n]
-	g.parts[of.tag] = carriedPart{f: f, of: of}
+	g.parts[of.tag] = ringPart{f: f, of: of}
 	f.pending, g.posted = 1, true
 	g.fed = append(g.fed, of)
 	g.more(of)
@@ -39,7 +40,7 @@ func (g *carriage) begin(f *flight) bool {
 }
 
 // feed hands over parts of the operations that have begun, until there is no room.
-func (g *carriage) feed() {
+func (g *ringClient) feed() {
 	for i := 0; i < len(g.fed); {
 		of := g.fed[i]
 		if g.more(of); !of.over {
@@ -49,7 +50,7 @@ func (g *carriage) feed() {
 }
 
 // more hands over the next parts of an operation.
-func (g *carriage) more(of *carriedStream) {
+func (g *ringClient) more(of *ringStream) {
 	f := g.parts[of.tag].f
 	for i, tag := range of.tags {
 		if of.out[i] || f.sent == f.elements() {
@@ -59,7 +60,7 @@ func (g *carriage) more(of *carriedStream) {
 		if n == 0 {
 			return
 		}
-		g.parts[tag] = carriedPart{f: f, of: of, first: f.sent}
+		g.parts[tag] = ringPart{f: f, of: of, first: f.sent}
 		of.out[i] = true
 		f.sent += n
 		f.pending++
@@ -72,15 +73,15 @@ func (g *carriage) more(of *carriedStream) {
 }
 
 // end says that nothing more of an operation is handed over.
-func (g *carriage) end(of *carriedStream) {
+func (g *ringClient) end(of *ringStream) {
 	of.over = true
-	g.fed = slices.DeleteFunc(g.fed, func(x *carriedStream) bool { return x == of })
+	g.fed = slices.DeleteFunc(g.fed, func(x *ringStream) bool { return x == of })
 }
 
 // fedPart is called with the completion of a part.
-func (g *carriage) fedPart(tag uint32, c *Completion, result []byte) {
+func (g *ringClient) fedPart(tag uint32, c *Completion, result []byte) {
 	p := g.parts[tag]
-	g.parts[tag] = carriedPart{}
+	g.parts[tag] = ringPart{}
 	p.of.out[slices.Index(p.of.tags[:], tag)] = false
 	if c.Outcome == Success {
 		place := int(p.first) * wire.ElemSize(p.f.Datatype)
@@ -90,7 +91,7 @@ func (g *carriage) fedPart(tag uint32, c *Completion, result []byte) {
 }
 
 // replace puts a stand-in in the place of such an operation.
-func (g *carriage) replace(of *carriedStream, f, in *flight) {
+func (g *ringClient) replace(of *ringStream, f, in *flight) {
 	for _, tag := range append(of.tags[:], of.tag) {
 		if g.parts[tag].f == f {
 			g.parts[tag].f = in
