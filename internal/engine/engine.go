@@ -146,7 +146,7 @@ type Engine struct {
 	cargoes []*cargo             // free ones
 	reqs    *session.Pool        // requests in flight
 	viaHost *ringClient          // nil if the engine has sessions of its own
-	feeds   feeds                // other processes that this engine carries operations for
+	guests  hostRings            // other processes that this engine carries operations for
 
 	// Packets.
 	packets  [burst][]byte
@@ -239,8 +239,8 @@ func (e *Engine) round() int {
 	if e.viaHost != nil {
 		work += e.viaHost.round()
 	}
-	if len(e.feeds.all) > 0 {
-		work += e.feeds.take()
+	if len(e.guests.all) > 0 {
+		work += e.guests.take()
 	}
 	if e.mail.Load() {
 		e.mail.Store(false) // before looking: a goroutine that leaves something sets it afterwards

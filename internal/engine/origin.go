@@ -22,7 +22,7 @@ type Origin struct {
 	key      *session.Key // of the endpoint; nil for none
 	roster   roster
 	buffers  session.Lender // for requests in flight
-	payer    *feeder        // whose origin it is; nil for the engine's own process
+	payer    *ringShare     // whose origin it is; nil for the engine's own process
 	// unordered says that its sessions need no order; see session.Params.
 	unordered bool
 	cfg       *session.Config // of its sessions; set before it has peers

@@ -51,7 +51,7 @@ func (e *Engine) Sleep(limit time.Duration) {
 	// A poster publishes first and looks at asleep afterwards; the engine sets asleep
 	// first and looks for work afterwards, so one of the two sees the other.
 	e.sleeper.asleep.Store(true)
-	if !e.feeds.rest() && !e.waiting() {
+	if !e.guests.rest() && !e.waiting() {
 		e.port.Wait(d)
 	}
 	e.rise()
@@ -60,7 +60,7 @@ func (e *Engine) Sleep(limit time.Duration) {
 // rise says that the engine is awake.
 func (e *Engine) rise() {
 	e.sleeper.asleep.Store(false)
-	e.feeds.rise()
+	e.guests.rise()
 	e.tell()
 }
 

@@ -93,8 +93,8 @@ func (e *Engine) evictSuspended() bool {
 }
 
 // evictSuspendedOf is evictSuspended among the sessions that carry the operations of a
-// feed.
-func (e *Engine) evictSuspendedOf(x *feeder) bool {
+// host ring.
+func (e *Engine) evictSuspendedOf(x *ringShare) bool {
 	return e.evictSuspendedIf(func(c *conn) bool { return c.r.origin.payer == x })
 }
 

@@ -64,7 +64,7 @@ func (t *Team) Sleep(limit time.Duration) {
 		e.sleeper.asleep.Store(true)
 	}
 	for _, e := range t.engines {
-		work = e.feeds.rest() || work || e.waiting()
+		work = e.guests.rest() || work || e.waiting()
 	}
 	if !work {
 		t.wait(d)

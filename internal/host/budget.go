@@ -209,7 +209,7 @@ const FreeCalls = 4
 // What a guest costs its host, bytes of its own memory, measured and rounded up.
 const (
 	guestCost    = 64 << 10 // goroutines, and tables that are empty
-	entryCost    = 384      // an operation in flight, in the feed
+	entryCost    = 384      // an operation in flight, in the host ring
 	EndpointCost = 4 << 10
 	peerCost     = 1536
 	CallCost     = 16 << 10 // under way, in addition to its arguments

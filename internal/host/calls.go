@@ -68,7 +68,7 @@ func (g *Guest) callsNow() map[string]guestCall {
 	switch {
 	case g.holds != nil:
 		return g.holds.calls()
-	case g.Feed != nil:
+	case g.Ring != nil:
 		return guestCalls
 	}
 	return firstCalls
@@ -156,7 +156,7 @@ func (g *Guest) endpoint(_ context.Context, a share.Endpoint) (uint16, error) {
 
 // newEndpoint does the work of endpoint.
 func (g *Guest) newEndpoint(a share.Endpoint) (uint16, error) {
-	ring := engine.NewDirect(g.flights, g.Feed)
+	ring := engine.NewDirect(g.flights, g.Ring)
 	g.making.Lock()
 	defer g.making.Unlock()
 	key, err := node.SessionKey(g.table, a.Key) // of the table that a successor has by now
@@ -183,7 +183,7 @@ func (g *Guest) newEndpoint(a share.Endpoint) (uint16, error) {
 	ep.origin.SetKey(key)
 	ep.origin.SetGiveUp(g.givesUp())
 	g.St.Call(func() {
-		ep.origin.Charge(g.Feed)
+		ep.origin.Charge(g.Ring)
 		g.St.Eng.AddRing(ring, ep.origin)
 	})
 	return ep.number, nil
@@ -370,7 +370,7 @@ func (g *Guest) counters() (map[string]uint64, error) {
 		return nil, err
 	}
 	var c share.Counts
-	g.St.Call(func() { c = g.Feed.Counts })
+	g.St.Call(func() { c = g.Ring.Counts })
 	all["guest_taken"], all["guest_refused"], all["guest_completed"] = c.Taken, c.Refused, c.Completed
 	return all, nil
 }

@@ -39,7 +39,7 @@ type Guest struct {
 	ring     *os.File        // the doorbell as a file, to be waited for
 	gifts    []int           // file descriptors that leave with the answer at hand
 	given    func()          // called when they have; nil for none
-	Feed     *share.HostRing
+	Ring     *share.HostRing
 	flights  *engine.Flights // of all its endpoints together
 	pays     payer
 	in       *share.Arrivals     // what peers send
@@ -142,15 +142,15 @@ func (g *Guest) start(area *share.Area, own, other *share.Doorbell, s share.Size
 	g.furnish()
 	g.ring = own.File()
 	g.Mu.Lock()
-	g.Feed, g.in = share.NewHostRing(area, own, g.St.Eng, g.evict), share.NewArrivals(area, own, g.evict)
+	g.Ring, g.in = share.NewHostRing(area, own, g.St.Eng, g.evict), share.NewArrivals(area, own, g.evict)
 	g.Mu.Unlock()
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
-	g.Feed.OnAdmit(g.admit)
-	g.Feed.OnLists(g.pays.afford)
+	g.Ring.OnAdmit(g.admit)
+	g.Ring.OnLists(g.pays.afford)
 	if before != nil {
-		before(g.Feed)
+		before(g.Ring)
 	}
-	g.St.Call(func() { g.St.Eng.AddFeed(g.Feed, g.limits.Weight) })
+	g.St.Call(func() { g.St.Eng.AddHostRing(g.Ring, g.limits.Weight) })
 }
 
 // attend has the engine take the guest's operations.
@@ -249,7 +249,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 }
 
 // arrived reports whether the guest has rings here, or something in their place.
-func (g *Guest) arrived() bool { return g.Feed != nil || g.holds != nil }
+func (g *Guest) arrived() bool { return g.Ring != nil || g.holds != nil }
 
 // late tells a guest that it has not attached in time, if it reads that.
 func (g *Guest) late() error {
@@ -272,10 +272,10 @@ func (g *Guest) end() {
 		g.holds.end(g)
 		close(g.Gone)
 	}
-	if g.Feed == nil {
+	if g.Ring == nil {
 		return
 	}
-	g.St.Call(g.Feed.End)
+	g.St.Call(g.Ring.End)
 	g.in.End()
 	g.KeepRegions()
 	for n := range maps.Clone(g.listeners) {
@@ -283,8 +283,8 @@ func (g *Guest) end() {
 	}
 	g.releaseAllNumbers()
 	g.St.Call(func() {
-		g.Feed.Close()
-		g.St.Eng.RemoveFeed(g.Feed)
+		g.Ring.Close()
+		g.St.Eng.RemoveHostRing(g.Ring)
 	})
 	g.stops.Wait()
 	_ = g.ring.Close() // the doorbell, which ends await
@@ -346,7 +346,7 @@ func (g *Guest) silence(ep *GuestEndpoint) {
 	}
 	ep.part(g.St)
 	for more := true; more; {
-		g.St.Call(func() { more = g.Feed.CloseRing(ep.ring, closedAtOnce) })
+		g.St.Call(func() { more = g.Ring.CloseRing(ep.ring, closedAtOnce) })
 	}
 	g.St.Call(func() { g.St.Eng.RemoveRing(ep.ring) })
 	ep.ring = nil

@@ -22,7 +22,7 @@ import (
 
 // HandoverVersion is the version of what a Handover says. A process can take over from
 // one of the same version only.
-const HandoverVersion = 5
+const HandoverVersion = 6
 
 // Handover is what a domain leaves to the next process on its interface: the sessions
 // that peers have with it, its guests, and what is resident. See Host.HandOver.
@@ -65,7 +65,7 @@ type AttachedState struct {
 	Blocks     []share.Block
 	PeersGiven uint32
 	GiveUp     time.Duration
-	Feed       share.HostRingState
+	Ring       share.HostRingState
 	In         share.ArrivalsState
 	Endpoints  []endpointState
 	Left       []leftState `json:",omitempty"`

@@ -248,7 +248,7 @@ func (g *Guest) releaseArea(s share.Sizes) {
 	g.pays.give(areaCost(s))
 	own := OwnCost(s)
 	if g.flights != nil {
-		g.St.Call(func() { own += g.flights.Grown()*engine.FlightLen + g.Feed.ListLen() })
+		g.St.Call(func() { own += g.flights.Grown()*engine.FlightLen + g.Ring.ListLen() })
 	}
 	g.pays.free(own)
 }
@@ -266,7 +266,7 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 				a.Version, share.Version, errno.NotImplemented)
 	case len(fds) != 1:
 		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
-	case g.Feed != nil:
+	case g.Ring != nil:
 		return nil, fmt.Errorf("attached already: %w", errno.Busy)
 	}
 	if err := g.allows(a.Sizes); err != nil {

@@ -31,14 +31,14 @@ func (h *Host) Guests() []GuestInfo {
 	h.Mu.Lock()
 	guests := slices.Collect(maps.Keys(h.Lodging.guests))
 	h.Mu.Unlock()
-	all, feeds := make([]GuestInfo, len(guests)), make([]*share.HostRing, len(guests))
+	all, rings := make([]GuestInfo, len(guests)), make([]*share.HostRing, len(guests))
 	for i, g := range guests {
-		all[i], feeds[i] = g.describe()
+		all[i], rings[i] = g.describe()
 	}
 	for _, st := range h.n.Steppers { // one call of each engine, however many guests there are
 		st.Call(func() {
 			for i, g := range guests {
-				if f := feeds[i]; g.St == st && f != nil {
+				if f := rings[i]; g.St == st && f != nil {
 					all[i].Taken, all[i].Refused, all[i].Completed = f.Counts.Taken, f.Counts.Refused,
 						f.Counts.Completed
 				}
@@ -68,5 +68,5 @@ func (g *Guest) describe() (GuestInfo, *share.HostRing) {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())
-	return i, g.Feed
+	return i, g.Ring
 }

@@ -50,8 +50,8 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 	deadline := time.Now().Add(limit) // whoever had to be waited for costs the others nothing
 	leavers := h.copyGuests(quiet(slices.Clone(paused), deadline))
 	for _, x := range leavers {
-		if g := x.g; g.Feed != nil {
-			g.St.Call(g.Feed.Hold)
+		if g := x.g; g.Ring != nil {
+			g.St.Call(g.Ring.Hold)
 		}
 	}
 	host.drainGuests(leavers, deadline)
@@ -178,8 +178,8 @@ const endPoll = 100 * time.Microsecond
 func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 	var all []*outwaited
 	for _, x := range leavers {
-		if g := x.g; g.Feed != nil {
-			all = append(all, g.outwaited(g.Feed))
+		if g := x.g; g.Ring != nil {
+			all = append(all, g.outwaited(g.Ring))
 		}
 	}
 	h.undrained(all, deadline)

@@ -119,7 +119,7 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 	if g.holds != nil {
 		g.holds.note(g, s)
 	}
-	if g.Feed == nil {
+	if g.Ring == nil {
 		return nil
 	}
 	a := &AttachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
@@ -162,7 +162,7 @@ func (x *leaver) conclude() {
 	}
 	a.Left = g.serving()
 	g.St.Call(func() {
-		a.Feed = g.Feed.Export()
+		a.Ring = g.Ring.Export()
 		for _, ep := range g.endpoints {
 			if !ep.left {
 				a.Endpoints = append(a.Endpoints, ep.state())

@@ -26,14 +26,14 @@ const (
 // outwaited is a guest whose operations HandOver waits for.
 type outwaited struct {
 	st        *node.Stepper
-	feed      *share.HostRing
+	ring      *share.HostRing
 	slow      bool
 	completed uint64    // operations and parts
 	since     time.Time // when the last one of them did
 }
 
 func (g *Guest) outwaited(f *share.HostRing) *outwaited {
-	return &outwaited{st: g.St, feed: f, since: time.Now()}
+	return &outwaited{st: g.St, ring: f, since: time.Now()}
 }
 
 // outwait returns with all guests held, when none has operations in flight or the limit
@@ -47,7 +47,7 @@ func (h *Host) outwait(guests []*Guest, limit time.Duration) {
 	}
 	for end := time.Now().Add(limit); ; {
 		for _, x := range all {
-			x.st.Call(x.feed.Hold)
+			x.st.Call(x.ring.Hold)
 		}
 		slow := h.undrained(all, time.Now().Add(min(briefly, limit)))
 		if len(slow) == 0 || h.n.End.Err() != nil || !time.Now().Before(end) {
@@ -58,7 +58,7 @@ func (h *Host) outwait(guests []*Guest, limit time.Duration) {
 		}
 		for _, x := range all {
 			if !x.slow {
-				x.st.Call(x.feed.Unhold)
+				x.st.Call(x.ring.Unhold)
 			}
 		}
 		h.undrained(slow, end)
@@ -84,10 +84,10 @@ func (h *Host) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 func (x *outwaited) idle() (is bool) {
 	now := time.Now()
 	x.st.Call(func() {
-		if n := x.feed.Counts.Completed; n != x.completed {
+		if n := x.ring.Counts.Completed; n != x.completed {
 			x.completed, x.since = n, now
 		}
-		is = x.feed.Drained() || x.feed.Starved() && now.Sub(x.since) >= withoutParts
+		is = x.ring.Drained() || x.ring.Starved() && now.Sub(x.since) >= withoutParts
 	})
 	return is
 }

@@ -55,6 +55,6 @@ func (g *Guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 		g.open.Add(-1)
 		g.pays.free(peerCost)
 	}
-	g.St.Call(func() { g.Feed.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
+	g.St.Call(func() { g.Ring.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
 	return nil
 }

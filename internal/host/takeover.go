@@ -235,9 +235,9 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 		return errors.Join(err, area.Close())
 	}
 	g.start(area, share.DoorbellOf(bell), nil, s.Sizes,
-		func(ring *share.HostRing) { ring.Restore(&s.Feed) })
+		func(ring *share.HostRing) { ring.Restore(&s.Ring) })
 	g.in.Restore(&s.In)
-	g.watches, g.peers = s.Feed.Watches, s.PeersGiven
+	g.watches, g.peers = s.Ring.Watches, s.PeersGiven
 	g.giveUp.Store(int64(s.GiveUp))
 	ctx := context.Background()
 	if s.Tallies >= 0 && s.Tallies < len(h.fds) {
@@ -273,7 +273,7 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 	}
 	g.making.Lock()
 	defer g.making.Unlock()
-	for _, p := range s.Feed.Peers {
+	for _, p := range s.Ring.Peers {
 		// of such an endpoint
 		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, errno.Closed) {
 			return err
@@ -313,8 +313,8 @@ func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 		go x.evict(host)
 	}
 	for _, g := range arriving {
-		if g.Feed != nil {
-			g.St.Call(func() { g.Feed.Watch(g.watches) })
+		if g.Ring != nil {
+			g.St.Call(func() { g.Ring.Watch(g.watches) })
 			g.attend()
 			g.room()
 		}

@@ -36,8 +36,8 @@ func TestPartsPassWhatHasNoRoom(t *testing.T) {
 	if want := append(bytes.Repeat([]byte{12}, 8), bytes.Repeat([]byte{11}, len(mem)-8)...); !bytes.Equal(mem, want) {
 		t.Errorf("memory has %d at the beginning and %d behind it, want 12 and 11", mem[0], mem[8])
 	}
-	if len(g.feed.aside) > 0 {
-		t.Errorf("%d entries are aside", len(g.feed.aside))
+	if len(g.hostRing.aside) > 0 {
+		t.Errorf("%d entries are aside", len(g.hostRing.aside))
 	}
 	g.idle(t)
 }
@@ -54,18 +54,18 @@ func TestHoldBetweenParts(t *testing.T) {
 		return w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) })
 	}
 	first := post(1)
-	w.until("a part is taken", func() bool { return len(g.feed.streams) == 1 && g.feed.Counts.Taken >= 3 })
-	g.feed.Hold()
+	w.until("a part is taken", func() bool { return len(g.hostRing.streams) == 1 && g.hostRing.Counts.Taken >= 3 })
+	g.hostRing.Hold()
 	var behind []*outcome
 	for i := range 3 {
 		behind = append(behind, post(byte(i+2)))
 	}
-	w.until("drained", g.feed.Drained)
+	w.until("drained", g.hostRing.Drained)
 	w.until("completed", func() bool { return first.n == 1 })
 	if first.last.Outcome != engine.Success || mem[0] != 1 || mem[len(mem)-1] != 1 || behind[0].n > 0 {
 		t.Fatalf("%+v, memory %d to %d, the one behind it has completed: %t", first.last, mem[0], mem[len(mem)-1], behind[0].n > 0)
 	}
-	text, err := json.Marshal(g.feed.Export())
+	text, err := json.Marshal(g.hostRing.Export())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,22 +76,22 @@ func TestHoldBetweenParts(t *testing.T) {
 	if len(s.Aside) == 0 || len(s.Peers) != 1 {
 		t.Fatalf("%d entries were put aside and %d peers left, want some and one", len(s.Aside), len(s.Peers))
 	}
-	w.host.RemoveFeed(g.feed)
+	w.host.RemoveHostRing(g.hostRing)
 	w.host.RemoveRing(g.hosts)
-	bell := g.feed.doorbell
-	g.feed = NewHostRing(g.theirs, bell, w.host, func(err error) { g.broken = err })
-	g.feed.Restore(&s)
-	g.hosts = engine.NewDirect(engine.NewFlights(64, nil), g.feed)
+	bell := g.hostRing.doorbell
+	g.hostRing = NewHostRing(g.theirs, bell, w.host, func(err error) { g.broken = err })
+	g.hostRing.Restore(&s)
+	g.hosts = engine.NewDirect(engine.NewFlights(64, nil), g.hostRing)
 	origin := w.host.NewOrigin(1)
-	w.host.AddFeed(g.feed, 1)
-	origin.Charge(g.feed)
+	w.host.AddHostRing(g.hostRing, 1)
+	origin.Charge(g.hostRing)
 	w.host.AddRing(g.hosts, origin)
 	p, err := origin.NewPeer(link, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.feed.SetTarget(s.Peers[0].Number, &Target{Ring: g.hosts, Peer: p, Gone: func() {}})
-	g.feed.Watch(s.Watches)
+	g.hostRing.SetTarget(s.Peers[0].Number, &Target{Ring: g.hosts, Peer: p, Gone: func() {}})
+	g.hostRing.Watch(s.Watches)
 	for i, o := range behind {
 		w.until("completed", func() bool { return o.n > 0 })
 		if o.last.Outcome != engine.Success {
@@ -115,7 +115,7 @@ func TestPartThatDoesNotCome(t *testing.T) {
 	g, other := w.guest(sizes), w.guest(sizes)
 	x := longOnes[0].operation
 	o := w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) })
-	w.until("a part is taken", func() bool { return len(g.feed.streams) == 1 && g.feed.Counts.Taken >= 3 })
+	w.until("a part is taken", func() bool { return len(g.hostRing.streams) == 1 && g.hostRing.Counts.Taken >= 3 })
 	w.guests = w.guests[1:] // it has stopped
 	add := func(e *engine.Engine, r *engine.Ring, p *engine.Peer) {
 		t.Helper()
@@ -134,8 +134,8 @@ func TestPartThatDoesNotCome(t *testing.T) {
 	if n := w.host.Usage().Requests.Lent; n > 0 {
 		t.Errorf("%d buffers of the host are lent while the operation waits", n)
 	}
-	if !g.feed.Starved() || g.feed.Drained() {
-		t.Errorf("starved: %t, drained: %t; want the first", g.feed.Starved(), g.feed.Drained())
+	if !g.hostRing.Starved() || g.hostRing.Drained() {
+		t.Errorf("starved: %t, drained: %t; want the first", g.hostRing.Starved(), g.hostRing.Drained())
 	}
 	if o.n > 0 || mem[len(mem)-1] != 0 {
 		t.Errorf("the operation has completed %d times; the last byte is %d", o.n, mem[len(mem)-1])
@@ -144,7 +144,7 @@ func TestPartThatDoesNotCome(t *testing.T) {
 	if !g.peer.Cancel(o) {
 		t.Fatal("cancel")
 	}
-	w.until("known", func() bool { return len(g.feed.streams) == 0 && len(g.feed.free) == len(g.feed.ops) })
+	w.until("known", func() bool { return len(g.hostRing.streams) == 0 && len(g.hostRing.free) == len(g.hostRing.ops) })
 	if o.last.Outcome != engine.Unknown || mem[0] != 1 || mem[len(mem)-1] != 0 {
 		t.Errorf("%+v, memory %d to %d: want an unknown outcome, and the end unchanged", o.last, mem[0], mem[len(mem)-1])
 	}
@@ -152,8 +152,8 @@ func TestPartThatDoesNotCome(t *testing.T) {
 		w.step()
 	}
 	g.idle(t)
-	if g.feed.Starved() || !g.feed.Drained() {
-		t.Errorf("starved: %t, drained: %t; want the second", g.feed.Starved(), g.feed.Drained())
+	if g.hostRing.Starved() || !g.hostRing.Drained() {
+		t.Errorf("starved: %t, drained: %t; want the second", g.hostRing.Starved(), g.hostRing.Drained())
 	}
 	if r := w.do(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) }); r.last.Outcome != engine.Success || mem[len(mem)-1] != 1 {
 		t.Errorf("the next one: %+v", r.last)
@@ -172,11 +172,11 @@ func TestGuestDiesBetweenParts(t *testing.T) {
 		x := longOnes[i].operation // of different kinds
 		w.post(g.Engine, g.ring, func(s *engine.Submission) { x.fill(s, g.peer.ID(), 1) })
 	}
-	w.until("parts are taken", func() bool { return len(g.feed.streams) == 4 && g.feed.Counts.Taken >= 10 })
+	w.until("parts are taken", func() bool { return len(g.hostRing.streams) == 4 && g.hostRing.Counts.Taken >= 10 })
 	w.guests = w.guests[1:]
-	g.feed.Close()
-	if n := len(g.feed.streams) + len(g.feed.aside); n > 0 || g.feed.lists.bytes > 0 || len(g.feed.free) < len(g.feed.ops)-g.feed.open.n {
-		t.Errorf("%d operations are left, %d bytes of lists, %d of %d places are free and %d open", n, g.feed.lists.bytes, len(g.feed.free), len(g.feed.ops), g.feed.open.n)
+	g.hostRing.Close()
+	if n := len(g.hostRing.streams) + len(g.hostRing.aside); n > 0 || g.hostRing.lists.bytes > 0 || len(g.hostRing.free) < len(g.hostRing.ops)-g.hostRing.open.n {
+		t.Errorf("%d operations are left, %d bytes of lists, %d of %d places are free and %d open", n, g.hostRing.lists.bytes, len(g.hostRing.free), len(g.hostRing.ops), g.hostRing.open.n)
 	}
 	if err := w.host.Check(); err != nil {
 		t.Error(err)
@@ -234,9 +234,9 @@ func TestPartsThatLie(t *testing.T) {
 			}
 			g.theirs.h.posted.Store(uint64(1 + len(c.parts)))
 			w.until("all have completed", func() bool {
-				return g.feed.Counts.Taken == uint64(1+len(c.parts)) && len(g.feed.free)+g.feed.open.n == len(g.feed.ops)
+				return g.hostRing.Counts.Taken == uint64(1+len(c.parts)) && len(g.hostRing.free)+g.hostRing.open.n == len(g.hostRing.ops)
 			})
-			for i := range g.feed.completed {
+			for i := range g.hostRing.completed {
 				if x := &g.theirs.done[i]; x.Cookie == 1 {
 					fates = append(fates, x.Outcome)
 				}

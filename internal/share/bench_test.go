@@ -27,7 +27,7 @@ func BenchmarkHandOver(b *testing.B) {
 			default:
 			}
 			for range 1000 {
-				g.feed.Take(1)
+				g.hostRing.Take(1)
 			}
 		}
 	}()

@@ -62,7 +62,7 @@ func compete(t *testing.T, rounds int, all ...*flooder) (entries, cost []float64
 	for i := range settle + rounds {
 		if i == settle {
 			for j, f := range all {
-				before[j] = f.feed.Counts
+				before[j] = f.hostRing.Counts
 			}
 		}
 		for _, f := range all {
@@ -73,7 +73,7 @@ func compete(t *testing.T, rounds int, all ...*flooder) (entries, cost []float64
 		w.now += 1000
 	}
 	for i, f := range all {
-		c := f.feed.Counts
+		c := f.hostRing.Counts
 		if f.broken != nil || c.Refused > 0 {
 			t.Errorf("%s: %d entries refused, %v", f.name, c.Refused, f.broken)
 		}
@@ -163,20 +163,20 @@ func TestDebts(t *testing.T) {
 		step()
 	}
 	f.post()
-	before := other.feed.Counts.Taken
+	before := other.hostRing.Counts.Taken
 	for range 18 {
 		other.post()
 		step()
 	}
-	if n, m := g.feed.Counts.Taken, other.feed.Counts.Taken-before; n != 1 || m != 18*182 {
+	if n, m := g.hostRing.Counts.Taken, other.hostRing.Counts.Taken-before; n != 1 || m != 18*182 {
 		t.Errorf("%d operations of the one in debt, %d of the other, want 1 and %d", n, m, 18*182)
 	}
-	other.guestRing.area.h.posted.Store(other.feed.taken) // it has nothing more
-	before = g.feed.Counts.Taken
+	other.guestRing.area.h.posted.Store(other.hostRing.taken) // it has nothing more
+	before = g.hostRing.Counts.Taken
 	for range 6 {
 		step()
 	}
-	if n := g.feed.Counts.Taken - before; n < 3 {
+	if n := g.hostRing.Counts.Taken - before; n < 3 {
 		t.Errorf("%d operations in 6 rounds, beside one that has nothing: want one in two rounds at least", n)
 	}
 }
@@ -292,8 +292,8 @@ func TestCloseRing(t *testing.T) {
 		}
 	}
 	for _, want := range []int{3, 1, 0} {
-		if more := g.feed.CloseRing(g.hosts, 2); g.feed.Peers() != want || more != (want > 0) {
-			t.Fatalf("%d peers, more: %t; want %d", g.feed.Peers(), more, want)
+		if more := g.hostRing.CloseRing(g.hosts, 2); g.hostRing.Peers() != want || more != (want > 0) {
+			t.Fatalf("%d peers, more: %t; want %d", g.hostRing.Peers(), more, want)
 		}
 	}
 }

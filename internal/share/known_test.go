@@ -61,12 +61,12 @@ func TestKnownLater(t *testing.T) {
 				all = append(all, post())
 			}
 			if c.unread {
-				until("taken", 0, func() bool { return g.feed.Counts.Taken == entries+1 })
+				until("taken", 0, func() bool { return g.hostRing.Counts.Taken == entries+1 })
 				w.idle = true
-				until("given up", 100*time.Millisecond, func() bool { return g.feed.open.n == c.open })
+				until("given up", 100*time.Millisecond, func() bool { return g.hostRing.open.n == c.open })
 				w.cut = false
-				until("known", 0, func() bool { return len(g.feed.open.known) == c.open })
-				if n := g.feed.completed - g.feed.seen; n != entries {
+				until("known", 0, func() bool { return len(g.hostRing.open.known) == c.open })
+				if n := g.hostRing.completed - g.hostRing.seen; n != entries {
 					t.Errorf("%d completions in a ring of %d", n, entries)
 				}
 				w.idle = false
@@ -117,8 +117,8 @@ func TestKnownLater(t *testing.T) {
 					t.Fatalf("afterwards: %+v, word %d", o.last, mem[0])
 				}
 			}
-			if n := len(g.feed.free); n != entries || g.feed.open.n != 0 || g.feed.open.bytes != 0 {
-				t.Errorf("%d of %d operations are free at the host, %+v", n, entries, g.feed.open)
+			if n := len(g.hostRing.free); n != entries || g.hostRing.open.n != 0 || g.hostRing.open.bytes != 0 {
+				t.Errorf("%d of %d operations are free at the host, %+v", n, entries, g.hostRing.open)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 func TestListsFitTheArena(t *testing.T) {
 	w := newWorld(t)
 	g := w.guest(Sizes{Entries: 16, Arena: MinArena, Arrivals: MinArrivals})
-	before := g.feed.Counts.Refused
+	before := g.hostRing.Counts.Refused
 	for i := range 2 {
 		x := engine.Entry{Cookie: uint64(i), Peer: 1, Verb: wire.VerbAtomic, Opcode: uint8(atomic.Sum), Datatype: uint8(atomic.Uint64), Count: 8,
 			Flags: engine.FlagOutside | engine.FlagExtents}
@@ -22,12 +22,12 @@ func TestListsFitTheArena(t *testing.T) {
 		g.theirs.entries[i] = x
 	}
 	g.theirs.h.posted.Store(2)
-	g.feed.Take(1 << 20)
-	if n := g.feed.Counts.Refused - before; n != 1 {
+	g.hostRing.Take(1 << 20)
+	if n := g.hostRing.Counts.Refused - before; n != 1 {
 		t.Errorf("%d of 2 operations were refused, want one: both lists together exceed the arena", n)
 	}
-	if most := uint64(MinArena); g.feed.lists.bytes > most {
-		t.Errorf("copies of %d bytes, want at most %d", g.feed.lists.bytes, most)
+	if most := uint64(MinArena); g.hostRing.lists.bytes > most {
+		t.Errorf("copies of %d bytes, want at most %d", g.hostRing.lists.bytes, most)
 	}
 }
 
@@ -37,7 +37,7 @@ func TestListsAreAfforded(t *testing.T) {
 	w := newWorld(t)
 	g := w.guest(Sizes{Entries: 16, Arena: 4 * listStep, Arrivals: MinArrivals})
 	left, asked := 2*listStep, 0
-	g.feed.OnLists(func(bytes int) bool {
+	g.hostRing.OnLists(func(bytes int) bool {
 		asked++
 		if bytes > left {
 			return false
@@ -51,8 +51,8 @@ func TestListsAreAfforded(t *testing.T) {
 		asked int
 		given int
 	}{{100, true, 1, listStep}, {listStep, true, 1, listStep}, {listStep + 1, true, 2, 2 * listStep}, {2*listStep + 1, false, 3, 2 * listStep}} {
-		if may := g.feed.mayList(c.more); may != c.may || asked != c.asked || g.feed.ListLen() != c.given {
-			t.Errorf("%d bytes: %t after %d questions, %d given; want %+v", c.more, may, asked, g.feed.ListLen(), c)
+		if may := g.hostRing.mayList(c.more); may != c.may || asked != c.asked || g.hostRing.ListLen() != c.given {
+			t.Errorf("%d bytes: %t after %d questions, %d given; want %+v", c.more, may, asked, g.hostRing.ListLen(), c)
 		}
 	}
 }

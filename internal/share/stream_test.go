@@ -115,8 +115,8 @@ func TestLongOperationIsRefusedWhole(t *testing.T) {
 // idle checks that nothing is left of the guest's operations, on either side.
 func (g *guest) idle(t *testing.T) {
 	t.Helper()
-	if len(g.feed.free) != len(g.feed.ops) || len(g.feed.streams) > 0 || g.feed.lists.bytes != 0 || g.feed.open.bytes != 0 {
-		t.Errorf("%d of %d operations are free at the host, %d come in parts, %d bytes of lists, %d open", len(g.feed.free), len(g.feed.ops), len(g.feed.streams), g.feed.lists.bytes, g.feed.open.bytes)
+	if len(g.hostRing.free) != len(g.hostRing.ops) || len(g.hostRing.streams) > 0 || g.hostRing.lists.bytes != 0 || g.hostRing.open.bytes != 0 {
+		t.Errorf("%d of %d operations are free at the host, %d come in parts, %d bytes of lists, %d open", len(g.hostRing.free), len(g.hostRing.ops), len(g.hostRing.streams), g.hostRing.lists.bytes, g.hostRing.open.bytes)
 	}
 	c := g.guestRing
 	if at, ok := c.space.get(c.space.largest()); !ok {

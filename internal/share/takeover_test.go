@@ -17,18 +17,18 @@ func TestWatchWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := engine.NewRing(16, g.feed) // which the engine does not have
+	none, err := engine.NewRing(16, g.hostRing) // which the engine does not have
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.feed.SetTarget(77, &Target{Ring: none, Peer: peer, Gone: func() {}})
-	if cost := g.feed.post(&engine.Entry{Verb: engine.VerbWatch, Peer: 77, Cookie: 5}); cost != 0 {
+	g.hostRing.SetTarget(77, &Target{Ring: none, Peer: peer, Gone: func() {}})
+	if cost := g.hostRing.post(&engine.Entry{Verb: engine.VerbWatch, Peer: 77, Cookie: 5}); cost != 0 {
 		t.Fatalf("it costs %d, want 0: there is no room", cost)
 	}
-	if !g.feed.Drained() {
+	if !g.hostRing.Drained() {
 		t.Error("an operation is under way that was not taken")
 	}
-	if s := g.feed.Export(); len(s.Watches) != 0 || s.Completed != 0 {
+	if s := g.hostRing.Export(); len(s.Watches) != 0 || s.Completed != 0 {
 		t.Errorf("%d watches move, and %d completions: want none", len(s.Watches), s.Completed)
 	}
 }

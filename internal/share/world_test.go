@@ -38,7 +38,7 @@ type world struct {
 type guest struct {
 	*engine.Engine
 	guestRing *GuestRing
-	feed      *HostRing
+	hostRing  *HostRing
 	hosts     *engine.Ring // the host's, of its operations
 	ring      *engine.Ring // of the guest
 	peer      *engine.Peer
@@ -123,11 +123,11 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	g.feed = NewHostRing(g.theirs, hosts, w.host, func(err error) { g.broken = err })
-	w.host.AddFeed(g.feed, append(weight, 1)[0])
-	ring := engine.NewDirect(engine.NewFlights(cmp.Or(w.flights, s.Entries), nil), g.feed)
+	g.hostRing = NewHostRing(g.theirs, hosts, w.host, func(err error) { g.broken = err })
+	w.host.AddHostRing(g.hostRing, append(weight, 1)[0])
+	ring := engine.NewDirect(engine.NewFlights(cmp.Or(w.flights, s.Entries), nil), g.hostRing)
 	origin := w.host.NewOrigin(uint16(len(w.guests) + 1))
-	origin.Charge(g.feed)
+	origin.Charge(g.hostRing)
 	w.host.AddRing(ring, origin)
 	number := uint32(0)
 	open := 0
@@ -135,7 +135,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 		p, err := origin.NewPeer(link, 0, endpoint)
 		number++
 		open++
-		g.feed.SetTarget(number, &Target{Ring: ring, Peer: p, Gone: func() { open-- }})
+		g.hostRing.SetTarget(number, &Target{Ring: ring, Peer: p, Gone: func() { open-- }})
 		return number, err
 	})
 	if err != nil {
@@ -147,9 +147,9 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
-		g.feed.Close()
+		g.hostRing.Close()
 		w.host.RemoveRing(ring)
-		w.host.RemoveFeed(g.feed)
+		w.host.RemoveHostRing(g.hostRing)
 		if open != 0 || g.theirs.Close() != nil || hosts.Close() != nil || g.guestRing.Close() != nil {
 			w.t.Errorf("close a guest: %d peers are open", open)
 		}

@@ -83,7 +83,7 @@ type CompletionQueue struct {
 	failures   failures
 	arrivals   atomic.Pointer[arrivals] // nil unless the queue is bound with BindRecv
 	peersFirst bool                     // the next Read begins with those; the reader
-	feeds      feeds                    // of messages
+	receives   receiveQueues            // of messages
 }
 
 // entry is the part of a completion without pointers. It is small, since all entries of a
@@ -288,7 +288,7 @@ func (q *CompletionQueue) read(c []Completion) (int, error) {
 		return q.readOwn(c)
 	}
 	n, err := q.readBoth(c, a)
-	q.feeds.freed(n)
+	q.receives.freed(n)
 	return n, err
 }
 
@@ -356,7 +356,7 @@ func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
 	if c, ok = q.readOwnErr(); !ok {
 		if a := q.arrivals.Load(); a != nil {
 			c, ok = a.readErr()
-			q.feeds.freed(1)
+			q.receives.freed(1)
 		}
 	}
 	return c, ok

@@ -34,7 +34,7 @@ func (r *inbox) open(to matching.Sink, size, buffered, minMultiRecv int) {
 	r.queue = matching.New(matching.Config{Receives: size, Unexpected: size, Memory: max(buffered, 0), Sink: to,
 		Room: r.dom.node.Room})
 	if r.cq != nil {
-		r.cq.feeds.add(r.queue)
+		r.cq.receives.add(r.queue)
 	}
 }
 
@@ -42,7 +42,7 @@ func (r *inbox) open(to matching.Sink, size, buffered, minMultiRecv int) {
 func (r *inbox) close() {
 	r.queue.Close()
 	if r.cq != nil {
-		r.cq.feeds.remove(r.queue)
+		r.cq.receives.remove(r.queue)
 	}
 }
 
@@ -185,13 +185,14 @@ func (r *inbox) setMinMultiRecv(bytes int) error {
 	return nil
 }
 
-// feeds are the queues of receives whose completions come to one completion queue.
-type feeds struct {
+// receiveQueues are the queues of receives whose completions come to one completion
+// queue.
+type receiveQueues struct {
 	list atomic.Pointer[[]*matching.Queue]
 }
 
 // freed tells them that n completions have been read.
-func (f *feeds) freed(n int) {
+func (f *receiveQueues) freed(n int) {
 	if list := f.list.Load(); n > 0 && list != nil {
 		for _, q := range *list {
 			q.Freed()
@@ -199,18 +200,18 @@ func (f *feeds) freed(n int) {
 	}
 }
 
-func (f *feeds) add(q *matching.Queue) {
+func (f *receiveQueues) add(q *matching.Queue) {
 	f.change(func(l []*matching.Queue) []*matching.Queue { return append(l, q) })
 }
 
-func (f *feeds) remove(q *matching.Queue) {
+func (f *receiveQueues) remove(q *matching.Queue) {
 	f.change(func(l []*matching.Queue) []*matching.Queue {
 		return slices.DeleteFunc(l, func(x *matching.Queue) bool { return x == q })
 	})
 }
 
 // change replaces the list; endpoints may do so at the same time.
-func (f *feeds) change(by func([]*matching.Queue) []*matching.Queue) {
+func (f *receiveQueues) change(by func([]*matching.Queue) []*matching.Queue) {
 	for {
 		old := f.list.Load()
 		var list []*matching.Queue
@@ -231,7 +232,7 @@ func (d asOwner) Roomy() {
 	}
 	for _, ep := range *d.served.Load() {
 		if ep.recv != nil {
-			ep.recv.feeds.freed(1)
+			ep.recv.receives.freed(1)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	g := (&neighbours{succession: s}).host(9)
 	testnet.Eventually(t, "an operation begins", func() (begun bool) {
 		g.St.Eng.Alert()
-		g.St.Call(func() { begun = g.Feed.Starved() })
+		g.St.Call(func() { begun = g.Ring.Starved() })
 		return begun
 	})
 	began := time.Now()

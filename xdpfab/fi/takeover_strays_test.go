@@ -211,7 +211,7 @@ func orphan(a *host.AttachedState) {
 	ep := a.Endpoints[0]
 	ep.As.Number, ep.As.Block, ep.As.Origin, ep.Serve.Endpoint = 40, &of, node.NewLife(), 40
 	a.Endpoints = append(a.Endpoints, ep)
-	a.Feed.Peers = append(a.Feed.Peers, share.PeerState{Number: 999, As: share.Peer{Origin: ep.As.Origin}})
+	a.Ring.Peers = append(a.Ring.Peers, share.PeerState{Number: 999, As: share.Peer{Origin: ep.As.Origin}})
 }
 
 // What a program can do to its memory when its host has it changes nothing at the next
