@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory that a program shares with the daemon which has the interface (xdpfabd), or
- * with another program that lends one: two rings and an arena in one memfd, the area. The
+ * with another program that lends one: two rings and an arena in one memfd, the segment. The
  * program makes and seals the memfd, hands it over on the control socket, and learns there
  * the numbers of endpoints and peers: docs/sharing.md has the conversation.
  *

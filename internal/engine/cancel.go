@@ -87,8 +87,8 @@ func (r *remote) withdraw(match func(f *flight) bool) *flight {
 func (c *conn) letGo(match func(f *flight) bool) (f *flight) {
 	var in *flight
 	for at := range c.expanded() {
-		for i := range at.segs {
-			s := &at.segs[i]
+		for i := range at.frags {
+			s := &at.frags[i]
 			if !match(s.f) {
 				continue
 			}

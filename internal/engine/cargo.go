@@ -11,10 +11,10 @@ import (
 
 // cargo is what a request frame carries, while it is under construction or in flight.
 type cargo struct {
-	segs      []segment
-	followers []Follower // those of the first segment that has any, then those of the next, and so on
+	frags     []fragment
+	followers []Follower // those of the first fragment that has any, then those of the next, and so on
 	// each is the length in bytes of every record's value, 0 or a multiple of 4, if each
-	// segment is a simple operation and all values have one length; otherwise it is
+	// fragment is a simple operation and all values have one length; otherwise it is
 	// mixed.
 	each int
 	// messages says that the frame is one of messages; told is how many of them have
@@ -37,39 +37,39 @@ type Follower struct {
 }
 
 // ops returns the number of operations, if all are simple.
-func (g *cargo) ops() int { return len(g.segs) + len(g.followers) }
+func (g *cargo) ops() int { return len(g.frags) + len(g.followers) }
 
 // returns reports whether a record of the frame returns a value.
 func (g *cargo) returns() bool {
 	if g.each == 0 {
 		return false
 	}
-	for i := range g.segs {
-		if g.segs[i].resultLen() > 0 {
+	for i := range g.frags {
+		if g.frags[i].resultLen() > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// expand gives each follower a flight and a segment.
+// expand gives each follower a flight and a fragment.
 func (g *cargo) expand() {
 	if len(g.followers) == 0 {
 		return
 	}
-	at, n := g.ops(), len(g.segs)
-	g.segs = slices.Grow(g.segs, at-n)[:at]
-	for i := n - 1; i >= 0; i-- { // from the end on, so that each segment moves to a place that is free
-		s := g.segs[i]
+	at, n := g.ops(), len(g.frags)
+	g.frags = slices.Grow(g.frags, at-n)[:at]
+	for i := n - 1; i >= 0; i-- { // from the end on, so that each fragment moves to a place that is free
+		s := g.frags[i]
 		first := len(g.followers) - int(s.followers)
 		for j := len(g.followers) - 1; j >= first; j-- {
 			at--
-			g.segs[at] = segment{f: s.f.ring.promote(s.f, &g.followers[j]), count: 1, records: 1}
+			g.frags[at] = fragment{f: s.f.ring.promote(s.f, &g.followers[j]), count: 1, records: 1}
 		}
 		clear(g.followers[first:])
 		g.followers, s.followers = g.followers[:first], 0
 		at--
-		g.segs[at] = s
+		g.frags[at] = s
 	}
 }
 
@@ -124,13 +124,13 @@ func (e *Engine) load() *cargo {
 		e.cargoes = e.cargoes[:n-1]
 		return g
 	}
-	return &cargo{segs: make([]segment, 0, 64)}
+	return &cargo{frags: make([]fragment, 0, 64)}
 }
 
 func (e *Engine) drop(g *cargo) {
-	clear(g.segs)
+	clear(g.frags)
 	clear(g.followers)
-	g.segs, g.followers = g.segs[:0], g.followers[:0]
+	g.frags, g.followers = g.frags[:0], g.followers[:0]
 	g.messages, g.told = false, 0
 	e.cargoes = append(e.cargoes, g)
 }

@@ -172,7 +172,7 @@ func (e *Engine) checkConns() error {
 // will complete it: in a frame, in the queue of a remote, or among its watches. So none
 // is left when the sessions and queues are gone, which Exhaust relies on.
 func (e *Engine) checkFlights() error {
-	segments := map[*flight]uint32{} // and watches, by operation
+	fragments := map[*flight]uint32{} // and watches, by operation
 	following := map[*Ring]int{}
 	remotes := map[*remote]bool{}
 	for _, r := range e.ready {
@@ -188,23 +188,23 @@ func (e *Engine) checkFlights() error {
 	for _, x := range e.table.all {
 		if c, ok := x.(*conn); ok {
 			remotes[c.r] = true
-			if err := c.countSegments(segments, following); err != nil {
+			if err := c.countFragments(fragments, following); err != nil {
 				return err
 			}
 		}
 	}
 	for r := range remotes {
 		for f := r.head; f != nil; f = f.next {
-			segments[f] += 0
+			fragments[f] += 0
 		}
 		for _, f := range r.watches {
-			segments[f]++
+			fragments[f]++
 		}
 	}
 	taken := map[*Ring]int{}
-	for f, n := range segments {
+	for f, n := range fragments {
 		if f.pending != n {
-			return fmt.Errorf("engine: an operation counts %d segments in flight, but frames and watches have %d",
+			return fmt.Errorf("engine: an operation counts %d fragments in flight, but frames and watches have %d",
 				f.pending, n)
 		}
 		taken[f.ring]++
@@ -223,9 +223,9 @@ func (e *Engine) checkFlights() error {
 	return nil
 }
 
-// countSegments adds the session's segments to the counts of their operations, and their
-// followers to those of their rings.
-func (c *conn) countSegments(segments map[*flight]uint32, following map[*Ring]int) error {
+// countFragments adds the session's fragments to the counts of their operations, and
+// their followers to those of their rings.
+func (c *conn) countFragments(fragments map[*flight]uint32, following map[*Ring]int) error {
 	frames := 0
 	for i, g := range append(c.frames[:], c.stage.cargo) {
 		if g == nil {
@@ -235,15 +235,15 @@ func (c *conn) countSegments(segments map[*flight]uint32, following map[*Ring]in
 			frames++
 		}
 		n := 0
-		for _, s := range g.segs {
-			segments[s.f]++
+		for _, s := range g.frags {
+			fragments[s.f]++
 			if s.followers > 0 {
 				n += int(s.followers)
 				following[s.f.ring] += int(s.followers)
 			}
 		}
 		if n != len(g.followers) {
-			return fmt.Errorf("engine: session %#x has %d followers in a frame, but the segments have %d",
+			return fmt.Errorf("engine: session %#x has %d followers in a frame, but the fragments have %d",
 				uint32(c.slot.id), len(g.followers), n)
 		}
 	}

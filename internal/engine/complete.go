@@ -9,9 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// segment is a part of an operation in flight: count elements, from first on. They are in
-// one record, or each in a record of its own.
-type segment struct {
+// fragment is a part of an operation in flight: count elements, from first on. They are
+// in one record, or each in a record of its own.
+type fragment struct {
 	f                     *flight
 	first, count, records uint32
 	followers             uint32 // operations that follow it; see Follower
@@ -33,9 +33,9 @@ func (c *conn) succeeded(psn uint32) {
 		return
 	}
 	at.expand()
-	for i := range at.segs {
-		at.segs[i].f.ran = true
-		at.segs[i].settle()
+	for i := range at.frags {
+		at.frags[i].f.ran = true
+		at.frags[i].settle()
 	}
 	c.r.e.drop(at)
 }
@@ -67,9 +67,9 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	c.release(psn)
 	r.Reset(payload, int(h.Ops), h.Flags)
 	succeeded(&r, at.told)
-	for i := range at.segs {
-		at.segs[i].results(&r)
-		at.segs[i].settle()
+	for i := range at.frags {
+		at.frags[i].results(&r)
+		at.frags[i].settle()
 	}
 	c.r.e.drop(at)
 }
@@ -78,7 +78,7 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 // is the ordinary case.
 func (c *conn) complete(at *cargo, values []byte) {
 	each, followers := at.each, at.followers
-	for rest := at.segs; len(rest) > 0; {
+	for rest := at.frags; len(rest) > 0; {
 		f, k, n := rest[0].f, int(rest[0].followers), 0
 		if k > 0 {
 			f.ring.lead(f, followers[:k], values, each)
@@ -113,8 +113,8 @@ func (g *cargo) fits(h *wire.Header, payload []byte) bool {
 	if r.Reset(payload, int(h.Ops), h.Flags) != wire.ReasonOK || !succeeded(&r, g.told) {
 		return false
 	}
-	for i := range g.segs {
-		s := &g.segs[i]
+	for i := range g.frags {
+		s := &g.frags[i]
 		each := s.resultLen()
 		if _, ok := r.NextAll(int(s.records), each); ok {
 			continue
@@ -145,29 +145,29 @@ func (c *conn) partly(psn uint32, records int) {
 	if g == nil {
 		return // the session has ended over the same frame
 	}
-	if !g.messages || records > g.told+len(g.segs) {
+	if !g.messages || records > g.told+len(g.frags) {
 		c.lied()
 		return
 	}
 	n := max(records-g.told, 0)
-	if n > 0 && g.segs[n-1].resultLen() > 0 { // its value is in the answer alone
+	if n > 0 && g.frags[n-1].resultLen() > 0 { // its value is in the answer alone
 		c.lied()
 		return
 	}
-	for i := range g.segs[:n] {
-		g.segs[i].f.ran = true
-		g.segs[i].settle()
+	for i := range g.frags[:n] {
+		g.frags[i].f.ran = true
+		g.frags[i].settle()
 	}
-	g.segs, g.told = slices.Delete(g.segs, 0, n), g.told+n
+	g.frags, g.told = slices.Delete(g.frags, 0, n), g.told+n
 }
 
 // resultLen returns the length in bytes of each record's value.
-func (s *segment) resultLen() int {
+func (s *fragment) resultLen() int {
 	return s.f.Verb.ResultLen(s.f.Datatype, s.count/s.records)
 }
 
-// results stores the outcomes of the segment's records.
-func (s *segment) results(r *wire.ResponseReader) {
+// results stores the outcomes of the fragment's records.
+func (s *fragment) results(r *wire.ResponseReader) {
 	f, each, at := s.f, s.resultLen(), 0
 	if f.Verb.Array() {
 		at = int(s.first) * wire.ElemSize(f.Datatype)
@@ -189,10 +189,10 @@ func (s *segment) results(r *wire.ResponseReader) {
 	}
 }
 
-// settle ends one segment in flight, and its operation when that was the last segment. If
-// an operation failed while its rest still waits at the head of the queue, that rest is
-// left to pack or failQueue.
-func (s *segment) settle() {
+// settle ends one fragment in flight, and its operation when that was the last fragment.
+// If an operation failed while its rest still waits at the head of the queue, that rest
+// is left to pack or failQueue.
+func (s *fragment) settle() {
 	f := s.f
 	f.pending--
 	if f.pending == 0 && f.whole() && !f.queued {

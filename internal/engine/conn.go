@@ -271,9 +271,9 @@ func (c *conn) failAll(why session.Reason) {
 func (c *conn) fail(psn uint32, r Result) {
 	at := c.release(psn)
 	at.expand()
-	for i := range at.segs {
-		at.segs[i].f.fail(r)
-		at.segs[i].settle()
+	for i := range at.frags {
+		at.frags[i].f.fail(r)
+		at.frags[i].settle()
 	}
 	c.r.e.drop(at)
 }

@@ -11,7 +11,7 @@ type flight struct {
 	ring    *Ring  // nil for a stand-in
 	sent    uint32 // elements packed
 	within  uint32 // elements packed of Extents[extent]
-	pending uint32 // segments in flight
+	pending uint32 // fragments in flight
 	ran     bool   // some part ran, or may have
 	failed  bool
 	queued  bool // in the remote's queue

@@ -91,7 +91,7 @@ func TestResultsOfEverySize(t *testing.T) {
 }
 
 // Check finds an operation that has been taken and lies nowhere, and one that counts a
-// segment too many: neither would ever complete.
+// fragment too many: neither would ever complete.
 func TestCheckFindsLostOperations(t *testing.T) {
 	c := newCable(t, session.Config{})
 	p := c.peer(ethernet())
@@ -102,10 +102,10 @@ func TestCheckFindsLostOperations(t *testing.T) {
 	if err := e.Check(); err != nil {
 		t.Fatal(err)
 	}
-	f := p.r.conn.stage.cargo.segs[0].f
+	f := p.r.conn.stage.cargo.frags[0].f
 	f.pending++
 	if e.Check() == nil {
-		t.Error("an operation counts two segments in flight, and has one")
+		t.Error("an operation counts two fragments in flight, and has one")
 	}
 	f.pending--
 	ring.begin()

@@ -20,7 +20,7 @@ func (s *stage) suits(f *flight) bool {
 }
 
 // packMessage appends as much of a message as fits.
-func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
+func (c *conn) packMessage(w *wire.RecordWriter, f *flight, frag *fragment) {
 	switch features := c.ini.Features(); {
 	case !features.Allow(wire.VerbSend):
 		c.lack(f, Result{Outcome: NotExecuted, Reason: session.NoMessages})
@@ -29,7 +29,7 @@ func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
 		c.lack(f, Result{Outcome: NotExecuted, Status: wire.StatusUnsupported})
 		return
 	case f.Verb.TaggedAtomic():
-		c.packCombination(w, f, seg)
+		c.packCombination(w, f, frag)
 		return
 	}
 	m := wire.Message{
@@ -44,7 +44,7 @@ func (c *conn) packMessage(w *wire.RecordWriter, f *flight, seg *segment) {
 	}
 	f.copyOut(part)
 	f.sent += max(uint32(len(part)), 1)
-	seg.count, seg.records = uint32(len(part)), 1
+	frag.count, frag.records = uint32(len(part)), 1
 	c.stage.flags = wire.FlagMessages
 	if c.message = f; f.whole() {
 		c.message = nil
@@ -93,7 +93,7 @@ func (c *conn) endMessage() bool {
 	}
 	f := standIn(&flight{})
 	f.pending = 1
-	s.cargo.segs, s.cargo.each = append(s.cargo.segs, segment{f: f, records: 1}), mixed
+	s.cargo.frags, s.cargo.each = append(s.cargo.frags, fragment{f: f, records: 1}), mixed
 	s.flags, s.simple, s.last, s.leader = wire.FlagMessages, false, kind{}, nil
 	c.severed = 0
 	return true

@@ -82,7 +82,7 @@ func (f *flight) waits(c *conn) bool {
 // packNotice appends the notice of an operation of which everything else has been packed.
 // If a part is in another unit, all is known to have succeeded, and the notice covers
 // nothing.
-func (c *conn) packNotice(w *wire.RecordWriter, f *flight, seg *segment) {
+func (c *conn) packNotice(w *wire.RecordWriter, f *flight, frag *fragment) {
 	n := wire.Notice{Data: f.Data, Length: uint64(f.bytes()), Source: c.r.origin.endpoint, Returns: f.Verb.Returns(),
 		Transfer: f.Verb.Transfer()}
 	if f.by == c.unit {
@@ -90,6 +90,6 @@ func (c *conn) packNotice(w *wire.RecordWriter, f *flight, seg *segment) {
 	}
 	if w.Notice(&n) {
 		f.noted = true
-		seg.records = 1
+		frag.records = 1
 	}
 }

@@ -45,12 +45,12 @@ func TestNoticeOfSeveralUnits(t *testing.T) {
 			continue
 		}
 		var w wire.RecordWriter
-		var seg segment
+		var frag fragment
 		b := make([]byte, 64)
 		w.Reset(b, 64)
-		now.packNotice(&w, f, &seg)
-		if f.waits(now) || !f.packed() || seg.records != 1 {
-			t.Errorf("%s: after its notice: %+v", name, seg)
+		now.packNotice(&w, f, &frag)
+		if f.waits(now) || !f.packed() || frag.records != 1 {
+			t.Errorf("%s: after its notice: %+v", name, frag)
 		}
 		var rd wire.RecordReader
 		var rec wire.Record

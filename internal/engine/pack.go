@@ -84,8 +84,8 @@ func (r *remote) packFrame() bool {
 			break
 		}
 		if !f.whole() {
-			if seg := r.packOp(&s.w, f); seg.records > 0 {
-				s.cargo.segs, s.cargo.each = append(s.cargo.segs, seg), mixed
+			if frag := r.packOp(&s.w, f); frag.records > 0 {
+				s.cargo.frags, s.cargo.each = append(s.cargo.frags, frag), mixed
 				s.simple, s.last, s.leader = false, kind{}, nil
 			} else if !f.whole() {
 				break // the frame is full
@@ -120,8 +120,8 @@ func (r *remote) owes() bool {
 
 // packOp appends as much of f to the frame as fits. When it appends no record, either the
 // frame is full or nothing of the operation has still to be packed.
-func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
-	seg := segment{f: f, first: f.sent}
+func (r *remote) packOp(w *wire.RecordWriter, f *flight) fragment {
+	frag := fragment{f: f, first: f.sent}
 	if f.Flags&FlagStream != 0 {
 		f.open()
 		defer f.turn()
@@ -129,39 +129,39 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) segment {
 	switch {
 	case f.starved():
 	case f.message():
-		r.conn.packMessage(w, f, &seg)
+		r.conn.packMessage(w, f, &frag)
 	case f.notices() && !r.conn.ini.Features().Allow(wire.VerbNotice):
 		r.conn.lack(f, Result{Outcome: NotExecuted, Reason: session.NoEvents})
 	case f.Verb.Transfer() && !r.conn.ini.Features().Allow(f.Verb):
 		r.conn.lack(f, Result{Outcome: NotExecuted, Status: wire.StatusUnsupported})
 	case f.sent >= f.elements():
-		r.conn.packNotice(w, f, &seg)
+		r.conn.packNotice(w, f, &frag)
 	case f.Verb.Array() && f.Flags&FlagExtents != 0:
-		r.packExtents(w, f, &seg)
+		r.packExtents(w, f, &frag)
 	case f.Verb.Array():
 		rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Key: f.Key, Incarnation: f.Incarnation}
 		size := uint64(wire.ElemSize(f.Datatype))
-		r.packArray(w, f, &seg, &rec, f.Offset+uint64(f.sent)*size, f.Count-f.sent)
+		r.packArray(w, f, &frag, &rec, f.Offset+uint64(f.sent)*size, f.Count-f.sent)
 	default:
-		r.packOther(w, f, &seg)
+		r.packOther(w, f, &frag)
 	}
-	if seg.records > 0 {
+	if frag.records > 0 {
 		f.pending++
 		if f.notices() {
-			f.cover(r.conn, seg.records)
+			f.cover(r.conn, frag.records)
 		}
 	} else if w.Ops() == 0 && !f.whole() && !f.starved() { // not even an empty frame holds it: a malformed operation
 		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 	}
-	return seg
+	return frag
 }
 
 // packArray appends a record of the operation's next elements, which lie at offset: as
 // many of count as fit. It returns their number.
-func (r *remote) packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64,
+func (r *remote) packArray(w *wire.RecordWriter, f *flight, frag *fragment, rec *wire.Record, offset uint64,
 	count uint32) uint32 {
 	if count == 0 {
-		packNothing(w, f, seg, rec, offset)
+		packNothing(w, f, frag, rec, offset)
 		return 0
 	}
 	operand, compare, n := f.given(count)
@@ -183,22 +183,22 @@ func (r *remote) packArray(w *wire.RecordWriter, f *flight, seg *segment, rec *w
 		return 0
 	}
 	f.sent += rec.Count
-	seg.count += rec.Count
-	seg.records++
+	frag.count += rec.Count
+	frag.records++
 	return rec.Count
 }
 
 // packNothing appends the record of a transfer of no bytes, which counts as one unit.
-func packNothing(w *wire.RecordWriter, f *flight, seg *segment, rec *wire.Record, offset uint64) {
+func packNothing(w *wire.RecordWriter, f *flight, frag *fragment, rec *wire.Record, offset uint64) {
 	rec.Offset = offset
 	if f.Verb.Transfer() && w.Append(rec) {
-		f.sent, seg.records = 1, 1
+		f.sent, frag.records = 1, 1
 	}
 }
 
 // packExtents appends a record for part of an extent, or records for any number of
 // extents of one element.
-func (r *remote) packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
+func (r *remote) packExtents(w *wire.RecordWriter, f *flight, frag *fragment) {
 	rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Incarnation: f.Incarnation}
 	size := uint64(wire.ElemSize(f.Datatype))
 	for f.extent < len(f.Extents) && f.sent < f.Count {
@@ -211,17 +211,17 @@ func (r *remote) packExtents(w *wire.RecordWriter, f *flight, seg *segment) {
 			continue
 		}
 		offset, count := x.Offset+uint64(f.within)*size, min(x.Count-f.within, f.Count-f.sent)
-		if count > 1 && seg.records > 0 {
+		if count > 1 && frag.records > 0 {
 			return
 		}
-		if count == 1 && x.Key == rec.Key && seg.records > 0 && extendRun(w, f, offset) {
+		if count == 1 && x.Key == rec.Key && frag.records > 0 && extendRun(w, f, offset) {
 			f.within++
-			seg.count++
-			seg.records++
+			frag.count++
+			frag.records++
 			continue
 		}
 		rec.Key = x.Key
-		n := r.packArray(w, f, seg, &rec, offset, count)
+		n := r.packArray(w, f, frag, &rec, offset, count)
 		if f.within += n; n == 0 || count > 1 {
 			return
 		}
@@ -259,7 +259,7 @@ func (c *conn) lack(f *flight, why Result) {
 
 // packOther appends a record of a verb that is about no array, or notes that a local verb
 // needs none.
-func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
+func (r *remote) packOther(w *wire.RecordWriter, f *flight, frag *fragment) {
 	rec := wire.Record{Verb: f.Verb}
 	switch f.Verb {
 	case VerbConnect: // the session is open, since a frame is being packed
@@ -280,6 +280,6 @@ func (r *remote) packOther(w *wire.RecordWriter, f *flight, seg *segment) {
 		return
 	}
 	if w.Append(&rec) {
-		f.sent, seg.count, seg.records = 1, 1, 1
+		f.sent, frag.count, frag.records = 1, 1, 1
 	}
 }

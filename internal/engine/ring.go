@@ -195,13 +195,13 @@ func (r *Ring) lead(f *flight, followers []Follower, values []byte, each int) {
 
 // succeed completes simple operations that have succeeded: it stores their values, each
 // of that many bytes, 8 or 0, tells the sink, and frees the flights. It takes the first
-// segments, as many as are operations of this ring that are alike and have a buffer for
+// fragments, as many as are operations of this ring that are alike and have a buffer for
 // the value, and returns their number.
-func (r *Ring) succeed(segs []segment, values []byte, each int) (n int) {
-	length := segs[0].f.bytes()
-	for ; n < len(segs) && n < len(r.batch); n++ {
-		f := segs[n].f
-		if f.ring != r || segs[n].followers > 0 || len(f.Result) != each || each == 0 && f.bytes() != length {
+func (r *Ring) succeed(frags []fragment, values []byte, each int) (n int) {
+	length := frags[0].f.bytes()
+	for ; n < len(frags) && n < len(r.batch); n++ {
+		f := frags[n].f
+		if f.ring != r || frags[n].followers > 0 || len(f.Result) != each || each == 0 && f.bytes() != length {
 			break
 		}
 		if each == 8 {
@@ -212,11 +212,11 @@ func (r *Ring) succeed(segs []segment, values []byte, each int) (n int) {
 	if n == 0 {
 		return 0
 	}
-	r.told.Length, r.told.Flags = uint64(length), segs[0].f.Completed()
+	r.told.Length, r.told.Flags = uint64(length), frags[0].f.Completed()
 	r.told.Inline = [InlineResult]byte{} // it may have the value of an earlier operation
 	r.sink.Succeed(r.batch[:n], &r.told)
-	for i := range segs[:n] {
-		f := segs[i].f
+	for i := range frags[:n] {
+		f := frags[i].f
 		f.Context, f.Result = nil, nil
 		r.free = append(r.free, f)
 	}

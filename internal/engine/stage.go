@@ -23,7 +23,7 @@ type stage struct {
 	w      wire.RecordWriter
 	cargo  *cargo  // nil likewise
 	last   kind    // of the last record
-	leader *flight // of the last segment, if followers can be added to it
+	leader *flight // of the last fragment, if followers can be added to it
 	simple bool    // the frame holds nothing but simple operations
 	flags  uint8   // of the frame: FlagMessages or none
 }
@@ -93,16 +93,16 @@ func (c *conn) join(f *flight) bool {
 }
 
 // extend adds a simple operation to the run at the end of the frame, if it fits there;
-// the caller notes the flight in the list of segments.
+// the caller notes the flight in the list of fragments.
 func (s *stage) extend(w *Word) bool {
 	return w.key == s.last.key && w.incarnation == s.last.incarnation && w.head == s.last.head &&
 		s.w.Extend(w.Offset, w.Operand)
 }
 
-// note adds a simple operation, which is in the frame now, to the list of segments.
+// note adds a simple operation, which is in the frame now, to the list of fragments.
 func (s *stage) note(f *flight) {
 	f.sent, f.pending = 1, 1
-	s.cargo.segs = append(s.cargo.segs, segment{f: f, count: 1, records: 1})
+	s.cargo.frags = append(s.cargo.frags, fragment{f: f, count: 1, records: 1})
 	s.leader = f
 }
 
@@ -125,7 +125,7 @@ func (s *stage) follow(r *Ring, w *Word) bool {
 	if !s.extend(w) {
 		return false
 	}
-	g.segs[len(g.segs)-1].followers++
+	g.frags[len(g.frags)-1].followers++
 	g.followers = append(g.followers, Follower{w.Context, result, w.Offset})
 	r.following++
 	return true
@@ -160,7 +160,7 @@ func (c *conn) add(f *flight) bool {
 
 // measure notes the length of the last record's value.
 func (s *stage) measure(n int) {
-	if g := s.cargo; len(g.segs) == 1 && n&3 == 0 {
+	if g := s.cargo; len(g.frags) == 1 && n&3 == 0 {
 		g.each = n
 	} else if g.each != n {
 		g.each = mixed
@@ -236,8 +236,8 @@ func (c *conn) spill() (first *flight) {
 	}
 	c.ini.Unstage(s.buf)
 	s.cargo.expand()
-	for _, seg := range slices.Backward(s.cargo.segs) {
-		f := seg.f
+	for _, frag := range slices.Backward(s.cargo.frags) {
+		f := frag.f
 		f.sent, f.pending = 0, 0
 		first, f.next = f, first
 	}

@@ -49,8 +49,8 @@ func (c *conn) suspend() {
 	})
 	stand := map[*flight]*flight{}
 	for at := range c.expanded() {
-		for i := range at.segs {
-			s := &at.segs[i]
+		for i := range at.frags {
+			s := &at.frags[i]
 			f := s.f
 			in := stand[f]
 			if in == nil {
@@ -60,7 +60,7 @@ func (c *conn) suspend() {
 			in.pending++
 			s.f = in
 			f.fail(Result{Outcome: Unknown, Reason: session.GaveUp, Later: in.later})
-			(&segment{f: f}).settle()
+			(&fragment{f: f}).settle()
 		}
 	}
 }

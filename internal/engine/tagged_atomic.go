@@ -6,7 +6,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 
 // packCombination appends a tagged atomic: a message of one record, which is in a frame
 // as a whole. If the target tells how it ends, the record is the last one of the frame.
-func (c *conn) packCombination(w *wire.RecordWriter, f *flight, seg *segment) {
+func (c *conn) packCombination(w *wire.RecordWriter, f *flight, frag *fragment) {
 	m := wire.Message{
 		Begins: true, Tagged: true, HasData: f.Flags&FlagData != 0, Match: f.Flags&FlagMatch != 0, Tag: f.Key,
 		Data: f.Data, Source: c.r.origin.endpoint,
@@ -25,6 +25,6 @@ func (c *conn) packCombination(w *wire.RecordWriter, f *flight, seg *segment) {
 		copy(operand, whole)
 		copy(compare, other)
 	}
-	f.sent, seg.count, seg.records = f.Count, f.Count, 1
+	f.sent, frag.count, frag.records = f.Count, f.Count, 1
 	c.stage.flags = wire.FlagMessages
 }

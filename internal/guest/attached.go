@@ -34,7 +34,7 @@ type Attached struct {
 	// that was met and did not take in the guest does not count. Written by the goroutine
 	// that looks for hosts.
 	lives atomic.Uint32
-	sizes share.Sizes // of the area; the same goroutine's
+	sizes share.Sizes // of the segment; the same goroutine's
 
 	turnedAway int // hosts in a row that were met and did not take in the domain; under moving
 
@@ -62,9 +62,9 @@ type Attached struct {
 
 // joins is what another host takes the place of the former one with.
 type joins struct {
-	talk *share.Talk
-	area *share.Area
-	bell *share.Doorbell
+	talk     *share.Talk
+	segment  *share.Segment
+	doorbell *share.Doorbell
 }
 
 // Attach makes a device of a conversation with a host, which it has from then on. redial
@@ -76,7 +76,7 @@ func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 	if err != nil {
 		return nil, err
 	}
-	if a.Ring, err = share.NewGuestRing(in.area, in.bell, a.newPeer); err != nil {
+	if a.Ring, err = share.NewGuestRing(in.segment, in.doorbell, a.newPeer); err != nil {
 		return nil, errors.Join(err, in.close(), talk.Close())
 	}
 	a.info.Daemon = socket
@@ -86,7 +86,7 @@ func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 	return a, nil
 }
 
-// meet makes an area, and greets a host with it.
+// meet makes a segment, and greets a host with it.
 func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin,
 		fmt.Errorf("%w: it has not answered for %v", errno.HostLost, answerWithin))
@@ -98,11 +98,11 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 		}
 		a.sizes = a.terms.Sizes.Usual()
 	}
-	if in.area, err = share.NewArea(a.sizes); err != nil {
+	if in.segment, err = share.NewSegment(a.sizes); err != nil {
 		return in, errors.Join(err, talk.Close())
 	}
-	if in.bell, err = a.greet(ctx, talk, in.area); err != nil {
-		return in, errors.Join(err, in.area.Close(), talk.Close())
+	if in.doorbell, err = a.greet(ctx, talk, in.segment); err != nil {
+		return in, errors.Join(err, in.segment.Close(), talk.Close())
 	}
 	if a.lives.CompareAndSwap(0, 1) {
 		a.tookIn()
@@ -111,14 +111,14 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 	return in, nil
 }
 
-func (in joins) close() error { return errors.Join(in.area.Close(), in.bell.Close()) }
+func (in joins) close() error { return errors.Join(in.segment.Close(), in.doorbell.Close()) }
 
-// greet brings a host the area, and returns the doorbell.
-func (a *Attached) greet(ctx context.Context, talk *share.Talk, area *share.Area) (*share.Doorbell, error) {
+// greet brings a host the segment, and returns the doorbell.
+func (a *Attached) greet(ctx context.Context, talk *share.Talk, segment *share.Segment) (*share.Doorbell, error) {
 	result, fds, err := Ask(ctx, talk, share.CallAttach,
-		share.Attach{Version: share.Version, Sizes: a.sizes}, area.FD())
+		share.Attach{Version: share.Version, Sizes: a.sizes}, segment.FD())
 	if err == nil && len(fds) != 1 {
-		err = fmt.Errorf("%d file descriptors: want the bell", len(fds))
+		err = fmt.Errorf("%d file descriptors: want the doorbell", len(fds))
 	}
 	if err == nil {
 		err = a.learn(result)

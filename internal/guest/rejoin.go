@@ -95,10 +95,11 @@ func (a *Attached) tookIn() {
 	a.joined = true
 }
 
-// rejoins is called without an area when the host has ended, and then with what the next
-// one has agreed to. It reports whether that one carries the domain's operations now.
+// rejoins is called without a segment when the host has ended, and then with what the
+// next one has agreed to. It reports whether that one carries the domain's operations
+// now.
 func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.MoveIn, in joins) (joined bool) {
-	if in.area == nil {
+	if in.segment == nil {
 		st.Call(func() {
 			st.Eng.Lose()
 			_ = a.Ring.Lose()
@@ -121,7 +122,7 @@ func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 		}
 		joined = true
 		a.tookIn()
-		a.Ring.Renew(in.area, in.bell)
+		a.Ring.Renew(in.segment, in.doorbell)
 		for p, n := range numbers {
 			p.Renumber(n)
 		}

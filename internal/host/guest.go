@@ -34,7 +34,7 @@ type Guest struct {
 	limits GuestLimits
 	info   GuestInfo // what does not change
 
-	Area     *share.Area
+	Segment  *share.Segment
 	doorbell *share.Doorbell // this side's end
 	ring     *os.File        // the doorbell as a file, to be waited for
 	gifts    []int           // file descriptors that leave with the answer at hand
@@ -131,18 +131,18 @@ func NewGuest(h *Host, conn *net.UnixConn, limits GuestLimits) *Guest {
 	return g
 }
 
-// start puts the area to use. other is the guest's end of the doorbell, which it gets
+// start puts the segment to use. other is the guest's end of the doorbell, which it gets
 // with the answer; nil if it has that. before, if it is not nil, prepares the ring before
 // an engine has it.
-func (g *Guest) start(area *share.Area, own, other *share.Doorbell, s share.Sizes, before func(*share.HostRing)) {
-	g.Area, g.doorbell, g.sizes = area, own, s
+func (g *Guest) start(segment *share.Segment, own, other *share.Doorbell, s share.Sizes, before func(*share.HostRing)) {
+	g.Segment, g.doorbell, g.sizes = segment, own, s
 	if other != nil {
 		g.gifts, g.given = []int{other.FD()}, func() { _ = other.Close() }
 	}
 	g.furnish()
 	g.ring = own.File()
 	g.Mu.Lock()
-	g.Ring, g.in = share.NewHostRing(area, own, g.St.Eng, g.evict), share.NewArrivals(area, own, g.evict)
+	g.Ring, g.in = share.NewHostRing(segment, own, g.St.Eng, g.evict), share.NewArrivals(segment, own, g.evict)
 	g.Mu.Unlock()
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
 	g.Ring.OnAdmit(g.admit)
@@ -293,8 +293,8 @@ func (g *Guest) end() {
 		_ = g.Tallies.Close()
 		g.pays.give(talliesCost)
 	}
-	_ = g.Area.Close()
-	g.releaseArea(g.sizes)
+	_ = g.Segment.Close()
+	g.releaseSegment(g.sizes)
 	g.give()
 	g.OfferKept()
 }

@@ -59,18 +59,18 @@ type guestState struct {
 
 // AttachedState is what a guest has that is attached.
 type AttachedState struct {
-	Sizes      share.Sizes
-	Area, Bell int
-	Tallies    int // -1 for none
-	Blocks     []share.Block
-	PeersGiven uint32
-	GiveUp     time.Duration
-	Ring       share.HostRingState
-	In         share.ArrivalsState
-	Endpoints  []endpointState
-	Left       []leftState `json:",omitempty"`
-	Regions    []regionState
-	Passives   []passiveState `json:",omitempty"`
+	Sizes             share.Sizes
+	Segment, Doorbell int
+	Tallies           int // -1 for none
+	Blocks            []share.Block
+	PeersGiven        uint32
+	GiveUp            time.Duration
+	Ring              share.HostRingState
+	In                share.ArrivalsState
+	Endpoints         []endpointState
+	Left              []leftState `json:",omitempty"`
+	Regions           []regionState
+	Passives          []passiveState `json:",omitempty"`
 }
 
 type endpointState struct {

@@ -19,7 +19,7 @@ import (
 const (
 	// deviceFiles is how many file descriptors the XDP program and its maps are, at most.
 	deviceFiles = 16
-	// guestFiles is how many a guest has apart from its regions: conversation, area,
+	// guestFiles is how many a guest has apart from its regions: conversation, segment,
 	// doorbell and tallies; or conversation, socket, and both of the cross ring.
 	guestFiles = 4
 	// OtherFiles is how many further ones a process may need while it hands over.

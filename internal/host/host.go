@@ -222,30 +222,30 @@ func (g *Guest) allows(s share.Sizes) error {
 	return nil
 }
 
-// areaCost is what a guest costs that has attached: connection, pidfd, area, both ends of
-// the doorbell, and a copy of one of them on its way to another process.
-func areaCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 6, Mappings: 1} }
+// segmentCost is what a guest costs that has attached: connection, pidfd, segment, both
+// ends of the doorbell, and a copy of one of them on its way to another process.
+func segmentCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 6, Mappings: 1} }
 
 // OwnCost is the host's own memory for such a guest, before it has anything else.
 func OwnCost(s share.Sizes) int {
 	return guestCost + s.Entries*entryCost + min(s.Entries, engine.FlightsAtOnce)*engine.FlightLen
 }
 
-// chargeArea takes what the guest costs that has attached.
-func (g *Guest) chargeArea(s share.Sizes) error {
-	if err := g.pays.take(areaCost(s)); err != nil {
+// chargeSegment takes what the guest costs that has attached.
+func (g *Guest) chargeSegment(s share.Sizes) error {
+	if err := g.pays.take(segmentCost(s)); err != nil {
 		return err
 	}
 	if err := g.pays.use(OwnCost(s)); err != nil {
-		g.pays.give(areaCost(s))
+		g.pays.give(segmentCost(s))
 		return err
 	}
 	return nil
 }
 
-// releaseArea gives that back, and flights and lists that were made since.
-func (g *Guest) releaseArea(s share.Sizes) {
-	g.pays.give(areaCost(s))
+// releaseSegment gives that back, and flights and lists that were made since.
+func (g *Guest) releaseSegment(s share.Sizes) {
+	g.pays.give(segmentCost(s))
 	own := OwnCost(s)
 	if g.flights != nil {
 		g.St.Call(func() { own += g.flights.Grown()*engine.FlightLen + g.Ring.ListLen() })
@@ -253,7 +253,7 @@ func (g *Guest) releaseArea(s share.Sizes) {
 	g.pays.free(own)
 }
 
-// attach answers the call of a guest that brings the area.
+// attach answers the call of a guest that brings the segment.
 func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (any, error) {
 	var a share.Attach
 	switch err := json.Unmarshal(args, &a); {
@@ -272,20 +272,20 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	if err := g.allows(a.Sizes); err != nil {
 		return nil, err
 	}
-	if err := g.chargeArea(a.Sizes); err != nil {
+	if err := g.chargeSegment(a.Sizes); err != nil {
 		return nil, err
 	}
-	area, err := a.Sizes.Map(fds[0])
+	segment, err := a.Sizes.Map(fds[0])
 	if err != nil {
-		g.releaseArea(a.Sizes)
+		g.releaseSegment(a.Sizes)
 		return nil, err
 	}
 	own, other, err := share.NewDoorbells()
 	if err != nil {
-		g.releaseArea(a.Sizes)
-		return nil, fmt.Errorf("%w (%w)", err, area.Close())
+		g.releaseSegment(a.Sizes)
+		return nil, fmt.Errorf("%w (%w)", err, segment.Close())
 	}
-	g.start(area, own, other, a.Sizes, nil)
+	g.start(segment, own, other, a.Sizes, nil)
 	g.attend()
 	return g.where()
 }

@@ -131,8 +131,8 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 	if g.Tallies != nil {
 		a.Tallies, errs[0] = h.dup(g.Tallies.FD())
 	}
-	a.Area, errs[1] = h.dup(g.Area.FD())
-	a.Bell, errs[2] = h.dup(g.doorbell.FD())
+	a.Segment, errs[1] = h.dup(g.Segment.FD())
+	a.Doorbell, errs[2] = h.dup(g.doorbell.FD())
 	g.h.Mu.Lock()
 	a.Regions, errs[3] = h.regionsOf(g)
 	g.h.Mu.Unlock()

@@ -215,26 +215,26 @@ func (h *Handover) copyOf(at int) (int, error) {
 
 // restore gives a guest what it had.
 func (h *Handover) restore(g *Guest, s *AttachedState) error {
-	if s.Area < 0 || s.Area >= len(h.fds) {
+	if s.Segment < 0 || s.Segment >= len(h.fds) {
 		return fmt.Errorf("the rings are missing")
 	}
 	if err := g.allows(s.Sizes); err != nil {
 		return err
 	}
-	if err := g.chargeArea(s.Sizes); err != nil {
+	if err := g.chargeSegment(s.Sizes); err != nil {
 		return err
 	}
-	area, err := s.Sizes.Map(h.fds[s.Area])
+	segment, err := s.Sizes.Map(h.fds[s.Segment])
 	if err != nil {
-		g.releaseArea(s.Sizes)
+		g.releaseSegment(s.Sizes)
 		return err
 	}
-	bell, err := h.copyOf(s.Bell)
+	doorbell, err := h.copyOf(s.Doorbell)
 	if err != nil {
-		g.releaseArea(s.Sizes)
-		return errors.Join(err, area.Close())
+		g.releaseSegment(s.Sizes)
+		return errors.Join(err, segment.Close())
 	}
-	g.start(area, share.DoorbellOf(bell), nil, s.Sizes,
+	g.start(segment, share.DoorbellOf(doorbell), nil, s.Sizes,
 		func(ring *share.HostRing) { ring.Restore(&s.Ring) })
 	g.in.Restore(&s.In)
 	g.watches, g.peers = s.Ring.Watches, s.PeersGiven

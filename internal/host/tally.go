@@ -26,7 +26,7 @@ func (g *Guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any
 		return nil, err
 	}
 	var err error
-	if g.Tallies, err = share.MapTallies(fds[0], g.Area, g.doorbell); err != nil {
+	if g.Tallies, err = share.MapTallies(fds[0], g.Segment, g.doorbell); err != nil {
 		g.Tallies = nil
 		g.pays.give(talliesCost)
 	}

@@ -25,7 +25,7 @@ func (c *GuestRing) CatchUp() {
 	if !c.alive || c.in.to == nil {
 		return
 	}
-	for end := c.area.h.arrived.Load(); int64(end-c.in.read) > 0; {
+	for end := c.segment.h.arrived.Load(); int64(end-c.in.read) > 0; {
 		if c.arrive() == 0 {
 			break
 		}
@@ -90,7 +90,7 @@ func (c *GuestRing) admit(s *incomingSession) bool {
 			c.in.cramped = true
 			return false
 		}
-		values = c.area.arena[s.values.at:][:m.Length]
+		values = c.segment.arena[s.values.at:][:m.Length]
 	}
 	x := Admission{Values: uint64(s.values.at), Length: uint32(len(values))}
 	s.Begin()

@@ -89,7 +89,7 @@ func (r *record) addr() wire.Addr {
 
 // Arrivals is the host's end of the ring. The threads of all engines of the host write.
 type Arrivals struct {
-	area     *Area
+	segment  *Segment
 	doorbell *Doorbell
 	turn     func(error) // tells that the guest has broken the rules
 
@@ -106,14 +106,14 @@ type Arrivals struct {
 
 // NewArrivals returns the host's end. turnedOut is called when the guest has broken a
 // rule, on the thread of any engine.
-func NewArrivals(a *Area, bell *Doorbell, turnedOut func(error)) *Arrivals {
-	return &Arrivals{area: a, doorbell: bell, turn: turnedOut, open: map[uint64]*inflow{}}
+func NewArrivals(a *Segment, doorbell *Doorbell, turnedOut func(error)) *Arrivals {
+	return &Arrivals{segment: a, doorbell: doorbell, turn: turnedOut, open: map[uint64]*inflow{}}
 }
 
 // Refused reports, once, whether something has waited for room since the last call.
 func (a *Arrivals) Refused() bool { return a.refused.Load() && a.refused.Swap(false) }
 
-// End says that the guest gets nothing from now on, and no longer has the area.
+// End says that the guest gets nothing from now on, and no longer has the segment.
 func (a *Arrivals) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,14 +126,14 @@ func (a *Arrivals) fits(n uint64) bool {
 	if a.ended {
 		return false
 	}
-	size := uint64(len(a.area.arrivals))
+	size := uint64(len(a.segment.arrivals))
 	n += uint64(len(a.late))*spanOf(0) + a.reserved
 	if a.written-a.read+n <= size {
 		return true
 	}
 	a.refused.Store(true)
-	a.area.h.hostWaits.Swap(1)
-	read := a.area.h.read.Load()
+	a.segment.h.hostWaits.Swap(1)
+	read := a.segment.h.read.Load()
 	if a.written-read > a.written-a.read {
 		a.ended = true
 		a.turn(fmt.Errorf("arrivals: the guest has read %d bytes of %d, and %d before: want a position that only grows",
@@ -157,7 +157,7 @@ func (a *Arrivals) put(r *record, part, more []byte) {
 
 // copy copies bytes to a position of the ring.
 func (a *Arrivals) copy(at uint64, b []byte) {
-	ring := a.area.arrivals
+	ring := a.segment.arrivals
 	n := copy(ring[at&uint64(len(ring)-1):], b)
 	copy(ring, b[n:])
 }
@@ -173,7 +173,7 @@ func (a *Arrivals) show() {
 		}
 		a.put(&r, nil, nil)
 	}
-	h := a.area.h
+	h := a.segment.h
 	if h.arrived.Load() == a.written {
 		return
 	}

@@ -46,7 +46,7 @@ func (c *GuestRing) Deliver(to Receiver) { c.in.to = to }
 // arrive takes records as long as there is room for what they bring, at most a burst, and
 // what has waited for room.
 func (c *GuestRing) arrive() (n int) {
-	h := c.area.h
+	h := c.segment.h
 	in := &c.in
 	waited := 0
 	if len(in.parked.of) > 0 {
@@ -55,7 +55,7 @@ func (c *GuestRing) arrive() (n int) {
 	for arrived := h.arrived.Load(); n < burst && in.read != arrived; n++ {
 		c.copyOut(bytesOfRecord(&in.record), in.read)
 		r := &in.record
-		size := min(int(r.Bytes), len(c.area.arrivals)-recordLen)
+		size := min(int(r.Bytes), len(c.segment.arrivals)-recordLen)
 		if cap(in.part) < size {
 			in.part = make([]byte, size)
 		}
@@ -77,7 +77,7 @@ func (c *GuestRing) arrive() (n int) {
 
 // copyOut copies from a position of the ring.
 func (c *GuestRing) copyOut(to []byte, at uint64) {
-	ring := c.area.arrivals
+	ring := c.segment.arrivals
 	n := copy(to, ring[at&uint64(len(ring)-1):])
 	copy(to[n:], ring)
 }
@@ -200,7 +200,7 @@ func (c *GuestRing) closeSessions() {
 	if c.in.to == nil {
 		return
 	}
-	for range len(c.area.arrivals) / recordLen {
+	for range len(c.segment.arrivals) / recordLen {
 		if c.arrive() == 0 {
 			break
 		}

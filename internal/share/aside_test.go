@@ -78,8 +78,8 @@ func TestHoldBetweenParts(t *testing.T) {
 	}
 	w.host.RemoveHostRing(g.hostRing)
 	w.host.RemoveRing(g.hosts)
-	bell := g.hostRing.doorbell
-	g.hostRing = NewHostRing(g.theirs, bell, w.host, func(err error) { g.broken = err })
+	doorbell := g.hostRing.doorbell
+	g.hostRing = NewHostRing(g.theirs, doorbell, w.host, func(err error) { g.broken = err })
 	g.hostRing.Restore(&s)
 	g.hosts = engine.NewDirect(engine.NewFlights(64, nil), g.hostRing)
 	origin := w.host.NewOrigin(1)
@@ -190,7 +190,7 @@ func TestGuestDiesBetweenParts(t *testing.T) {
 	if n := w.host.Usage().Requests.Lent; mem[len(mem)-1] != 0 || n > 0 {
 		t.Errorf("the last byte is %d, and %d buffers are lent: want neither", mem[len(mem)-1], n)
 	}
-	g.guestRing.area.h.posted.Add(5) // what it has posted last is not looked at
+	g.guestRing.segment.h.posted.Add(5) // what it has posted last is not looked at
 	for range 100 {
 		w.step()
 	}

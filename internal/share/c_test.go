@@ -78,7 +78,7 @@ func TestGuestInC(t *testing.T) {
 	w.guests = nil // its engine is the program's
 	const adds = 100
 	c := exec.Command(guest, "1", "5", fmt.Sprint(uint8(atomic.Sum)), fmt.Sprint(uint8(atomic.Uint64)), fmt.Sprint(adds))
-	for _, fd := range []int{g.guestRing.area.FD(), g.guestRing.doorbell.FD()} {
+	for _, fd := range []int{g.guestRing.segment.FD(), g.guestRing.doorbell.FD()} {
 		own, err := unix.Dup(fd)
 		if err != nil {
 			t.Fatal(err)

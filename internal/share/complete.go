@@ -21,7 +21,7 @@ func (f *HostRing) write(o *op, c *engine.Completion) {
 
 // put writes a completion.
 func (f *HostRing) put(o *op, c *engine.Completion) {
-	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
+	x := &f.segment.done[f.completed&uint64(len(f.ops)-1)]
 	*x = *c
 	x.Cookie, x.Data, x.Source = o.tag, 0, 0
 	if o.peer != nil {
@@ -60,7 +60,7 @@ func (o *op) show(c *engine.Completion) {
 // succeed writes the completion of an operation on one word that has succeeded, field by
 // field into the ring: of its place for results only the beginning, which has the value.
 func (f *HostRing) succeed(o *op, c *engine.Completion) {
-	x := &f.area.done[f.completed&uint64(len(f.ops)-1)]
+	x := &f.segment.done[f.completed&uint64(len(f.ops)-1)]
 	x.Cookie, x.Data, x.Length, x.Source = o.tag, o.peer.Peer.Life(), c.Length, 0
 	x.Outcome, x.Status, x.Reason, x.Flags = c.Outcome, c.Status, c.Reason, c.Flags
 	if c.Flags&engine.CompletedRead != 0 {
@@ -92,7 +92,7 @@ func (f *HostRing) Flush() {
 		f.unshown = true
 		return
 	}
-	h := f.area.h
+	h := f.segment.h
 	h.completed.Swap(f.completed)
 	if h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
 		f.doorbell.Ring()

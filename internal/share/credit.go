@@ -108,7 +108,7 @@ func (a *Arrivals) Admit(session uint64, x *Admission) {
 	default:
 		return
 	}
-	values, ok := partOf(a.area.arena, x.Values, uint64(in.asked.returns))
+	values, ok := partOf(a.segment.arena, x.Values, uint64(in.asked.returns))
 	if !ok || in.asked.returns != x.Length {
 		return
 	}

@@ -25,7 +25,7 @@ type post struct {
 	queue  *matching.Queue
 	done   []matching.Done
 	lost   int
-	theirs *Area // the area as the host has mapped it
+	theirs *Segment // the segment as the host has mapped it
 	taken  uint64
 }
 
@@ -34,11 +34,11 @@ const identity = 77
 // newPost returns one whose guest holds so many messages, in so many bytes.
 func newPost(t testing.TB, messages, memory int) *post {
 	p := &post{TB: t}
-	area, err := NewArea(Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals})
+	segment, err := NewSegment(Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.theirs, err = (Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals}).Map(area.FD()); err != nil {
+	if p.theirs, err = (Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals}).Map(segment.FD()); err != nil {
 		t.Fatal(err)
 	}
 	own, other, err := NewDoorbells()
@@ -46,7 +46,7 @@ func newPost(t testing.TB, messages, memory int) *post {
 		t.Fatal(err)
 	}
 	p.host = NewArrivals(p.theirs, own, func(err error) { t.Error(err) })
-	p.guest, err = NewGuestRing(area, other, nil)
+	p.guest, err = NewGuestRing(segment, other, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@
 //	guest: engine ─▶ GuestRing ─▶ submission ring ─▶ HostRing ─▶ engine :host
 //	guest: engine ◀─ GuestRing ◀─ completion ring ◀─ HostRing ◀─ engine :host
 //
-// Rings and operands lie in one memfd, the area, which the guest makes and seals. The
+// Rings and operands lie in one memfd, the segment, which the guest makes and seals. The
 // host trusts nothing in it: it has its own copy of the sizes, reads each entry once,
 // checks it, and keeps the positions of both rings to itself. A guest that writes
 // nonsense gets nonsense, or is turned out; see HostRing. include/xdpfab/ring.h describes
-// the area for C.
+// the segment for C.
 package share

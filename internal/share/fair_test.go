@@ -38,9 +38,9 @@ func adds(verb wire.Verb, n uint32) engine.Entry {
 
 // post fills the submission ring.
 func (f *flooder) post() {
-	h := f.guestRing.area.h
+	h := f.guestRing.segment.h
 	for ; f.posted-h.taken.Load() < fairEntries; f.posted++ {
-		f.guestRing.area.entries[f.posted&f.guestRing.mask()] = f.entry
+		f.guestRing.segment.entries[f.posted&f.guestRing.mask()] = f.entry
 	}
 	h.posted.Store(f.posted)
 	if f.reads {
@@ -171,7 +171,7 @@ func TestDebts(t *testing.T) {
 	if n, m := g.hostRing.Counts.Taken, other.hostRing.Counts.Taken-before; n != 1 || m != 18*182 {
 		t.Errorf("%d operations of the one in debt, %d of the other, want 1 and %d", n, m, 18*182)
 	}
-	other.guestRing.area.h.posted.Store(other.hostRing.taken) // it has nothing more
+	other.guestRing.segment.h.posted.Store(other.hostRing.taken) // it has nothing more
 	before = g.hostRing.Counts.Taken
 	for range 6 {
 		step()
@@ -224,10 +224,10 @@ func TestRoomBesideGuests(t *testing.T) {
 		for i := range 512 {
 			x := array(100)
 			x.Peer = engine.PeerID(1 + i%peers)
-			g.guestRing.area.entries[g.guestRing.posted&g.guestRing.mask()] = x
+			g.guestRing.segment.entries[g.guestRing.posted&g.guestRing.mask()] = x
 			g.guestRing.posted++
 		}
-		g.guestRing.area.h.posted.Store(g.guestRing.posted)
+		g.guestRing.segment.h.posted.Store(g.guestRing.posted)
 		for range 200 {
 			w.host.Step()
 		}

@@ -21,7 +21,7 @@ type Peers func(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uin
 // GuestRing is the guest's half: the engine's guest ring, which posts into the rings. It
 // belongs to the engine's thread, but for NewPeer and the port's Wake.
 type GuestRing struct {
-	area     *Area
+	segment  *Segment
 	doorbell *Doorbell
 	wake     int // eventfd: ends a wait of this side
 	peers    Peers
@@ -48,15 +48,15 @@ type block struct {
 	window            *window // of an operation that goes part by part, and of each part
 }
 
-// NewGuestRing returns the guest ring over an area that this side has made. Area and
+// NewGuestRing returns the guest ring over a segment that this side has made. Segment and
 // doorbell are its own from then on.
-func NewGuestRing(a *Area, bell *Doorbell, peers Peers) (*GuestRing, error) {
+func NewGuestRing(a *Segment, doorbell *Doorbell, peers Peers) (*GuestRing, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	c := &GuestRing{wake: wake, peers: peers}
-	c.Renew(a, bell)
+	c.Renew(a, doorbell)
 	return c, nil
 }
 
@@ -67,13 +67,13 @@ func (c *GuestRing) Lose() error {
 	}
 	c.closeSessions()
 	c.alive = false
-	return errors.Join(c.doorbell.Close(), c.area.Close())
+	return errors.Join(c.doorbell.Close(), c.segment.Close())
 }
 
-// Renew puts an area and a doorbell that belong to another host in the place of those of
-// the one that was lost.
-func (c *GuestRing) Renew(a *Area, bell *Doorbell) {
-	c.area, c.doorbell, c.alive = a, bell, true
+// Renew puts a segment and a doorbell that belong to another host in the place of those
+// of the one that was lost.
+func (c *GuestRing) Renew(a *Segment, doorbell *Doorbell) {
+	c.segment, c.doorbell, c.alive = a, doorbell, true
 	c.posted, c.taken, c.seen, c.notes = 0, 0, 0, nil
 	c.in.read, c.in.sessions, c.in.waiting, c.in.cramped = 0, map[uint64]*incomingSession{}, nil, false
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
@@ -88,7 +88,7 @@ func (c *GuestRing) Tallies() *Tallies { return c.tallies.Load() }
 // Alive implements engine.GuestRing.
 func (c *GuestRing) Alive() bool { return c.alive }
 
-// Close frees area and doorbell. No method may be called afterwards.
+// Close frees segment and doorbell. No method may be called afterwards.
 func (c *GuestRing) Close() error { return errors.Join(unix.Close(c.wake), c.Lose()) }
 
 // NewPeer implements engine.GuestRing.
@@ -121,7 +121,7 @@ func (c *GuestRing) Post(tag, peer uint32, s *engine.Submission) bool {
 	if !c.room() {
 		return false
 	}
-	x := &c.area.entries[c.posted&c.mask()]
+	x := &c.segment.entries[c.posted&c.mask()]
 	if s.Short() { // nearly always: one cache line goes to the host, and not two
 		copyHead(x, &s.Entry)
 		x.Cookie, x.Peer = uint64(tag), engine.PeerID(peer)
@@ -170,8 +170,8 @@ func (c *GuestRing) place(tag uint32, e *engine.Entry, s *engine.Submission) boo
 		return false
 	}
 	b.result, b.resultLen = b.at+operands+list, int(result)
-	s.CopyOperands(c.area.arena[b.at:], 0, e.Count)
-	copy(c.area.arena[b.at+operands:], bytesOf(extents))
+	s.CopyOperands(c.segment.arena[b.at:], 0, e.Count)
+	copy(c.segment.arena[b.at+operands:], bytesOf(extents))
 	e.Flags |= engine.FlagOutside
 	*placesOf(e) = places{Operand: uint64(b.at), Compare: uint64(b.at) + operand, Result: uint64(b.result),
 		Extents: uint64(b.at + operands), ExtentCount: uint32(len(extents))}
@@ -187,15 +187,15 @@ func (c *GuestRing) take(b *block, n int) bool {
 	return ok
 }
 
-func (c *GuestRing) mask() uint64 { return uint64(len(c.area.entries) - 1) }
+func (c *GuestRing) mask() uint64 { return uint64(len(c.segment.entries) - 1) }
 
 // room reports whether the submission ring has room for an entry.
 func (c *GuestRing) room() bool {
-	if c.posted-c.taken < uint64(len(c.area.entries)) {
+	if c.posted-c.taken < uint64(len(c.segment.entries)) {
 		return true
 	}
-	c.taken = c.area.h.taken.Load()
-	return c.posted-c.taken < uint64(len(c.area.entries))
+	c.taken = c.segment.h.taken.Load()
+	return c.posted-c.taken < uint64(len(c.segment.entries))
 }
 
 // Forget implements engine.GuestRing.
@@ -210,7 +210,7 @@ func (c *GuestRing) note(e engine.Entry) {
 	switch {
 	case !c.alive:
 	case len(c.notes) == 0 && c.room():
-		c.area.entries[c.posted&c.mask()] = e
+		c.segment.entries[c.posted&c.mask()] = e
 		c.posted++
 	default:
 		c.notes = append(c.notes, e)
@@ -220,7 +220,7 @@ func (c *GuestRing) note(e engine.Entry) {
 // tell posts the notes until there is no room.
 func (c *GuestRing) tell() {
 	for len(c.notes) > 0 && c.room() {
-		c.area.entries[c.posted&c.mask()] = c.notes[0]
+		c.segment.entries[c.posted&c.mask()] = c.notes[0]
 		c.posted++
 		c.notes = c.notes[1:]
 	}
@@ -231,7 +231,7 @@ func (c *GuestRing) Flush() {
 	if !c.alive {
 		return
 	}
-	h := c.area.h
+	h := c.segment.h
 	h.posted.Swap(c.posted)
 	if h.hostSleeps.Load() != 0 && h.hostSleeps.Swap(0) != 0 {
 		c.doorbell.Ring()
@@ -251,7 +251,7 @@ func (c *GuestRing) Receive(done func(tag uint32, c *engine.Completion, life uin
 		c.Flush()
 	}
 	c.tallies.Load().Look()
-	h := c.area.h
+	h := c.segment.h
 	came := 0
 	if len(c.in.waiting) > 0 {
 		c.retry()
@@ -268,7 +268,7 @@ func (c *GuestRing) Receive(done func(tag uint32, c *engine.Completion, life uin
 	opened := false
 	for range n {
 		x := &c.completion
-		*x = c.area.done[c.seen&c.mask()]
+		*x = c.segment.done[c.seen&c.mask()]
 		c.seen++
 		if x.Cookie < uint64(len(c.held)) { // a tag of ours
 			opened = x.Flags&engine.CompletedOpen != 0 || opened
@@ -303,7 +303,7 @@ func (c *GuestRing) complete(x *engine.Completion,
 	c.held[tag] = block{} // the tag may be used again before done returns
 	result := x.Inline[:min(x.Length, engine.InlineResult)]
 	if b.resultLen > 0 {
-		result = c.area.arena[b.result:][:min(x.Length, uint64(b.resultLen))]
+		result = c.segment.arena[b.result:][:min(x.Length, uint64(b.resultLen))]
 	}
 	done(uint32(tag), x, life, result)
 	if b.len > 0 {

@@ -49,7 +49,7 @@ func (c *GuestRing) Begin(tag, peer uint32, s *engine.Submission) bool {
 	if s.Verb.Returns() {
 		b.resultLen = b.len // if its outcome is unknown, results may still come
 	}
-	x := &c.area.entries[c.posted&c.mask()]
+	x := &c.segment.entries[c.posted&c.mask()]
 	*x = s.Entry
 	x.Cookie, x.Peer = uint64(tag), engine.PeerID(peer)
 	x.Flags &^= engine.FlagPieces | engine.FlagOutside
@@ -79,12 +79,12 @@ func (c *GuestRing) Feed(tag, of uint32, s *engine.Submission, first uint32) (co
 	operand, compare, result := e.Lens()
 	operands := int(operand+compare+7) &^ 7
 	results := at + operands + len(list)*extentLen
-	s.CopyOperands(c.area.arena[at:at+w.half], first, e.Count)
-	copy(c.area.arena[at+operands:], bytesOf(list))
+	s.CopyOperands(c.segment.arena[at:at+w.half], first, e.Count)
+	copy(c.segment.arena[at+operands:], bytesOf(list))
 	w.busy[i], w.tags[i] = true, tag
 	c.held[tag] = block{result: results, resultLen: int(result), window: w}
 
-	x := &c.area.entries[c.posted&c.mask()]
+	x := &c.segment.entries[c.posted&c.mask()]
 	*x = engine.Entry{Cookie: uint64(tag), Key: uint64(of), Verb: VerbFeed, Count: e.Count}
 	*placesOf(x) = places{Operand: uint64(at), Compare: uint64(at) + operand, Result: uint64(results),
 		Extents: uint64(at + operands), ExtentCount: uint32(len(list))}
@@ -154,7 +154,7 @@ func (c *GuestRing) completePart(b *block, x *engine.Completion, life uint64,
 			}
 		}
 		c.held[tag] = block{}
-		done(tag, x, life, c.area.arena[b.result:][:min(x.Length, uint64(b.resultLen))])
+		done(tag, x, life, c.segment.arena[b.result:][:min(x.Length, uint64(b.resultLen))])
 		return
 	}
 	if x.Flags&engine.CompletedOpen == 0 || b.resultLen == 0 {

@@ -16,12 +16,12 @@ import (
 // and writes their completions. It implements engine.HostRing, and engine.Sink for the
 // rings of the guest's endpoints. It belongs to the engine's thread.
 //
-// The guest may change any byte of the area at any time. So the positions are kept here,
-// an entry is copied before it is looked at, and whatever it says is checked against the
-// copy. Operands and results may change under the engine's hands, which copies them and
-// draws no conclusion from them.
+// The guest may change any byte of the segment at any time. So the positions are kept
+// here, an entry is copied before it is looked at, and whatever it says is checked
+// against the copy. Operands and results may change under the engine's hands, which
+// copies them and draws no conclusion from them.
 type HostRing struct {
-	area     *Area
+	segment  *Segment
 	doorbell *Doorbell
 	eng      *engine.Engine
 	turn     func(error) // tells that the guest has broken the rules; called once
@@ -52,11 +52,11 @@ type Counts struct {
 	Cost                      uint64 // of those that were taken, as engine.Entry.Cost counts
 }
 
-// NewHostRing returns the host ring of an area. Area and doorbell stay the caller's.
+// NewHostRing returns the host ring of a segment. Segment and doorbell stay the caller's.
 // turnedOut is called at most once, on the engine's thread, when the guest has broken a
 // rule.
-func NewHostRing(a *Area, bell *Doorbell, e *engine.Engine, turnedOut func(error)) *HostRing {
-	f := &HostRing{area: a, doorbell: bell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)),
+func NewHostRing(a *Segment, doorbell *Doorbell, e *engine.Engine, turnedOut func(error)) *HostRing {
+	f := &HostRing{segment: a, doorbell: doorbell, eng: e, turn: turnedOut, ops: make([]op, len(a.entries)),
 		targets: newTargets(),
 		streams: map[uint64]*op{}}
 	rests := make([]rest, len(f.ops))
@@ -76,12 +76,12 @@ func (f *HostRing) Rest() bool {
 	if f.broken || f.held && len(f.streams) == 0 {
 		return false
 	}
-	f.area.h.hostSleeps.Swap(1)
-	return (f.area.h.posted.Load() != f.taken || len(f.aside) > 0 && !f.held) && f.admits() || f.tells()
+	f.segment.h.hostSleeps.Swap(1)
+	return (f.segment.h.posted.Load() != f.taken || len(f.aside) > 0 && !f.held) && f.admits() || f.tells()
 }
 
 // Rise implements engine.HostRing.
-func (f *HostRing) Rise() { f.area.h.hostSleeps.Store(0) }
+func (f *HostRing) Rise() { f.segment.h.hostSleeps.Store(0) }
 
 // admits reports whether there is a place for another completion: in the ring, and none
 // that is promised already.
@@ -102,7 +102,7 @@ func (f *HostRing) places() int {
 // look looks how far the guest has read the completion ring, and returns false if it has
 // broken the rules.
 func (f *HostRing) look() bool {
-	seen := f.area.h.seen.Load()
+	seen := f.segment.h.seen.Load()
 	if f.completed-seen > f.completed-f.seen { // beyond the last completion, or backwards
 		f.fail(
 			fmt.Errorf(
@@ -130,7 +130,7 @@ func (f *HostRing) Take(credit int) (spent int) {
 	if len(f.open.known) > 0 {
 		f.tell()
 	}
-	posted := f.area.h.posted.Load()
+	posted := f.segment.h.posted.Load()
 	if posted == f.taken && len(f.aside) == 0 || f.broken {
 		return 0
 	}
@@ -150,7 +150,7 @@ func (f *HostRing) Take(credit int) (spent int) {
 				break
 			}
 		}
-		f.copy(&f.area.entries[f.taken&uint64(len(f.ops)-1)])
+		f.copy(&f.segment.entries[f.taken&uint64(len(f.ops)-1)])
 		cost := f.take(&f.entry)
 		if cost == 0 {
 			break
@@ -160,7 +160,7 @@ func (f *HostRing) Take(credit int) (spent int) {
 	}
 	f.taking = false
 	if took := f.taken - before; spent > 0 {
-		f.area.h.taken.Store(f.taken)
+		f.segment.h.taken.Store(f.taken)
 		f.Counts.Taken += took
 		f.Counts.Cost += uint64(spent)
 	}
@@ -171,7 +171,7 @@ func (f *HostRing) Take(credit int) (spent int) {
 	return spent
 }
 
-// copy copies an entry out of the area: of a short one the cache line that says all.
+// copy copies an entry out of the segment: of a short one the cache line that says all.
 func (f *HostRing) copy(x *engine.Entry) {
 	if copyHead(&f.entry, x); !f.entry.Short() {
 		f.entry = *x // whatever it says by now
@@ -284,7 +284,7 @@ func (f *HostRing) check(x *engine.Entry) (in buffers, ok bool) {
 }
 
 // part returns n bytes of the arena.
-func (f *HostRing) part(at, n uint64) ([]byte, bool) { return partOf(f.area.arena, at, n) }
+func (f *HostRing) part(at, n uint64) ([]byte, bool) { return partOf(f.segment.arena, at, n) }
 
 func partOf(arena []byte, at, n uint64) ([]byte, bool) {
 	size := uint64(len(arena))
@@ -337,7 +337,7 @@ func (f *HostRing) leave(tag uint64) {
 func (f *HostRing) End() { f.broken, f.ended = true, true }
 
 // Close closes the peers, which completes the operations that are under way. Afterwards
-// the rings can be removed, and nothing uses the area. Engine's thread.
+// the rings can be removed, and nothing uses the segment. Engine's thread.
 func (f *HostRing) Close() {
 	f.End()
 	for _, p := range f.peers {

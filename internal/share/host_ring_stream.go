@@ -39,7 +39,7 @@ func (f *HostRing) begin(o *op, x *engine.Entry) (cost int) {
 	s.Entry = *x
 	s.Cookie, s.Peer, s.Context, s.Result = 0, o.peer.Peer.ID(), o, nil
 	o.stream, o.more = &stream{Stream: engine.Stream{Released: f.released}, head: *x,
-		lo: uint64(len(f.area.arena))}, true
+		lo: uint64(len(f.segment.arena))}, true
 	s.SetStream(&o.stream.Stream)
 	f.streams[o.tag] = o
 	f.use()

@@ -24,7 +24,7 @@ type openings struct {
 // of the tags, and half of the arena, are left to other operations: a block of the arena
 // is less than twice as long as what it holds.
 func (f *HostRing) keeps(o *op) bool {
-	return f.open.n < len(f.ops)/2 && f.open.bytes+o.keeps() <= len(f.area.arena)/4
+	return f.open.n < len(f.ops)/2 && f.open.bytes+o.keeps() <= len(f.segment.arena)/4
 }
 
 // keeps is how many bytes of the arena the guest keeps for results that may still come.

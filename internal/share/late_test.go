@@ -10,18 +10,18 @@ import (
 
 // Sessions without a message leave nothing behind while the guest does not read.
 func TestSessionsLeaveNothing(t *testing.T) {
-	area, err := NewArea(Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals})
+	segment, err := NewSegment(Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer area.Close()
+	defer segment.Close()
 	own, other, err := NewDoorbells()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer own.Close()
 	defer other.Close()
-	a := NewArrivals(area, own, func(err error) { t.Error(err) })
+	a := NewArrivals(segment, own, func(err error) { t.Error(err) })
 	for range 10 * MinArrivals / recordLen {
 		a.NewInflow(1, &Credit{}, wire.Addr{}).Close()
 	}

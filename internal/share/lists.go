@@ -28,7 +28,7 @@ func (f *HostRing) ListLen() int { return int(f.lists.paid) }
 func (f *HostRing) mayList(bytes uint64) bool {
 	l := &f.lists
 	all := l.bytes + bytes
-	if all > uint64(len(f.area.arena)) {
+	if all > uint64(len(f.segment.arena)) {
 		return false
 	}
 	if all > l.paid {

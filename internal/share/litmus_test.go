@@ -14,7 +14,7 @@ import (
 // that is in it, or the guest sees that the host sleeps, and wakes it.
 func TestPostMeetsSleep(t *testing.T) {
 	sizes := Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals}
-	guests, err := NewArea(sizes)
+	guests, err := NewSegment(sizes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,13 +24,13 @@ func TestPostMeetsSleep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hosts.Close()
-	bell, other, err := NewDoorbells()
+	doorbell, other, err := NewDoorbells()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bell.Close()
+	defer doorbell.Close()
 	defer other.Close()
-	c := &GuestRing{area: guests, doorbell: bell, alive: true}
+	c := &GuestRing{segment: guests, doorbell: doorbell, alive: true}
 	f := NewHostRing(hosts, other, nil, func(err error) { t.Error(err) })
 
 	var stale atomic.Uint64
@@ -42,7 +42,7 @@ func TestPostMeetsSleep(t *testing.T) {
 	}, func() {
 		seen = f.Rest()
 		if seen {
-			if x := &f.area.entries[f.taken&c.mask()]; x.Key != f.taken+1 {
+			if x := &f.segment.entries[f.taken&c.mask()]; x.Key != f.taken+1 {
 				stale.Store(f.taken + 1)
 			}
 		}

@@ -29,7 +29,7 @@ func (c *GuestRing) takeOrPark(r *record, part []byte) bool {
 		return true
 	}
 	span := spanOf(len(part))
-	if p.bytes+span > uint64(len(c.area.arrivals)) {
+	if p.bytes+span > uint64(len(c.segment.arrivals)) {
 		return false
 	}
 	if p.of == nil {

@@ -34,7 +34,7 @@ func (p doorbellPort) Wait(limit time.Duration) {
 	if len(p.c.notes) > 0 { // the host does not tell when it has room for them
 		limit = min(limit, notesPoll)
 	}
-	h := p.c.area.h
+	h := p.c.segment.h
 	h.guestSleeps.Swap(1)
 	if h.completed.Load() == p.c.seen && h.arrived.Load() == p.c.looked && !p.c.tallies.Load().Pending() {
 		p.c.doorbell.Wait(p.c.wake, limit)

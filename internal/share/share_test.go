@@ -138,8 +138,8 @@ func (x *operation) fill(s *engine.Submission, to engine.PeerID, key uint64) {
 	}
 }
 
-// Whatever a guest writes into the area, at any moment, the host and its other guests go
-// on, and no memory changes but that of the guest's own operations.
+// Whatever a guest writes into the segment, at any moment, the host and its other guests
+// go on, and no memory changes but that of the guest's own operations.
 func TestHostileGuest(t *testing.T) {
 	turnedOut, ran := 0, 0
 	for seed := range uint64(60) {
@@ -162,7 +162,7 @@ func FuzzHostileGuest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { hostile(t, seed, 300) })
 }
 
-// hostile has one guest scribble over its area while another one counts. It reports
+// hostile has one guest scribble over its segment while another one counts. It reports
 // whether the guest was turned out, and whether any of its operations changed memory.
 func hostile(t *testing.T, seed uint64, steps int) (out, changed bool) {
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -194,10 +194,10 @@ func hostile(t *testing.T, seed uint64, steps int) (out, changed bool) {
 	return bad.broken != nil, !bytes.Equal(yours, make([]byte, len(yours)))
 }
 
-// scribble changes something in the area of a guest: entries that are nearly right, bits
-// anywhere, and positions.
+// scribble changes something in the segment of a guest: entries that are nearly right,
+// bits anywhere, and positions.
 func (g *guest) scribble(r *rand.Rand) {
-	a := g.guestRing.area
+	a := g.guestRing.segment
 	for range r.IntN(4) {
 		switch r.IntN(5) {
 		case 0, 1:

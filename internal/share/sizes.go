@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// Sizes are the dimensions of an area.
+// Sizes are the dimensions of a segment.
 type Sizes struct {
 	Entries int `json:"entries"` // of either ring; a power of two
 	Arena   int `json:"arena"`   // bytes, a multiple of 4096
@@ -23,7 +23,7 @@ const (
 	MinArrivals, MaxArrivals = 1 << 16, 1 << 28
 )
 
-// Check reports an error unless there can be an area of these sizes.
+// Check reports an error unless there can be a segment of these sizes.
 func (s Sizes) Check() error {
 	switch {
 	case s.Entries < MinEntries || s.Entries > MaxEntries || bits.OnesCount(uint(s.Entries)) != 1:
@@ -44,7 +44,7 @@ const (
 	completedLen = 64
 )
 
-// Len is the length of the area, bytes.
+// Len is the length of the segment, bytes.
 func (s Sizes) Len() int { return page + s.Entries*(entryLen+completedLen) + s.Arena + s.Arrivals }
 
 // The dimensions of the shared memory, unless the host allows less.

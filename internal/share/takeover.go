@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Another host can take the place of a guest's host, with the same area: its host ring
+// Another host can take the place of a guest's host, with the same segment: its host ring
 // and its arrivals go on at the positions of the former ones.
 
 // HostRingState is what a host ring leaves to that of another host.
@@ -201,7 +201,7 @@ func (in *inflow) Restore(s session.InflowState) {
 		in.asked.as.describe(s.Announced)
 	}
 	if in.asked.admitted {
-		in.asked.values, _ = partOf(in.a.area.arena, s.Values, uint64(s.Returns)) // it was checked
+		in.asked.values, _ = partOf(in.a.segment.arena, s.Values, uint64(s.Returns)) // it was checked
 	}
 	if in.asked.forRoom {
 		in.credit.waiting++

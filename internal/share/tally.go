@@ -175,15 +175,15 @@ func (t *Tallies) count(whom []Counted) []Counted {
 // Observers is the host's view of a guest's tallies. It wakes the guest by its doorbell.
 type Observers struct {
 	*Tallies
-	area     *Area
+	segment  *Segment
 	doorbell *Doorbell
 }
 
 // TalliesLen is the most memory that tallies take, bytes.
 const TalliesLen = talliesLen + page
 
-// MapTallies maps the tallies of a guest, whose area and doorbell stay the caller's.
-func MapTallies(fd int, a *Area, bell *Doorbell) (*Observers, error) {
+// MapTallies maps the tallies of a guest, whose segment and doorbell stay the caller's.
+func MapTallies(fd int, a *Segment, doorbell *Doorbell) (*Observers, error) {
 	m, err := mr.Shared(fd, TalliesLen)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func MapTallies(fd int, a *Area, bell *Doorbell) (*Observers, error) {
 		n := len(m.Bytes())
 		return nil, fmt.Errorf("tallies of %d bytes: want %d (%w)", n, talliesLen, m.Close())
 	}
-	return &Observers{talliesOf(m), a, bell}, nil
+	return &Observers{talliesOf(m), a, doorbell}, nil
 }
 
 // Observer counts in one place of the tallies. It implements mr.Observer, and that of
@@ -217,7 +217,7 @@ func (o *Observer) Touched(reads, writes, bytesRead, bytesWritten int) {
 	o.sums.bytesRead.Add(uint64(bytesRead))
 	o.sums.bytesWritten.Add(uint64(bytesWritten))
 	o.in.h.touched.Add(1)
-	if h := o.in.area.h; h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
+	if h := o.in.segment.h; h.guestSleeps.Load() != 0 && h.guestSleeps.Swap(0) != 0 {
 		o.in.doorbell.Ring()
 	}
 }

@@ -26,7 +26,7 @@ var (
 
 const extentLen = 24
 
-// parts divides the memory of an area.
+// parts divides the memory of a segment.
 func parts(mem []byte, s Sizes) (*header, []engine.Entry, []engine.Completion, []byte, []byte) {
 	p := unsafe.Pointer(unsafe.SliceData(mem))
 	completions := page + s.Entries*entryLen

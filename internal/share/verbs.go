@@ -10,7 +10,7 @@ import (
 
 // What a Call can ask for, with the types of their arguments and results.
 const (
-	CallAttach     = "attach"     // Attach with the memfd of the area; Attached with the guest's end of the doorbell
+	CallAttach     = "attach"     // Attach with the memfd of the segment; Attached with the guest's end of the doorbell
 	CallTune       = "tune"       // Tune, before there are endpoints; Tune, of the host
 	CallEndpoint   = "endpoint"   // Endpoint; uint16, its number
 	CallServe      = "serve"      // Serve; nothing
@@ -38,7 +38,7 @@ const (
 
 // Attach begins a conversation.
 type Attach struct {
-	Version int   `json:"version"` // of the area and of the verbs
+	Version int   `json:"version"` // of the segment and of the verbs
 	Sizes   Sizes `json:"sizes"`
 }
 

@@ -42,7 +42,7 @@ type guest struct {
 	hosts     *engine.Ring // the host's, of its operations
 	ring      *engine.Ring // of the guest
 	peer      *engine.Peer
-	theirs    *Area // the area as the host has mapped it
+	theirs    *Segment // the segment as the host has mapped it
 	broken    error
 }
 
@@ -111,12 +111,12 @@ func (w *world) region(key uint64, n int) []byte {
 // guest attaches another guest, with a peer for the target's endpoint 0. Its weight is 1,
 // if no other is given.
 func (w *world) guest(s Sizes, weight ...int) *guest {
-	area, err := NewArea(s)
+	segment, err := NewSegment(s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	g := &guest{}
-	if g.theirs, err = s.Map(area.FD()); err != nil {
+	if g.theirs, err = s.Map(segment.FD()); err != nil {
 		w.t.Fatal(err)
 	}
 	hosts, guests, err := NewDoorbells()
@@ -131,7 +131,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	w.host.AddRing(ring, origin)
 	number := uint32(0)
 	open := 0
-	g.guestRing, err = NewGuestRing(area, guests, func(_ uint64, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
+	g.guestRing, err = NewGuestRing(segment, guests, func(_ uint64, _ wire.Link, _ uint8, endpoint uint16) (uint32, error) {
 		p, err := origin.NewPeer(link, 0, endpoint)
 		number++
 		open++

@@ -38,7 +38,7 @@ var bugsOfMessages = []bug{
 	{"the rest of a cancelled message is never dropped", "", []edit{
 		{engineMessage, "c.message, c.severed = nil, f.sent", "c.message = nil"}}},
 	{"a message counts twice that completed while the next one waited", "", []edit{
-		{engineComplete, "n := max(records-g.told, 0)", "n := min(records, len(g.segs))"}}},
+		{engineComplete, "n := max(records-g.told, 0)", "n := min(records, len(g.frags))"}}},
 	{"messages that wait when the target restarts reach its new life", "", []edit{
 		{engineMeet, "(f.Verb.Array() || f.message() ||", "(f.Verb.Array() ||"}}},
 	{"a session without order runs frames of messages ahead", "", []edit{

@@ -63,7 +63,7 @@ type rogue struct {
 	talk    *share.Talk
 	calls   uint64
 	posted  int      // entries
-	fds     []int    // of its memory, first the area
+	fds     []int    // of its memory, first the segment
 	bell    []int    // its end of the doorbell, when it has attached
 	origins []uint64 // of its endpoints
 	numbers []uint16 // of endpoints, scalable ones included, that it has asked for
@@ -79,12 +79,12 @@ func (r *rogue) live(path string) {
 	defer r.talk.Close()
 	r.talk.Hurry(100 * time.Millisecond)
 	sizes := share.Sizes{Entries: 16 << r.rnd.IntN(3), Arena: share.MinArena, Arrivals: share.MinArrivals}
-	area := r.memory(sizes.Len())
+	segment := r.memory(sizes.Len())
 	head := binary.NativeEndian.AppendUint32(nil, share.Magic)
 	head = binary.NativeEndian.AppendUint32(head, share.Version)
 	head = binary.NativeEndian.AppendUint64(head, uint64(sizes.Entries))
-	_, _ = unix.Pwrite(area, binary.NativeEndian.AppendUint64(head, uint64(sizes.Arena)), 0)
-	err := r.call(share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, area)
+	_, _ = unix.Pwrite(segment, binary.NativeEndian.AppendUint64(head, uint64(sizes.Arena)), 0)
+	err := r.call(share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, segment)
 	if err == nil {
 		r.bell, err = r.talk.Receive(&share.Reply{})
 	}
@@ -189,8 +189,8 @@ func (r *rogue) spoil() {
 	}
 }
 
-// scribble writes numbers into the area: anywhere, entries with their number, or one of
-// the positions. It wakes the daemon.
+// scribble writes numbers into the segment: anywhere, entries with their number, or one
+// of the positions. It wakes the daemon.
 func (r *rogue) scribble() {
 	write := func(at int, n uint64) {
 		_, _ = unix.Pwrite(r.fds[0], binary.NativeEndian.AppendUint64(nil, n), int64(at))

@@ -32,16 +32,16 @@ func rawGuestOf(t *testing.T, d *xdpfab.Domain, limits host.GuestLimits) *rawGue
 	talk, hosted := talkTo(t, d, limits)
 	g := &rawGuest{t: t, talk: talk}
 	sizes := share.Sizes{Entries: 4096, Arena: share.MinArena, Arrivals: share.MinArrivals}
-	area, err := share.NewArea(sizes)
+	segment, err := share.NewSegment(sizes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = talk.Close()
 		<-hosted
-		_ = area.Close()
+		_ = segment.Close()
 	})
-	if err := g.call(share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, nil, area.FD()); err != nil {
+	if err := g.call(share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, nil, segment.FD()); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -153,7 +153,7 @@ func TestGuestBudget(t *testing.T) {
 	t.Run("guest", func(t *testing.T) {
 		g := guestBy(t, hostingOf(t, a, host.GuestLimits{Arena: 1 << 20, Budgets: []*host.Budget{budget}, Rule: "rule 7"}), fi.DomainAttr{}, nil)
 		// What came with a call is given back after its answer.
-		testnet.Eventually(t, "six descriptors, one mapping and the area", func() bool {
+		testnet.Eventually(t, "six descriptors, one mapping and the segment", func() bool {
 			u := budget.Used()
 			return u.Files == 6 && u.Mappings == 1 && u.Memory >= 1<<20
 		})

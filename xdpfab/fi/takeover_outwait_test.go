@@ -98,17 +98,17 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	talk := share.NewTalk(own)
 	defer talk.Close()
 	sizes := share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals}
-	area, err := share.NewArea(sizes)
+	segment, err := share.NewSegment(sizes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer area.Close()
+	defer segment.Close()
 	for _, c := range []struct {
 		verb string
 		args any
 		fds  []int
 	}{
-		{share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, []int{area.FD()}},
+		{share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, []int{segment.FD()}},
 		{share.CallEndpoint, share.Endpoint{Number: 9, Origin: 77}, nil},
 		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.Node().Dev.MAC()}}, nil},
 	} {
@@ -117,7 +117,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mem, err := unix.Mmap(area.FD(), 0, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(segment.FD(), 0, 2*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,8 +145,8 @@ func TestTakeoverTurnsOut(t *testing.T) {
 		spoil func(n *neighbours, h *host.Handover)
 		want  string
 	}{
-		"its area is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Area = -1 }, "the rings are missing"},
-		"its bell is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Bell = -1 }, "is missing"},
+		"its segment is gone":    {func(_ *neighbours, h *host.Handover) { bads(h).Segment = -1 }, "the rings are missing"},
+		"its bell is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Doorbell = -1 }, "is missing"},
 		"a region is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Regions[0].Memory = -1 }, "the memory of a region is missing"},
 		"rings of other sizes":   {func(_ *neighbours, h *host.Handover) { bads(h).Sizes.Entries = 1 << 20 }, "rings of 1048576 entries"},
 		"an origin that is not":  {func(_ *neighbours, h *host.Handover) { bads(h).Endpoints[0].As.Origin = 0 }, "an endpoint without an origin"},
@@ -234,7 +234,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	host.Mu.Lock()
 	tallies := host.Tallies.FD()
 	host.Mu.Unlock()
-	files := map[string]int{"area": host.Area.FD(), "region": n.trap.Memory().FD(), "tallies": tallies}
+	files := map[string]int{"area": host.Segment.FD(), "region": n.trap.Memory().FD(), "tallies": tallies}
 	for what, fd := range files {
 		_, sealed := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE)
 		for how, err := range map[string]error{"sealed": sealed, "grown": unix.Ftruncate(fd, 1<<40), "cut": unix.Ftruncate(fd, 0)} {
@@ -282,12 +282,12 @@ func TestTakeoverOfBreakers(t *testing.T) {
 	n.hosted.Go(func() { _ = n.dom.Hosting().Serve(other, n.limits) })
 	deaf := share.NewTalk(own)
 	defer deaf.Close()
-	area, err := share.NewArea(share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals})
+	segment, err := share.NewSegment(share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer area.Close()
-	_, fds, err := guestpkg.Ask(t.Context(), deaf, share.CallAttach, share.Attach{Version: share.Version, Sizes: share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals}}, area.FD())
+	defer segment.Close()
+	_, fds, err := guestpkg.Ask(t.Context(), deaf, share.CallAttach, share.Attach{Version: share.Version, Sizes: share.Sizes{Entries: 16, Arena: share.MinArena, Arrivals: share.MinArrivals}}, segment.FD())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestTakeoverOfBreakers(t *testing.T) {
 	go func() {
 		defer close(broken)
 		<-bad.Paused
-		mem, err := unix.Mmap(bad.Area.FD(), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		mem, err := unix.Mmap(bad.Segment.FD(), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
 			t.Error(err)
 			return

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A guest in C: with "layout" it prints the offsets of ring.h; otherwise it adds to a word
- * so many times, through the area and the bell that it has inherited, and prints the last
+ * so many times, through the segment and the doorbell that it has inherited, and prints the last
  * value that it found.
  */
 #include <poll.h>
@@ -63,9 +63,9 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "magic %#x, version %u\n", h->magic, h->version);
 		return 1;
 	}
-	char *area = map(XDPFAB_PAGE + entries * (sizeof(struct xdpfab_entry) + sizeof(struct xdpfab_completion)));
-	h = (void *)area;
-	struct xdpfab_entry *sq = (void *)(area + XDPFAB_PAGE);
+	char *segment = map(XDPFAB_PAGE + entries * (sizeof(struct xdpfab_entry) + sizeof(struct xdpfab_completion)));
+	h = (void *)segment;
+	struct xdpfab_entry *sq = (void *)(segment + XDPFAB_PAGE);
 	struct xdpfab_completion *cq = (void *)(sq + entries);
 	uint64_t value = 0;
 	for (long i = 0; i < atol(argv[5]); i++) {

@@ -14,14 +14,14 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// Magic and Version begin the area.
+// Magic and Version begin the segment.
 const (
 	Magic   = 0x66706478 // "xdpf"
 	Version = 3
 )
 
-// header is the first page of the area. Each position counts entries since the beginning,
-// and has a cache line of its own, since its reader and its writer spin on it.
+// header is the first page of the segment. Each position counts entries since the
+// beginning, and has a cache line of its own, since its reader and its writer spin on it.
 //
 // A side that moves a position and then looks whether the other one sleeps moves it by
 // Swap, and so does a side that says that it sleeps and then looks once more. Store would
@@ -57,8 +57,8 @@ type header struct {
 	_         [60]byte
 }
 
-// Area is shared memory as one side has mapped it.
-type Area struct {
+// Segment is shared memory as one side has mapped it.
+type Segment struct {
 	mem      *mr.Memory
 	h        *header
 	entries  []engine.Entry
@@ -67,8 +67,8 @@ type Area struct {
 	arrivals []byte
 }
 
-// NewArea makes and seals an area; its FD is for the other side.
-func NewArea(s Sizes) (*Area, error) {
+// NewSegment makes and seals a segment; its FD is for the other side.
+func NewSegment(s Sizes) (*Segment, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -76,18 +76,18 @@ func NewArea(s Sizes) (*Area, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Area{mem: m}
+	a := &Segment{mem: m}
 	a.h, a.entries, a.done, a.arena, a.arrivals = parts(m.Bytes(), s)
 	a.h.magic, a.h.version, a.h.entries, a.h.arena = Magic, Version, uint32(s.Entries), uint64(s.Arena)
 	return a, nil
 }
 
-// FD is the memfd, which stays the area's.
-func (a *Area) FD() int { return a.mem.FD() }
+// FD is the memfd, which stays the segment's.
+func (a *Segment) FD() int { return a.mem.FD() }
 
-// Map maps an area that a guest has made. It refuses memory that the guest could take
+// Map maps a segment that a guest has made. It refuses memory that the guest could take
 // away.
-func (s Sizes) Map(fd int) (*Area, error) {
+func (s Sizes) Map(fd int) (*Segment, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -99,15 +99,15 @@ func (s Sizes) Map(fd int) (*Area, error) {
 		return nil, errors.Join(fmt.Errorf("shared memory of %d bytes: want %d for rings and arena", len(m.Bytes()),
 			s.Len()), m.Close())
 	}
-	a := &Area{mem: m}
+	a := &Segment{mem: m}
 	a.h, a.entries, a.done, a.arena, a.arrivals = parts(m.Bytes(), s)
 	return a, nil
 }
 
-// Close unmaps the area.
-func (a *Area) Close() error {
+// Close unmaps the segment.
+func (a *Segment) Close() error {
 	mem := a.mem
-	*a = Area{}
+	*a = Segment{}
 	return mem.Close()
 }
 
