@@ -26,10 +26,10 @@ type borrowed struct {
 	node.Alone
 	Conversation // its mu guards what is behind tasks, too
 
-	queue *port.Queue
-	ferry *share.CrossRing
-	host  share.Borrowed
-	info  node.InterfaceInfo
+	queue     *port.Queue
+	crossRing *share.CrossRing
+	host      share.Borrowed
+	info      node.InterfaceInfo
 
 	wake    chan struct{}   // there are errands
 	closing context.Context // ends with Close
@@ -85,7 +85,7 @@ func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
 		err = errors.Join(json.Unmarshal(b.host.Interface, &b.info), json.Unmarshal(b.host.Parts, &parts))
 	}
 	if err == nil && len(fds) != 4 {
-		err = fmt.Errorf("%d file descriptors: want socket and memory of a queue, and of a ferry", len(fds))
+		err = fmt.Errorf("%d file descriptors: want socket and memory of a queue, and of a cross ring", len(fds))
 	}
 	if err != nil {
 		share.CloseAll(fds)
@@ -95,7 +95,7 @@ func (b *borrowed) take(result json.RawMessage, fds []int) (err error) {
 		share.CloseAll(fds[2:])
 		return err
 	}
-	if b.ferry, err = share.CrossRingOf(fds[2], fds[3]); err != nil {
+	if b.crossRing, err = share.CrossRingOf(fds[2], fds[3]); err != nil {
 		return errors.Join(err, b.queue.Close())
 	}
 	return nil
@@ -120,12 +120,12 @@ func (b *borrowed) Beyond(n *node.Node, c *engine.Config) {
 
 // Cross connects the device with the engine of the queue.
 func (b *borrowed) Cross(_ *node.Node, e *engine.Engine) {
-	b.tasks.Go(func() { b.ferry.Run(func(packet []byte) { e.Deliver(packet, true) }) })
+	b.tasks.Go(func() { b.crossRing.Run(func(packet []byte) { e.Deliver(packet, true) }) })
 }
 
 // outside sends the host a packet that is not for this queue.
 func (b *borrowed) outside(packet []byte, _ int) bool {
-	b.ferry.Send(packet)
+	b.crossRing.Send(packet)
 	return true
 }
 
@@ -202,7 +202,7 @@ func (b *borrowed) Counters() (map[string]uint64, error) {
 // have the queue again.
 func (b *borrowed) Close() error {
 	b.close()
-	err := errors.Join(b.queue.Close(), b.ferry.Close())
+	err := errors.Join(b.queue.Close(), b.crossRing.Close())
 	b.Talk.End()
 	b.tasks.Wait()
 	return err

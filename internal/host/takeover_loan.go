@@ -19,7 +19,7 @@ import (
 // loanState is what a guest has borrowed.
 type loanState struct {
 	Queue          int
-	Ferry          share.CrossRingState
+	CrossRing      share.CrossRingState
 	Socket, Memory int // of the cross ring
 	Endpoints      []uint16
 	Ways           []share.Follow // as the borrower knows them
@@ -64,7 +64,7 @@ func (x *loan) leave(h *Handover, to *guestState) error {
 	if err != nil {
 		return fmt.Errorf("cross ring of queue %d: %w", s.Queue, err)
 	}
-	s.Ferry, s.Socket, s.Memory = at, h.own(fds[0]), h.own(fds[1])
+	s.CrossRing, s.Socket, s.Memory = at, h.own(fds[0]), h.own(fds[1])
 	x.leaves = true
 	return nil
 }
@@ -134,5 +134,5 @@ func (h *Handover) crossRing(s *loanState) (*share.CrossRing, error) {
 		share.CloseAll([]int{socket})
 		return nil, err
 	}
-	return s.Ferry.GoOn(socket, memory)
+	return s.CrossRing.GoOn(socket, memory)
 }

@@ -71,7 +71,7 @@ func deckOf(b []byte) deck {
 // NewCrossRing returns one end of a pair, and what the other one is made of: the
 // descriptors of its socket and of the memory.
 func NewCrossRing() (own *CrossRing, other [2]int, err error) {
-	m, err := mr.Memfd("xdpfab ferry", 2*deckLen)
+	m, err := mr.Memfd("xdpfab cross ring", 2*deckLen)
 	if err != nil {
 		return nil, other, err
 	}
@@ -118,7 +118,7 @@ func crossRingOf(socket, memory, out int) (*CrossRing, error) {
 // newCrossRing makes an end that sends by one of the directions.
 func newCrossRing(socket int, m *mr.Memory, out int) *CrossRing {
 	b := m.Bytes()
-	return &CrossRing{file: os.NewFile(uintptr(socket), "ferry"), fd: socket, mem: m,
+	return &CrossRing{file: os.NewFile(uintptr(socket), "cross ring"), fd: socket, mem: m,
 		out: deckOf(b[out*deckLen:]), in: deckOf(b[(1-out)*deckLen:])}
 }
 

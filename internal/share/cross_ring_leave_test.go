@@ -12,7 +12,7 @@ import (
 
 // An end goes on as another one, again and again, while both sides send: what is in the
 // rings meanwhile arrives once and in order, and the other side notices nothing.
-func TestFerryGoesOn(t *testing.T) {
+func TestCrossRingContinues(t *testing.T) {
 	near, other, err := NewCrossRing()
 	if err != nil {
 		t.Fatal(err)

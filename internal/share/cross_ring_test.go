@@ -15,7 +15,7 @@ import (
 )
 
 // cross rings are the two ends of a cross ring.
-func ferries(t *testing.T) (a, b *CrossRing) {
+func crossRings(t *testing.T) (a, b *CrossRing) {
 	t.Helper()
 	a, other, err := NewCrossRing()
 	if err != nil {
@@ -44,15 +44,15 @@ func strokes(f *CrossRing) (n int) {
 }
 
 // The layout is shared with other programs.
-func TestFerryLayout(t *testing.T) {
+func TestCrossRingLayout(t *testing.T) {
 	if n := reflect.TypeFor[deckHeader]().Size(); n != deckHeaderLen {
 		t.Errorf("the header of a direction has %d bytes, want %d", n, deckHeaderLen)
 	}
 }
 
 // An end that is closed is left, though the other side always has another packet.
-func TestFerryClosesUnderLoad(t *testing.T) {
-	from, to := ferries(t)
+func TestCrossRingClosesUnderLoad(t *testing.T) {
+	from, to := crossRings(t)
 	done, begun := make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		defer close(done)
@@ -75,9 +75,9 @@ func TestFerryClosesUnderLoad(t *testing.T) {
 }
 
 // Packets cross both ways, whole and in order, until either side ends.
-func TestFerry(t *testing.T) {
+func TestCrossRing(t *testing.T) {
 	for way := range 2 {
-		from, to := ferries(t)
+		from, to := crossRings(t)
 		ends := to
 		if way == 1 {
 			from, to = to, from
@@ -119,8 +119,8 @@ func TestFerry(t *testing.T) {
 
 // A burst takes no memory, and wakes the other side once, if that sleeps. What finds no
 // room is lost.
-func TestFerryBurst(t *testing.T) {
-	a, b := ferries(t)
+func TestCrossRingBurst(t *testing.T) {
+	a, b := crossRings(t)
 	packet := make([]byte, 1500)
 	taken := 0
 	count := func([]byte) { taken++ }
@@ -129,7 +129,7 @@ func TestFerryBurst(t *testing.T) {
 			a.Send(packet)
 		}
 		if !b.take(count) {
-			t.Fatal("the ferry is broken")
+			t.Fatal("the cross ring is broken")
 		}
 	}
 	if n := testing.AllocsPerRun(100, burst); n != 0 {
@@ -157,22 +157,22 @@ func TestFerryBurst(t *testing.T) {
 }
 
 // Positions and lengths that make no sense end the cross ring, and do no harm.
-func TestFerryOfALiar(t *testing.T) {
+func TestCrossRingOfALiar(t *testing.T) {
 	never := func([]byte) { t.Error("a packet arrived") }
-	a, b := ferries(t)
+	a, b := crossRings(t)
 	a.out.put.Store(deckPlaces + 1)
 	b.Run(never)
-	a, b = ferries(t)
+	a, b = crossRings(t)
 	a.out.lengths[0] = longestPacket + 1
 	a.out.put.Store(1)
 	b.Run(never)
-	a, b = ferries(t)
+	a, b = crossRings(t)
 	b.in.taken.Store(1 << 40) // more than there ever were
 	a.Send([]byte{1})
 	if a.out.put.Load() != 0 {
 		t.Error("a packet was sent to where the other side has not been")
 	}
 	if _, err := CrossRingOf(-1, -1); err == nil {
-		t.Error("nothing is a ferry")
+		t.Error("nothing is a cross ring")
 	}
 }
