@@ -160,30 +160,30 @@ func TestPauseIsNoSilence(t *testing.T) {
 	}
 }
 
-// lodged is where the messages of a guest go.
-type lodged struct {
+// guestInflow is where the messages of a guest go.
+type guestInflow struct {
 	session.Inflow
 	restored uint64
 	closed   int
 }
 
-func (*lodged) InProgress() (has, lacks uint64)  { return 0, 0 }
-func (*lodged) State() session.InflowState       { return session.InflowState{Number: 7} }
-func (in *lodged) Restore(s session.InflowState) { in.restored = s.Number }
-func (in *lodged) Close()                        { in.closed++ }
+func (*guestInflow) InProgress() (has, lacks uint64)  { return 0, 0 }
+func (*guestInflow) State() session.InflowState       { return session.InflowState{Number: 7} }
+func (in *guestInflow) Restore(s session.InflowState) { in.restored = s.Number }
+func (in *guestInflow) Close()                        { in.closed++ }
 
 // A session that the next process can do without, and cannot go on with, ends for the
 // guest that receives its messages: not before the former process is sure to be over.
 func TestSparedSessionEnds(t *testing.T) {
 	cfg := session.Config{Features: wire.FeatureMessages}
 	bn := newBench(t, 1, cfg)
-	lodges := func(in *lodged) func(c *engine.Config) {
+	withInflow := func(in *guestInflow) func(c *engine.Config) {
 		return func(c *engine.Config) {
 			c.Life, c.Inflow = 9, func(uint16, wire.Addr) session.Inflow { return in }
 		}
 	}
 	cable := bn.b.port
-	bn.b = bn.nodeThat(cable, macB, cfg, lodges(&lodged{}))
+	bn.b = bn.nodeThat(cable, macB, cfg, withInflow(&guestInflow{}))
 	bn.region(7, 64, mr.RemoteRead|mr.RemoteWrite)
 	p := bn.peer(0)
 	var r results
@@ -195,8 +195,8 @@ func TestSparedSessionEnds(t *testing.T) {
 		t.Fatalf("%v, %d pairs; want 1", err, len(all))
 	}
 	for _, spare := range []bool{false, true} {
-		in := &lodged{}
-		next := bn.nodeThat(cable, macB, cfg, lodges(in))
+		in := &guestInflow{}
+		next := bn.nodeThat(cable, macB, cfg, withInflow(in))
 		if next.exec, err = executor.New(next.mem, wire.MinMTU, 0); err != nil { // its buffers are too short
 			t.Fatal(err)
 		}

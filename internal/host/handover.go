@@ -74,10 +74,10 @@ type AttachedState struct {
 }
 
 type endpointState struct {
-	As     share.Endpoint
-	Serve  share.Serve
-	Heir   bool `json:",omitempty"` // see guestEndpoint
-	Spoken bool `json:",omitempty"`
+	As        share.Endpoint
+	Serve     share.Serve
+	Successor bool `json:",omitempty"` // see guestEndpoint
+	Spoken    bool `json:",omitempty"`
 
 	Connection *connectionState `json:",omitempty"` // of one that is to be connected
 }

@@ -31,12 +31,12 @@ func (h *Host) descriptors() int {
 	n := deviceFiles + residence.Of(h.n).Files()
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	for g := range h.Lodging.guests {
+	for g := range h.Tenancy.guests {
 		g.Mu.Lock()
 		n += guestFiles + len(g.regions)
 		g.Mu.Unlock()
 	}
-	for _, k := range h.Lodging.Kept {
+	for _, k := range h.Tenancy.Kept {
 		if k.Holder.Ended {
 			n++
 		}

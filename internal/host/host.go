@@ -126,7 +126,7 @@ type Host struct {
 	n  *node.Node
 	Mu sync.Mutex // guards tenancy, and what is said to be under it
 	// Guests, or the host: see host.go and attached.go.
-	Lodging tenancy        // under mu
+	Tenancy tenancy        // under mu
 	hosting sync.WaitGroup // guests; begun under mu
 	// withdrawing is held while a region that was kept is withdrawn; before mu.
 	withdrawing sync.Mutex
@@ -151,10 +151,10 @@ func (h *Host) admit(g *Guest) error {
 	if err := h.n.Dev.MayHost(); err != nil {
 		return fmt.Errorf("xdpfab: a host of guests: %w", err)
 	}
-	if h.Lodging.guests == nil {
-		h.Lodging.guests = map[*Guest]struct{}{}
+	if h.Tenancy.guests == nil {
+		h.Tenancy.guests = map[*Guest]struct{}{}
 	}
-	h.Lodging.guests[g] = struct{}{}
+	h.Tenancy.guests[g] = struct{}{}
 	g.St = h.n.NextStepper()
 	h.hosting.Add(1)
 	return nil
@@ -164,7 +164,7 @@ func (h *Host) admit(g *Guest) error {
 func (h *Host) removeGuest(g *Guest) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	delete(h.Lodging.guests, g)
+	delete(h.Tenancy.guests, g)
 	h.hosting.Done()
 }
 
@@ -172,7 +172,7 @@ func (h *Host) removeGuest(g *Guest) {
 func (h *Host) EndGuests() {
 	h.undoOpen()
 	h.Mu.Lock()
-	guests := maps.Clone(h.Lodging.guests)
+	guests := maps.Clone(h.Tenancy.guests)
 	h.Mu.Unlock()
 	for g := range guests {
 		g.endTalk()

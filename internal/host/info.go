@@ -29,7 +29,7 @@ type GuestInfo struct {
 // Guests returns the programs that the domain hosts at present, by process.
 func (h *Host) Guests() []GuestInfo {
 	h.Mu.Lock()
-	guests := slices.Collect(maps.Keys(h.Lodging.guests))
+	guests := slices.Collect(maps.Keys(h.Tenancy.guests))
 	h.Mu.Unlock()
 	all, rings := make([]GuestInfo, len(guests)), make([]*share.HostRing, len(guests))
 	for i, g := range guests {

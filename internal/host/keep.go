@@ -57,7 +57,7 @@ func (g *Guest) keep(_ context.Context, key uint64) (any, error) {
 		return nil, errno.Closed
 	}
 	id := KeptID{g.info.UID, r.region.Name()}
-	if other := g.h.Lodging.Kept[id]; other != nil && other.region == r {
+	if other := g.h.Tenancy.Kept[id]; other != nil && other.region == r {
 		return nil, nil
 	}
 	if r.region.Observer() != nil {
@@ -67,7 +67,7 @@ func (g *Guest) keep(_ context.Context, key uint64) (any, error) {
 	if err := g.mayKeep(id, len(r.memory.Bytes())); err != nil {
 		return nil, err
 	}
-	g.h.Lodging.keep(id, &kept{Holder: g, region: r, rule: g.limits.Rule, taken: true})
+	g.h.Tenancy.keep(id, &kept{Holder: g, region: r, rule: g.limits.Rule, taken: true})
 	return nil, nil
 }
 
@@ -77,13 +77,13 @@ func (g *Guest) mayKeep(id KeptID, bytes int) error {
 		return errors.New(
 			"a region without a name cannot be kept, since no program could find it again: register it with a name")
 	}
-	if g.h.Lodging.Kept[id] != nil {
+	if g.h.Tenancy.Kept[id] != nil {
 		return fmt.Errorf(
 			"a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name: %w",
 			id.Name, id.Uid, mr.ErrNameInUse)
 	}
 	count, sum := 0, 0
-	for _, k := range g.h.Lodging.Kept {
+	for _, k := range g.h.Tenancy.Kept {
 		if k.rule == g.limits.Rule {
 			count, sum = count+1, sum+len(k.region.memory.Bytes())
 		}
@@ -101,14 +101,14 @@ func (g *Guest) mayKeep(id KeptID, bytes int) error {
 
 // unkeep forgets that a region is kept, which is about to be closed. h.mu is held.
 func (g *Guest) unkeep(r *guestRegion) {
-	if id := (KeptID{g.info.UID, r.region.Name()}); g.h.Lodging.Kept[id] != nil && g.h.Lodging.Kept[id].region == r {
-		delete(g.h.Lodging.Kept, id)
+	if id := (KeptID{g.info.UID, r.region.Name()}); g.h.Tenancy.Kept[id] != nil && g.h.Tenancy.Kept[id].region == r {
+		delete(g.h.Tenancy.Kept, id)
 	}
 }
 
 // keeps reports whether regions of the guest are kept. h.mu is held.
 func (g *Guest) keeps() bool {
-	for _, k := range g.h.Lodging.Kept {
+	for _, k := range g.h.Tenancy.Kept {
 		if k.Holder == g {
 			return true
 		}
@@ -136,7 +136,7 @@ func (g *Guest) KeepRegions() {
 // parted takes the regions that are not kept from the guest. h.mu is held.
 func (g *Guest) parted() (over []*guestRegion) {
 	held := map[*guestRegion]bool{}
-	for _, k := range g.h.Lodging.Kept {
+	for _, k := range g.h.Tenancy.Kept {
 		held[k.region] = true
 	}
 	g.Mu.Lock()
@@ -213,7 +213,7 @@ func (g *Guest) OfferKept() {
 func (g *Guest) markEnded() (last bool) {
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
-	for _, k := range g.h.Lodging.Kept {
+	for _, k := range g.h.Tenancy.Kept {
 		if k.Holder == g {
 			k.taken = false
 		}
@@ -228,7 +228,7 @@ func (h *Host) Kept() []KeptRegion {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	all := []KeptRegion{}
-	for id, k := range h.Lodging.Kept {
+	for id, k := range h.Tenancy.Kept {
 		x := KeptRegion{Name: id.Name, UID: id.Uid, InUse: k.taken, Bytes: len(k.region.memory.Bytes()), Rule: k.rule,
 			Endpoints: []uint16{}}
 		if k.taken {
@@ -262,7 +262,7 @@ func (h *Host) WithdrawKept(uid uint32, name string) error {
 // withdrawKept does the work of WithdrawKept. d.withdrawing is held.
 func (h *Host) withdrawKept(uid uint32, name string) error {
 	h.Mu.Lock()
-	k := h.Lodging.Kept[KeptID{uid, name}]
+	k := h.Tenancy.Kept[KeptID{uid, name}]
 	if k == nil {
 		h.Mu.Unlock()
 		return fmt.Errorf("xdpfab: region %q of user %d: %w", name, uid, errno.NotKept)
@@ -273,7 +273,7 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end "+
 			"the program first: %w", name, uid, g.info.PID, errno.Busy)
 	}
-	delete(h.Lodging.Kept, KeptID{uid, name})
+	delete(h.Tenancy.Kept, KeptID{uid, name})
 	g.Mu.Lock()
 	delete(g.regions, k.region.region.Key())
 	g.spanned -= len(k.region.memory.Bytes())

@@ -21,11 +21,11 @@ var errLeaving = errors.New("another process takes this one's place")
 // succession is the host's part of a handover. Its zero value is that of a host which
 // neither leaves nor takes over.
 type succession struct {
-	Leaving  bool     // HandOver has begun
-	shut     bool     // and takes no more guests
-	late     []int    // connections of those that came in between
-	arriving []*Guest // that Resume is to serve
-	strays   []*stray // that Resume is to turn out
+	Leaving    bool     // HandOver has begun
+	shut       bool     // and takes no more guests
+	newcomers  []int    // connections of those that came in between
+	arriving   []*Guest // that Resume is to serve
+	unrestored []*stray // that Resume is to turn out
 }
 
 // HandOver closes the domain in favour of another process, which takes over the sessions
@@ -107,18 +107,18 @@ func (host *Host) leaving(h *Handover) ([]*Guest, error) {
 	defer host.withdrawing.Unlock()
 	host.Mu.Lock()
 	defer host.Mu.Unlock()
-	if host.Lodging.Leaving {
+	if host.Tenancy.Leaving {
 		return nil, fmt.Errorf("xdpfab: handover: domain on %s leaves already: %w", host.n.Dev.Info().Name, errno.Busy)
 	}
-	host.Lodging.Leaving = true
+	host.Tenancy.Leaving = true
 	residence.Of(host.n).Handing.Store(true)
-	return slices.Collect(maps.Keys(host.Lodging.guests)), nil
+	return slices.Collect(maps.Keys(host.Tenancy.guests)), nil
 }
 
 // staying returns an error that wraps errLeaving once HandOver has begun. Host.Mu is
 // held.
 func (h *Host) staying() error {
-	if h.Lodging.Leaving {
+	if h.Tenancy.Leaving {
 		return fmt.Errorf("xdpfab: domain on %s: %w", h.n.Dev.Info().Name, errLeaving)
 	}
 	return nil
@@ -128,7 +128,7 @@ func (h *Host) staying() error {
 func (h *Host) leavesKept(uid uint32, name string) error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	if h.Lodging.Leaving {
+	if h.Tenancy.Leaving {
 		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name,
 			uid, errno.Busy)
 	}
@@ -201,8 +201,8 @@ func (h *Host) drainSessions(deadline time.Time) {
 func (h *Host) closeDoor() (late []int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	late, h.Lodging.late = h.Lodging.late, nil
-	h.Lodging.shut = true
+	late, h.Tenancy.newcomers = h.Tenancy.newcomers, nil
+	h.Tenancy.shut = true
 	return late
 }
 
@@ -211,14 +211,14 @@ func (h *Host) closeDoor() (late []int) {
 func (h *Host) keepForNext(talk *share.Talk) (leaves bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	if !h.Lodging.Leaving || h.Lodging.shut {
+	if !h.Tenancy.Leaving || h.Tenancy.shut {
 		return false
 	}
 	fd, err := talk.FD()
 	if err != nil {
 		return false
 	}
-	h.Lodging.late = append(h.Lodging.late, fd)
+	h.Tenancy.newcomers = append(h.Tenancy.newcomers, fd)
 	return true
 }
 
@@ -228,7 +228,7 @@ func (ep *GuestEndpoint) state() endpointState {
 	as.Number, as.Serial = int(ep.number), ep.origin.Serial()
 	serve := share.Serve{Endpoint: ep.number, On: ep.on.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(),
 		Tally: ep.tally}
-	return endpointState{As: as, Serve: serve, Heir: ep.successor, Spoken: ep.spoken, Connection: ep.connection()}
+	return endpointState{As: as, Serve: serve, Successor: ep.successor, Spoken: ep.spoken, Connection: ep.connection()}
 }
 
 // addSessions adds the sessions of peers, which have come to a halt.

@@ -123,7 +123,7 @@ func (h *Host) lend(g *Guest) (*port.Loan, error) {
 // mayBorrow reports why the guest may not have one more queue. h.mu is held.
 func (g *Guest) mayBorrow() error {
 	has := 0
-	for other := range g.h.Lodging.guests {
+	for other := range g.h.Tenancy.guests {
 		if other.queue.Load() != nil && other.info.UID == g.info.UID && other.limits.Rule == g.limits.Rule {
 			has++
 		}
@@ -305,7 +305,7 @@ func (h *Host) LentQueues() []LentQueue {
 	defer h.Mu.Unlock()
 	for _, s := range from.Spares() {
 		q := LentQueue{Queue: s.Number, State: string(s.State), Lends: s.Lends}
-		for g := range h.Lodging.guests {
+		for g := range h.Tenancy.guests {
 			if has := g.queue.Load(); has != nil && *has == s.Number {
 				q.PID = g.info.PID
 			}

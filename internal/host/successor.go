@@ -28,7 +28,7 @@ func (g *Guest) takeBack(ctx context.Context, name string) (any, error) {
 	defer g.making.Unlock()
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
-	k := g.h.Lodging.Kept[KeptID{g.info.UID, name}]
+	k := g.h.Tenancy.Kept[KeptID{g.info.UID, name}]
 	switch {
 	case k == nil:
 		return nil, fmt.Errorf("region %q of user %d: %w", name, g.info.UID, errno.NotKept)
@@ -62,7 +62,7 @@ var EndWait = 2 * time.Second
 // awaitEnd waits until the program has ended that has a kept region.
 func (g *Guest) awaitEnd(ctx context.Context, name string) error {
 	g.h.Mu.Lock()
-	k := g.h.Lodging.Kept[KeptID{g.info.UID, name}]
+	k := g.h.Tenancy.Kept[KeptID{g.info.UID, name}]
 	g.h.Mu.Unlock()
 	if k == nil || k.Holder == g {
 		return nil
@@ -84,7 +84,7 @@ func (g *Guest) inherit(from *Guest) error {
 	defer from.Mu.Unlock()
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
-	for id, x := range g.h.Lodging.Kept {
+	for id, x := range g.h.Tenancy.Kept {
 		if x.Holder == from && g.limits.Serve != nil && g.limits.Serve(id.Name) != nil {
 			return fmt.Errorf("the former program has region %q, too, which %s does not let this one serve: %w",
 				id.Name, g.limits.Rule, errno.Denied)
@@ -113,7 +113,7 @@ func (g *Guest) inherit(from *Guest) error {
 		g.h.n.Numbers.Put(n, ep)
 	}
 	from.endpoints, from.regions = nil, nil // engines may still ask it for an executor
-	for _, k := range g.h.Lodging.Kept {
+	for _, k := range g.h.Tenancy.Kept {
 		if k.Holder == from {
 			k.Holder = g
 		}

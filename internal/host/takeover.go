@@ -110,7 +110,7 @@ func (h *Handover) Fill(n *node.Node, admit AdmitGuest, prepare func() error) er
 			continue
 		}
 		host.Mu.Lock()
-		host.Lodging.arriving = append(host.Lodging.arriving, g)
+		host.Tenancy.arriving = append(host.Tenancy.arriving, g)
 		host.Mu.Unlock()
 	}
 	for i := range s.Kept {
@@ -287,7 +287,7 @@ func (g *Guest) goOn(s *endpointState) {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	ep := g.endpoints[s.Serve.Endpoint]
-	ep.successor, ep.spoken = s.Heir, s.Spoken
+	ep.successor, ep.spoken = s.Successor, s.Spoken
 	ep.reconnect(s.Connection)
 }
 
@@ -301,8 +301,8 @@ func (h *Host) Arrivals() (serve func()) {
 func (h *Host) takeArrivals() ([]*Guest, []*stray) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	arriving, strays := h.Lodging.arriving, h.Lodging.strays
-	h.Lodging.arriving, h.Lodging.strays = nil, nil
+	arriving, strays := h.Tenancy.arriving, h.Tenancy.unrestored
+	h.Tenancy.arriving, h.Tenancy.unrestored = nil, nil
 	return arriving, strays
 }
 

@@ -46,7 +46,7 @@ func (h *Handover) addKept(host *Host) {
 	host.Mu.Lock()
 	defer host.Mu.Unlock()
 	holders := map[*Guest]struct{}{}
-	for _, k := range host.Lodging.Kept {
+	for _, k := range host.Tenancy.Kept {
 		if k.Holder.Ended {
 			holders[k.Holder] = struct{}{}
 		}
@@ -86,7 +86,7 @@ func (h *Handover) regionsOf(g *Guest) (all []regionState, err error) {
 			continue
 		}
 		s := regionState{As: r.told, Memory: at}
-		if k := g.h.Lodging.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+		if k := g.h.Tenancy.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 			s.Kept = &keptMark{k.rule, k.taken}
 		}
 		all = append(all, s)
@@ -142,7 +142,7 @@ func (h *Handover) budgetsOf(s *keptState) []*Budget {
 // rings.
 func (g *Guest) releaseRestored() {
 	g.h.Mu.Lock()
-	maps.DeleteFunc(g.h.Lodging.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
+	maps.DeleteFunc(g.h.Tenancy.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
 	regions := g.parted()
 	g.h.Mu.Unlock()
 	for _, r := range regions {
@@ -202,10 +202,10 @@ func (g *Guest) restoreMark(key uint64, mark *keptMark) error {
 	defer g.Mu.Unlock()
 	r := g.regions[key]
 	id := KeptID{g.info.UID, r.region.Name()}
-	if g.h.Lodging.Kept[id] != nil {
+	if g.h.Tenancy.Kept[id] != nil {
 		return fmt.Errorf("region %q of user %d is kept twice: %w", id.Name, id.Uid, mr.ErrNameInUse)
 	}
-	g.h.Lodging.keep(id, &kept{Holder: g, region: r, rule: mark.Rule, taken: mark.Taken})
+	g.h.Tenancy.keep(id, &kept{Holder: g, region: r, rule: mark.Rule, taken: mark.Taken})
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (h *Handover) noteStray(host *Host, s *guestState, told func(error), why er
 	x := &stray{info: s.Info, told: told, why: why, held: s.held()}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
 	host.Mu.Lock()
-	host.Lodging.strays = append(host.Lodging.strays, x)
+	host.Tenancy.unrestored = append(host.Tenancy.unrestored, x)
 	host.Mu.Unlock()
 	if left := s.leaves(); left != nil {
 		h.restoreKept(host, left)
@@ -63,7 +63,7 @@ func (s *guestState) leaves() *keptState {
 func (g *Guest) withdrawKept() {
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
-	maps.DeleteFunc(g.h.Lodging.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
+	maps.DeleteFunc(g.h.Tenancy.Kept, func(_ KeptID, k *kept) bool { return k.Holder == g })
 }
 
 // evict tells the guest why it ends, if it reads that, and takes its queue back.

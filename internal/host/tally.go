@@ -46,7 +46,7 @@ func (g *Guest) observe(_ context.Context, o share.Observe) (any, error) {
 	if r == nil {
 		return nil, fmt.Errorf("region %#x: %w", o.Key, errno.Closed)
 	}
-	if k := g.h.Lodging.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
+	if k := g.h.Tenancy.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
 		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w",
 			r.region, errno.NotImplemented)
 	}

@@ -156,9 +156,9 @@ func (c *client) renounce() {
 	if e == nil {
 		return
 	}
-	former, heirs := c.wants[0], c.wants[len(c.wants)-1]
+	former, last := c.wants[0], c.wants[len(c.wants)-1]
 	name := c.open(former)
-	e.Peer, e.Context, e.Key, e.Offset, e.Count = name.ID(), renounced{c}, heirs.target.regions[sumRegion].key(), 0, 1
+	e.Peer, e.Context, e.Key, e.Offset, e.Count = name.ID(), renounced{c}, last.target.regions[sumRegion].key(), 0, 1
 	e.Verb, e.Opcode, e.Datatype, e.Flags = wire.VerbAtomic, uint8(atomic.Sum), uint8(w.typeOf(sumRegion, 0)), 0
 	e.SetOperands(encode(w.typeOf(sumRegion, 0), 1), nil)
 	e.Publish()
@@ -177,12 +177,12 @@ func (c *client) renounce() {
 	for _, p := range others {
 		p.Close()
 	}
-	heir := c.open(heirs)
-	w.trace.event("%v: peer %#x is closed, and %#x opened", c.n, name.ID(), heir.ID())
+	successor := c.open(last)
+	w.trace.event("%v: peer %#x is closed, and %#x opened", c.n, name.ID(), successor.ID())
 	life := c.n.life
 	w.at(w.now+millisecond, func() {
 		if c.n.life == life {
-			heir.Close()
+			successor.Close()
 		}
 	})
 	c.n.wake(w.now)

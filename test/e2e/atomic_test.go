@@ -31,7 +31,7 @@ func TestAtomic(t *testing.T) { allWays(t, testAtomic) }
 
 func testAtomic(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
-	lodge(t, net.A)
+	viaDaemon(t, net.A)
 	d := serve(t, net.B, "--region", "r=64KiB:key=0x11")
 	at := func(args string) []string {
 		return append(append([]string{"atomic"}, strings.Fields(args)...), "-i", net.A.IfName, "--peer", d.addr())
@@ -88,7 +88,7 @@ func TestAtomicRefused(t *testing.T) { ways(t, testAtomicRefused) }
 
 func testAtomicRefused(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
-	lodge(t, net.A)
+	viaDaemon(t, net.A)
 	d := serve(t, net.B, "--region", "r=4KiB", "--region", "ro=4KiB:ro,key=0x7", "--region", "wo=4KiB:wo")
 	with := "-i veth0 --peer " + d.addr()
 	for _, c := range []struct {

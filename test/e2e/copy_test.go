@@ -45,7 +45,7 @@ func newCopied(t *testing.T) *copied {
 	}
 	c.flags = []string{"--region", fmt.Sprintf("r=%d:backing=%s", 24<<20+16384, filepath.Join(dir, "memory"))}
 	c.node = serve(t, c.net.B, c.flags...)
-	lodge(t, c.net.A)
+	viaDaemon(t, c.net.A)
 	return c
 }
 

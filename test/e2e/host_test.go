@@ -63,8 +63,8 @@ func reside(t *testing.T, flags []string) []string {
 // hosts are the daemons of sides on which clients go through one.
 var hosts sync.Map // *testnet.Side: *node
 
-// lodge has the clients of a side go through a daemon if the test is of that way.
-func lodge(t *testing.T, sides ...*testnet.Side) {
+// viaDaemon has the clients of a side go through a daemon if the test is of that way.
+func viaDaemon(t *testing.T, sides ...*testnet.Side) {
 	t.Helper()
 	if !strings.HasSuffix(t.Name(), "/"+attachedWay) {
 		return

@@ -32,7 +32,7 @@ func newLoaded(t *testing.T) *loaded {
 	l := &loaded{t: t, net: testnet.NewPair(t, testnet.Options{}), file: filepath.Join(t.TempDir(), "memory")}
 	l.flags = []string{"--region", "r=4KiB:key=0x11,backing=" + l.file, "--region", "other=4KiB:key=0x22"}
 	l.node = serve(t, l.net.B, l.flags...)
-	lodge(t, l.net.A)
+	viaDaemon(t, l.net.A)
 	return l
 }
 

@@ -102,7 +102,7 @@ func testVectors(t *testing.T) {
 	all := vectors(t)
 	checkCoverage(t, all)
 	net := testnet.NewPair(t, testnet.Options{})
-	lodge(t, net.A)
+	viaDaemon(t, net.A)
 	serve(t, net.B, "--udp", "--region", "r=64KiB")
 	for _, c := range []struct {
 		name, addr string

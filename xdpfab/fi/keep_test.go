@@ -153,14 +153,14 @@ func TestKeptTwice(t *testing.T) {
 	}
 	g.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
-	heir := guestBy(t, dial, fi.DomainAttr{}, nil)
-	if _, err := heir.TakeBack("mine"); err != nil {
+	successor := guestBy(t, dial, fi.DomainAttr{}, nil)
+	if _, err := successor.TakeBack("mine"); err != nil {
 		t.Fatal(err)
 	}
 	if list := a.Hosting().Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
 		t.Errorf("%+v", list)
 	}
-	heir.Node().Dev.(*guestpkg.Attached).EndTalk()
+	successor.Node().Dev.(*guestpkg.Attached).EndTalk()
 	untilLeft(t, a)
 	p, err := b.Dial(t.Context(), a.Name(7))
 	if err != nil {
@@ -335,8 +335,8 @@ func TestKeptTakesNoMessages(t *testing.T) {
 	converse(next)
 }
 
-// What an heir has of a former program is given back also when the last region is
-// withdrawn while the heir ends.
+// What a successor has of a former program is given back also when the last region is
+// withdrawn while the successor ends.
 func TestWithdrawKeptAtEnd(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	g, _ := keeper(t, hostingOf(t, a, mayKeep))
@@ -344,14 +344,14 @@ func TestWithdrawKeptAtEnd(t *testing.T) {
 	untilLeft(t, a)
 	region := a.Hosting().Kept()[0]
 	a.Hosting().Mu.Lock()
-	heir := a.Hosting().Lodging.Kept[host.KeptID{Uid: region.UID, Name: region.Name}].Holder
-	heir.Ended, heir.Gone = false, make(chan struct{}) // as if it were running
+	successor := a.Hosting().Tenancy.Kept[host.KeptID{Uid: region.UID, Name: region.Name}].Holder
+	successor.Ended, successor.Gone = false, make(chan struct{}) // as if it were running
 	a.Hosting().Mu.Unlock()
-	heir.KeepRegions()
+	successor.KeepRegions()
 	if err := a.Hosting().WithdrawKept(region.UID, region.Name); err != nil {
 		t.Fatal(err)
 	}
-	heir.OfferKept()
+	successor.OfferKept()
 	a.Node().Numbers.Each(func(number uint16, x node.Tenant) {
 		if _, is := x.(*host.GuestEndpoint); is {
 			t.Errorf("endpoint %d is left", number)

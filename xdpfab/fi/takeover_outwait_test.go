@@ -85,7 +85,7 @@ func TestTakeoverOutwaits(t *testing.T) {
 func leaves(d *xdpfab.Domain) bool {
 	d.Hosting().Mu.Lock()
 	defer d.Hosting().Mu.Unlock()
-	return d.Hosting().Lodging.Leaving
+	return d.Hosting().Tenancy.Leaving
 }
 
 // A program that does not post the next part of an operation holds up no takeover for

@@ -368,18 +368,18 @@ func TestTakeoverKept(t *testing.T) {
 	if list := s.dom.Hosting().Kept(); len(list) != 2 || list[0].InUse || list[0].Rule != "rule 7" || !slices.Equal(list[0].Endpoints, []uint16{7}) {
 		t.Errorf("%+v", list)
 	}
-	heir := guestBy(t, s.connect, fi.DomainAttr{}, nil)
-	back, err := heir.TakeBack("mine")
+	successor := guestBy(t, s.connect, fi.DomainAttr{}, nil)
+	back, err := successor.TakeBack("mine")
 	if err != nil {
 		t.Fatal(err)
 	}
-	handOver() // with an heir that has one of two, and no endpoint
+	handOver() // with a successor that has one of two, and no endpoint
 	if list := s.dom.Hosting().Kept(); len(list) != 2 || !list[0].InUse || list[1].InUse {
 		t.Errorf("%+v", list)
 	}
-	serveAt(t, heir, 7)
+	serveAt(t, successor, 7)
 	handOver() // with its endpoint
-	second, err := heir.TakeBack("second")
+	second, err := successor.TakeBack("second")
 	if err != nil {
 		t.Fatal(err)
 	}
