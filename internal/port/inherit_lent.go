@@ -41,11 +41,11 @@ func (s *lendable) left() (LeftLendable, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := LeftLendable{LendableQueue{s.number, s.state, s.lends}, -1}
-	if s.state != SpareLent {
+	if s.state != LendableLent {
 		return left, nil
 	}
 	if s.loan == nil {
-		return left, fmt.Errorf("it is being lent: %w", ErrNoSpare)
+		return left, fmt.Errorf("it is being lent: %w", ErrNoneLendable)
 	}
 	var err error
 	left.Socket, err = s.loan.copySocket()
@@ -67,7 +67,7 @@ func (h *inheritedSpares) closeSockets() {
 func (h *inheritedSpares) copySockets(from *Inheritance, f func(fd int) (int, error)) (err error) {
 	h.Spares = slices.Clone(from.Spares)
 	for n := range h.Spares {
-		if s := &h.Spares[n]; s.State == SpareLent {
+		if s := &h.Spares[n]; s.State == LendableLent {
 			if s.Socket, err = f(s.Socket); err != nil {
 				return fmt.Errorf("queue %d: %w", s.Number, err)
 			}
@@ -86,7 +86,7 @@ func (o *Options) mayLend(queues int) error {
 		return nil
 	}
 	for _, s := range o.Inherit.Spares {
-		if s.State == SpareLent && (s.Number < queues || s.Number >= queues+o.Lend) {
+		if s.State == LendableLent && (s.Number < queues || s.Number >= queues+o.Lend) {
 			return fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: have as "+
 				"many as before, or wait until it is given back: %w",
 				s.Number, queues, o.Lend, xsk.ErrNoQueue)
@@ -111,14 +111,14 @@ func (h *Inheritance) of(number int) LeftLendable {
 // else has it. Its frames go to the borrower as soon as the XDP program is in place.
 func (s *lendable) inherit(left LeftLendable) (is bool, err error) {
 	s.lends = left.Lends
-	if left.State != SpareLent {
-		return left.State == SpareKept, nil
+	if left.State != LendableLent {
+		return left.State == LendableKept, nil
 	}
-	l := &Loan{Parts: Parts{Number: s.number, IfIndex: s.i.index}, Memory: -1, spare: s}
+	l := &Loan{Parts: Parts{Number: s.number, IfIndex: s.i.index}, Memory: -1, queue: s}
 	if l.Socket, err = unix.FcntlInt(uintptr(left.Socket), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return false, err
 	}
-	s.loan, s.state = l, SpareLent // Close closes it from here on
+	s.loan, s.state = l, LendableLent // Close closes it from here on
 	return true, s.i.program.SetSocket(s.number, lane, l.Socket)
 }
 
@@ -132,5 +132,5 @@ func (i *Interface) Inherited(number int) (*Loan, error) {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("port: %s: queue %d is not lent: %w", i.Name(), number, ErrNoSpare)
+	return nil, fmt.Errorf("port: %s: queue %d is not lent: %w", i.Name(), number, ErrNoneLendable)
 }

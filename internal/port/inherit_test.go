@@ -76,14 +76,14 @@ func TestInherit(t *testing.T) {
 		left.Close()
 		b.Settle()
 		b.Mind(nobody, onlyKept(t))
-		if _, err := b.Inherited(1); !errors.Is(err, ErrNoSpare) {
+		if _, err := b.Inherited(1); !errors.Is(err, ErrNoneLendable) {
 			t.Errorf("a queue that nobody has: %v", err)
 		}
 		if l, err = b.Inherited(2); err != nil {
 			t.Fatal(err)
 		}
-		testnet.Eventually(t, "queue 1 is free", func() bool { return b.Spares()[0] == LendableQueue{1, SpareFree, 1} })
-		if b.Spares()[1] != (LendableQueue{2, SpareLent, 1}) {
+		testnet.Eventually(t, "queue 1 is free", func() bool { return b.Spares()[0] == LendableQueue{1, LendableFree, 1} })
+		if b.Spares()[1] != (LendableQueue{2, LendableLent, 1}) {
 			t.Errorf("%+v", b.Spares())
 		}
 	}
@@ -92,7 +92,7 @@ func TestInherit(t *testing.T) {
 		t.Error(err)
 	}
 	l.Return()
-	testnet.Eventually(t, "queue 2 is free", func() bool { return b.Spares()[1] == LendableQueue{2, SpareFree, 1} })
+	testnet.Eventually(t, "queue 2 is free", func() bool { return b.Spares()[1] == LendableQueue{2, LendableFree, 1} })
 	for _, n := range []int{1, 2} {
 		if again, err := b.Lend(); err != nil || again.Parts.Number != n {
 			t.Errorf("%+v, %v", again, err)

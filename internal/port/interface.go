@@ -160,7 +160,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 			return fmt.Errorf("port: %s: %w", i.name, err)
 		}
 	}
-	if err := i.prepareSpares(plan, o); err != nil {
+	if err := i.prepareLendable(plan, o); err != nil {
 		return err
 	}
 	if err := i.bindStrays(plan, o); err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoSpare says that no queue can be lent now.
-var ErrNoSpare = errors.New("no queue is to spare")
+// ErrNoneLendable says that no queue can be lent now.
+var ErrNoneLendable = errors.New("no queue can be lent now")
 
 // Loan is a queue that another program drives. Whoever has the descriptors can put any
 // frame on the wire, and sees the frames that arrive on this queue, and no others.
@@ -22,7 +22,7 @@ type Loan struct {
 	Socket int // descriptors of which the borrower gets copies; -1 when they are closed
 	Memory int
 
-	spare *lendable
+	queue *lendable
 	once  sync.Once
 	mu    sync.Mutex // guards Socket and Memory against Close
 }
@@ -33,25 +33,25 @@ func (i *Interface) Lend() (*Loan, error) {
 	spares := i.lendables()
 	for _, s := range spares {
 		state := s.claim()
-		if state == SpareFree {
+		if state == LendableFree {
 			return s.lend()
 		}
 		count[state]++
 	}
 	return nil, fmt.Errorf("port: %s: %w: of %d that can be lent, %d are, and %d were and are open still in programs "+
 		"that have them from a borrower",
-		i.Name(), ErrNoSpare, len(spares), count[SpareLent], count[SpareKept])
+		i.Name(), ErrNoneLendable, len(spares), count[LendableLent], count[LendableKept])
 }
 
 // claim makes the queue one that is lent, if it is free, and returns its state before.
 func (s *lendable) claim() (before LendableState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before = s.state; before == SpareFree && s.q == nil {
-		return SpareKept // the interface is closed
+	if before = s.state; before == LendableFree && s.q == nil {
+		return LendableKept // the interface is closed
 	}
-	if before == SpareFree {
-		s.state = SpareLent
+	if before == LendableFree {
+		s.state = LendableLent
 		s.q.Wake()
 	}
 	return before
@@ -71,7 +71,7 @@ func (s *lendable) lend() (*Loan, error) {
 		return nil, ErrClosed // meanwhile
 	}
 	s.q = nil
-	l := &Loan{Parts: q.partsOf(s.i.index, s.o), Socket: -1, Memory: -1, spare: s}
+	l := &Loan{Parts: q.partsOf(s.i.index, s.o), Socket: -1, Memory: -1, queue: s}
 	var err, err2 error
 	l.Socket, err = unix.FcntlInt(uintptr(q.sock.FD()), unix.F_DUPFD_CLOEXEC, 0)
 	l.Memory, err2 = unix.FcntlInt(uintptr(q.umem.FD()), unix.F_DUPFD_CLOEXEC, 0)
@@ -115,11 +115,11 @@ func (l *Loan) copySocket() (int, error) {
 // descriptors.
 func (l *Loan) Return() {
 	l.once.Do(func() {
-		s := l.spare
+		s := l.queue
 		_ = s.i.program.ClearSocket(s.number, lane) // the interface may be closed
 		l.Close()
 		s.mu.Lock()
-		s.state, s.loan = SpareKept, nil
+		s.state, s.loan = LendableKept, nil
 		s.mu.Unlock()
 		s.back <- struct{}{} // there is room: a queue is lent once at a time
 	})

@@ -44,7 +44,7 @@ func TestLend(t *testing.T) {
 	if len(b.Queues()) != 1 {
 		t.Fatalf("%d queues of its own: want 1 of 2", len(b.Queues()))
 	}
-	if _, err := b.Lend(); !errors.Is(err, ErrNoSpare) {
+	if _, err := b.Lend(); !errors.Is(err, ErrNoneLendable) {
 		t.Errorf("before there is anybody who minds it: %v", err)
 	}
 	s := newStream(t, a, b, wire.Ethernet, 1)
@@ -55,7 +55,7 @@ func TestLend(t *testing.T) {
 		}
 		strays.Add(1)
 	}, onlyKept(t))
-	spare := func(state LendableState, lends uint64) {
+	state := func(state LendableState, lends uint64) {
 		t.Helper()
 		testnet.Eventually(t, "queue 1 is "+string(state), func() bool { return b.Spares()[0] == LendableQueue{1, state, lends} })
 	}
@@ -70,14 +70,14 @@ func TestLend(t *testing.T) {
 		testnet.Eventually(t, "frame at a queue that is not lent", func() bool { return strays.Load() > n })
 	}
 	for n := range uint32(3) {
-		spare(SpareFree, uint64(n))
+		state(LendableFree, uint64(n))
 		stray(n)
 		l, err := b.Lend()
 		if err != nil {
 			t.Fatal(err)
 		}
-		spare(SpareLent, uint64(n)+1)
-		if _, err := b.Lend(); !errors.Is(err, ErrNoSpare) {
+		state(LendableLent, uint64(n)+1)
+		if _, err := b.Lend(); !errors.Is(err, ErrNoneLendable) {
 			t.Errorf("a second borrower: %v", err)
 		}
 		kept, err := unix.FcntlInt(uintptr(l.Socket), unix.F_DUPFD_CLOEXEC, 0)
@@ -103,15 +103,15 @@ func TestLend(t *testing.T) {
 		}
 		l.Return()
 		l.Return() // once
-		spare(SpareKept, uint64(n)+1)
-		if _, err := b.Lend(); !errors.Is(err, ErrNoSpare) {
+		state(LendableKept, uint64(n)+1)
+		if _, err := b.Lend(); !errors.Is(err, ErrNoneLendable) {
 			t.Errorf("while it is open elsewhere: %v", err)
 		}
 		if err := unix.Close(kept); err != nil {
 			t.Fatal(err)
 		}
 	}
-	spare(SpareFree, 3)
+	state(LendableFree, 3)
 	if c, err := b.Counters(); err != nil || c["queues_lent"] != 3 {
 		t.Errorf("%d loans counted, %v", c["queues_lent"], err)
 	}

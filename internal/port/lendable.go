@@ -48,9 +48,9 @@ type LendableState string
 
 // The states.
 const (
-	SpareFree LendableState = "free" // it can be lent
-	SpareLent LendableState = "lent"
-	SpareKept LendableState = "kept" // given back, and not closed by everybody yet
+	LendableFree LendableState = "free" // it can be lent
+	LendableLent LendableState = "lent"
+	LendableKept LendableState = "kept" // given back, and not closed by everybody yet
 )
 
 // lendables are the queues that can be lent.
@@ -63,12 +63,12 @@ func (i *Interface) lendables() (all []*lendable) {
 	return all
 }
 
-// prepareSpares binds the queues that can be lent, but for those that others have had
+// prepareLendable binds the queues that can be lent, but for those that others have had
 // since before Open. They begin their lives with Mind.
-func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
+func (i *Interface) prepareLendable(plan nic.Plan, o Options) error {
 	o.share = true
 	for n := range o.Lend {
-		s := &lendable{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: SpareKept,
+		s := &lendable{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: LendableKept,
 			done: make(chan struct{}), stopped: make(chan struct{}), back: make(chan struct{}, 1)}
 		s.o.Inherit = nil
 		i.aside = append(i.aside, s)
@@ -88,9 +88,9 @@ func (i *Interface) prepareSpares(plan nic.Plan, o Options) error {
 func (s *lendable) start(deliver func(packet []byte), happened func(Event)) {
 	s.mu.Lock()
 	if s.q != nil {
-		s.state = SpareFree
+		s.state = LendableFree
 	}
-	lent := s.state == SpareLent
+	lent := s.state == LendableLent
 	s.mu.Unlock()
 	s.group.Go(func() { s.run(lent, deliver, happened) })
 }
@@ -167,7 +167,7 @@ func (s *lendable) regain(happened func(Event)) bool {
 	if told {
 		happened(Event{Kind: QueueBack, From: strconv.Itoa(s.number)})
 	}
-	s.set(SpareFree)
+	s.set(LendableFree)
 	return true
 }
 
@@ -190,9 +190,9 @@ func (s *lendable) mind(deliver func([]byte)) (lent bool) {
 		}
 		q.Release()
 		switch {
-		case state == SpareFree && n == 0:
+		case state == LendableFree && n == 0:
 			q.Wait(time.Second)
-		case state == SpareLent && len(q.lent) == 0: // the kernel has all chunks
+		case state == LendableLent && len(q.lent) == 0: // the kernel has all chunks
 			select {
 			case s.stopped <- struct{}{}:
 				return true
