@@ -4,9 +4,9 @@ package engine
 
 import "sync"
 
-// errands are functions for the engine's thread from callers that cannot wait for it,
+// callQueue are functions for the engine's thread from callers that cannot wait for it,
 // such as the thread of another engine. The callers bound their number.
-type errands struct {
+type callQueue struct {
 	mu  sync.Mutex
 	all []func()
 }
@@ -27,9 +27,9 @@ func (e *Engine) Call(f func()) bool {
 // Soon is Call for which there is always room. f runs before any function that is handed
 // to Call later. Any goroutine may call it, with any locks held.
 func (e *Engine) Soon(f func()) {
-	e.errands.mu.Lock()
-	e.errands.all = append(e.errands.all, f)
-	e.errands.mu.Unlock()
+	e.soon.mu.Lock()
+	e.soon.all = append(e.soon.all, f)
+	e.soon.mu.Unlock()
 	e.mail.Store(true)
 	e.Wake()
 }
@@ -40,14 +40,14 @@ const callsAtOnce = 4
 
 // takeCalls runs functions that other goroutines have handed to Soon and Call.
 func (e *Engine) takeCalls() int {
-	// before the errands are taken: those that were left before one of these calls are
-	// among them
+	// before the queued calls are taken: those that were left before one of these calls
+	// are among them
 	n := min(len(e.calls), callsAtOnce)
-	e.errands.mu.Lock()
-	errands := e.errands.all
-	e.errands.all = nil
-	e.errands.mu.Unlock()
-	for _, f := range errands {
+	e.soon.mu.Lock()
+	calls := e.soon.all
+	e.soon.all = nil
+	e.soon.mu.Unlock()
+	for _, f := range calls {
 		f()
 	}
 	for range n {
@@ -56,5 +56,5 @@ func (e *Engine) takeCalls() int {
 	if len(e.calls) > 0 {
 		e.mail.Store(true) // the next round takes the others
 	}
-	return len(errands) + n
+	return len(calls) + n
 }

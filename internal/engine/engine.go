@@ -160,11 +160,11 @@ type Engine struct {
 	messenger *target
 
 	// Work that other goroutines leave for the engine.
-	inbox   chan parcel
-	calls   chan func()
-	errands errands
-	moves   moves
-	mail    atomic.Bool // set when something is left in one of them
+	inbox chan parcel
+	calls chan func()
+	soon  callQueue
+	moves moves
+	mail  atomic.Bool // set when something is left in one of them
 
 	count   counts
 	shown   [numCounters]atomic.Uint64

@@ -31,14 +31,14 @@ type borrowed struct {
 	host      share.Borrowed
 	info      node.InterfaceInfo
 
-	wake    chan struct{}   // there are errands
+	wake    chan struct{}   // there are queued calls
 	closing context.Context // ends with Close
 	close   context.CancelFunc
 	tasks   sync.WaitGroup
 
 	changed   func(port.Event) // nil until Watch
 	followers map[wire.Addr]map[*follower]struct{}
-	errands   []errand
+	pending   []hostCall
 }
 
 // OpenBorrowed borrows a queue from the daemon of an interface: see openAttached.

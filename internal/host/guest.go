@@ -59,9 +59,9 @@ type Guest struct {
 	executors []*executor.Executor
 	memory    []*memory.Memory
 
-	open   atomic.Int64 // peers
-	stops  node.Chores  // ends of the watches of ways to peers
-	giveUp atomic.Int64 // ns; 0 for the host's
+	open   atomic.Int64   // peers
+	stops  node.WorkQueue // ends of the watches of ways to peers
+	giveUp atomic.Int64   // ns; 0 for the host's
 
 	// making is held while an endpoint is made, closed, or gets a peer: the guest's calls
 	// are answered side by side, and none may find half an endpoint. It comes before

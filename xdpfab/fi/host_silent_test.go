@@ -49,9 +49,9 @@ func TestHostSilent(t *testing.T) {
 	}
 }
 
-// Chores are all done, one at a time.
-func TestChores(t *testing.T) {
-	var c node.Chores
+// Functions are all done, one at a time.
+func TestWorkQueue(t *testing.T) {
+	var c node.WorkQueue
 	under, most, n := 0, 0, 0
 	for range 100 {
 		c.Add(func() {

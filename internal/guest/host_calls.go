@@ -17,15 +17,15 @@ import (
 // follower is a call of Follow.
 type follower struct{ changed func(wire.Link) }
 
-// errand is a call that the host is to have sooner or later, while the callers that ask
+// hostCall is a call that the host is to have sooner or later, while the callers that ask
 // for it must not wait. One goroutine makes them in order.
-type errand struct {
+type hostCall struct {
 	verb      string
 	arguments any
 }
 
-// mostErrands bounds those that are only hints.
-const mostErrands = 64
+// mostHints bounds those that are only hints.
+const mostHints = 64
 
 // Follow implements device: the host follows the address, and learn hears of changes.
 func (b *borrowed) Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (stop func()) {
@@ -40,14 +40,14 @@ func (b *borrowed) Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (st
 		b.followers[a] = map[*follower]struct{}{}
 	}
 	b.followers[a][f] = struct{}{}
-	b.send(errand{share.CallFollow, share.Follow{Addr: a, Link: l}})
+	b.send(hostCall{share.CallFollow, share.Follow{Addr: a, Link: l}})
 	return func() {
 		b.Mu.Lock()
 		defer b.Mu.Unlock()
 		delete(b.followers[a], f)
 		if len(b.followers[a]) == 0 {
 			delete(b.followers, a)
-			b.send(errand{share.CallForget, a})
+			b.send(hostCall{share.CallForget, a})
 		}
 	}
 }
@@ -56,24 +56,24 @@ func (b *borrowed) Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (st
 func (b *borrowed) Silent(remote netip.Addr) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
-	if len(b.errands) < mostErrands { // or this hint will be given again
-		b.send(errand{share.CallSilent, remote})
+	if len(b.pending) < mostHints { // or this hint will be given again
+		b.send(hostCall{share.CallSilent, remote})
 	}
 }
 
-// send has an errand run. b.mu is held.
-func (b *borrowed) send(e errand) {
+// send has a call run. b.mu is held.
+func (b *borrowed) send(e hostCall) {
 	if b.Ended != nil {
 		return
 	}
-	b.errands = append(b.errands, e)
+	b.pending = append(b.pending, e)
 	select {
 	case b.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run makes the errands.
+// run makes the queued calls.
 func (b *borrowed) run() {
 	for {
 		select {
@@ -82,10 +82,10 @@ func (b *borrowed) run() {
 		case <-b.wake:
 		}
 		b.Mu.Lock()
-		errands := b.errands
-		b.errands = nil
+		calls := b.pending
+		b.pending = nil
 		b.Mu.Unlock()
-		for _, e := range errands {
+		for _, e := range calls {
 			_ = b.Call(b.closing, e.verb, e.arguments, nil) // without it, the way stays as it is
 		}
 	}

@@ -4,17 +4,17 @@ package node
 
 import "sync"
 
-// Chores runs functions that must not hold up a caller, in order, on one goroutine. The
-// goroutine exists only while chores are waiting.
-type Chores struct {
+// WorkQueue runs functions that must not hold up a caller, in order, on one goroutine.
+// The goroutine exists only while functions are waiting.
+type WorkQueue struct {
 	mu      sync.Mutex
 	list    []func()
 	running bool
 	done    sync.WaitGroup
 }
 
-// Add has a chore done.
-func (c *Chores) Add(f func()) {
+// Add has a function run.
+func (c *WorkQueue) Add(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.list = append(c.list, f); !c.running {
@@ -23,7 +23,7 @@ func (c *Chores) Add(f func()) {
 	}
 }
 
-func (c *Chores) run() {
+func (c *WorkQueue) run() {
 	for {
 		c.mu.Lock()
 		list := c.list
@@ -39,5 +39,5 @@ func (c *Chores) run() {
 	}
 }
 
-// Wait returns when all chores have run. No chore may be added after it is called.
-func (c *Chores) Wait() { c.done.Wait() }
+// Wait returns when all functions have run. Nothing may be added after it is called.
+func (c *WorkQueue) Wait() { c.done.Wait() }
