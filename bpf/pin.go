@@ -25,9 +25,9 @@ import (
 // pinnedLink is the name of the link in the folder.
 const pinnedLink = "link"
 
-// ErrStray says that the program to go on with is not attached to the interface, but to
-// another one.
-var ErrStray = errno.New("what another process has left belongs to another interface", syscall.ESTALE)
+// ErrOtherInterface says that the program to go on with is not attached to the interface,
+// but to another one.
+var ErrOtherInterface = errno.New("what another process has left belongs to another interface", syscall.ESTALE)
 
 // ErrEnded says that the program pinned in a folder runs nowhere: its interface was
 // removed, or it was detached.
@@ -105,8 +105,8 @@ func DetachPinned(folder string) error {
 // Sockets, executor, addresses and counters are those of the maps, but for the sockets of
 // the process, if it has died. cfg.Addrs and cfg.AllowGeneric are not looked at.
 //
-// The error is ErrStray if the program is another interface's, ErrEnded if it runs
-// nowhere, and matches fs.ErrNotExist if the folder has none.
+// The error is ErrOtherInterface if the program is another interface's, ErrEnded if it
+// runs nowhere, and matches fs.ErrNotExist if the folder has none.
 func Adopt(folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	l, mode, err := linkIn(folder, ifindex)
 	if err != nil {
@@ -182,7 +182,7 @@ func modeOf(l link.Link, ifindex int) (Mode, error) {
 	if i, err := net.InterfaceByIndex(ifindex); err == nil {
 		name = i.Name
 	}
-	return Detached, fmt.Errorf("bpf: %s: %w", name, ErrStray)
+	return Detached, fmt.Errorf("bpf: %s: %w", name, ErrOtherInterface)
 }
 
 // loadOver loads the program with the maps of another one, as open returns them.

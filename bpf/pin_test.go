@@ -57,7 +57,7 @@ func TestPinAndAdopt(t *testing.T) {
 		if _, err := Adopt(folder, cfg, 2, ifindex); !errors.Is(err, ErrConfig) {
 			t.Errorf("adopted with another number of queues: %v", err)
 		}
-		if _, err := Adopt(folder, cfg, 1, loopback); !errors.Is(err, ErrStray) {
+		if _, err := Adopt(folder, cfg, 1, loopback); !errors.Is(err, ErrOtherInterface) {
 			t.Errorf("adopted for another interface: %v", err)
 		}
 		if unused, err := Adopt(folder, cfg, 1, ifindex); err != nil {

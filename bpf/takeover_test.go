@@ -52,7 +52,7 @@ func TestTakeOver(t *testing.T) {
 		few, wrong := maps.Clone(files), maps.Clone(files)
 		delete(few, steerMapSockets)
 		wrong[pinnedLink] = 0
-		if _, err := TakeOver(files, "", cfg, 1, loopback); !errors.Is(err, ErrStray) {
+		if _, err := TakeOver(files, "", cfg, 1, loopback); !errors.Is(err, ErrOtherInterface) {
 			t.Errorf("another interface: %v", err)
 		}
 		for _, bad := range []Files{few, {}} {

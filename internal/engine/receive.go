@@ -56,7 +56,7 @@ func (e *Engine) onPacket(packet []byte, passedOn bool) {
 			e.onHello(h, payload)
 		}
 	case h.Type == wire.Reset:
-		e.onStrayReset(h, payload)
+		e.onUnmatchedReset(h, payload)
 	default:
 		e.count[UnknownSession]++
 		e.onStranger(h)
@@ -105,9 +105,9 @@ func (e *Engine) onStranger(h *wire.Header) {
 	}
 }
 
-// onStrayReset looks for the session that a reset means. The sender of the reset could
-// not know the initiator's session id, so it quotes its own, and the epoch.
-func (e *Engine) onStrayReset(h *wire.Header, payload []byte) {
+// onUnmatchedReset looks for the session that a reset means. The sender of the reset
+// could not know the initiator's session id, so it quotes its own, and the epoch.
+func (e *Engine) onUnmatchedReset(h *wire.Header, payload []byte) {
 	var m wire.ResetMsg
 	if m.Parse(payload) != wire.ReasonOK {
 		e.count[Invalid]++

@@ -21,11 +21,11 @@ var errLeaving = errors.New("another process takes this one's place")
 // succession is the host's part of a handover. Its zero value is that of a host which
 // neither leaves nor takes over.
 type succession struct {
-	Leaving    bool     // HandOver has begun
-	shut       bool     // and takes no more guests
-	newcomers  []int    // connections of those that came in between
-	arriving   []*Guest // that Resume is to serve
-	unrestored []*stray // that Resume is to turn out
+	Leaving    bool          // HandOver has begun
+	shut       bool          // and takes no more guests
+	newcomers  []int         // connections of those that came in between
+	arriving   []*Guest      // that Resume is to serve
+	unrestored []*unrestored // that Resume is to turn out
 }
 
 // HandOver closes the domain in favour of another process, which takes over the sessions

@@ -106,7 +106,7 @@ func (h *Handover) Fill(n *node.Node, admit AdmitGuest, prepare func() error) er
 	for i := range s.Guests {
 		g, told, err := h.takeIn(host, &s.Guests[i], admit)
 		if err != nil { // one guest does not decide for all
-			h.noteStray(host, &s.Guests[i], told, err)
+			h.noteUnrestored(host, &s.Guests[i], told, err)
 			continue
 		}
 		host.Mu.Lock()
@@ -171,7 +171,7 @@ func (h *Handover) settle(g *Guest, s *guestState) error {
 		err = held.restore(h, g)
 	}
 	if err != nil {
-		g.withdrawKept() // noteStray has all that it kept
+		g.withdrawKept() // noteUnrestored has all that it kept
 		g.end()
 	}
 	return err
@@ -293,23 +293,23 @@ func (g *Guest) goOn(s *endpointState) {
 
 // Arrivals implements node.GuestHost.
 func (h *Host) Arrivals() (serve func()) {
-	arriving, strays := h.takeArrivals()
-	return func() { serveArrivals(h, arriving, strays) }
+	arriving, unrestored := h.takeArrivals()
+	return func() { serveArrivals(h, arriving, unrestored) }
 }
 
 // takeArrivals takes the guests that were handed over, and those that cannot go on.
-func (h *Host) takeArrivals() ([]*Guest, []*stray) {
+func (h *Host) takeArrivals() ([]*Guest, []*unrestored) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	arriving, strays := h.Tenancy.arriving, h.Tenancy.unrestored
+	arriving, unrestored := h.Tenancy.arriving, h.Tenancy.unrestored
 	h.Tenancy.arriving, h.Tenancy.unrestored = nil, nil
-	return arriving, strays
+	return arriving, unrestored
 }
 
 // serveArrivals serves the guests that were handed over, and turns out those that cannot
 // go on.
-func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
-	for _, x := range strays {
+func serveArrivals(host *Host, arriving []*Guest, unrestored []*unrestored) {
+	for _, x := range unrestored {
 		go x.evict(host)
 	}
 	for _, g := range arriving {
@@ -331,8 +331,8 @@ func serveArrivals(host *Host, arriving []*Guest, strays []*stray) {
 
 // undoOpen undoes Open before Resume.
 func (h *Host) undoOpen() {
-	arriving, strays := h.takeArrivals()
-	for _, x := range strays {
+	arriving, unrestored := h.takeArrivals()
+	for _, x := range unrestored {
 		x.leaveToFormer()
 	}
 	for _, g := range arriving {

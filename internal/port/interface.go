@@ -163,7 +163,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := i.prepareLendable(plan, o); err != nil {
 		return err
 	}
-	if err := i.bindStrays(plan, o); err != nil {
+	if err := i.bindForwarders(plan, o); err != nil {
 		return err
 	}
 	// binding the last queue may have taken it, too

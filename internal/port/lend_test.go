@@ -48,18 +48,18 @@ func TestLend(t *testing.T) {
 		t.Errorf("before there is anybody who minds it: %v", err)
 	}
 	s := newStream(t, a, b, wire.Ethernet, 1)
-	var psn, strays atomic.Uint32
+	var psn, forwarders atomic.Uint32
 	b.Mind(func(packet []byte) {
 		if got := s.check(t, packet); got != psn.Load() {
 			t.Errorf("frame %d, want %d", got, psn.Load())
 		}
-		strays.Add(1)
+		forwarders.Add(1)
 	}, onlyKept(t))
 	state := func(state LendableState, lends uint64) {
 		t.Helper()
 		testnet.Eventually(t, "queue 1 is "+string(state), func() bool { return b.Spares()[0] == LendableQueue{1, state, lends} })
 	}
-	stray := func(n uint32) {
+	forwarder := func(n uint32) {
 		t.Helper()
 		psn.Store(n)
 		q := a.Queues()[1]
@@ -67,11 +67,11 @@ func TestLend(t *testing.T) {
 		if err := q.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		testnet.Eventually(t, "frame at a queue that is not lent", func() bool { return strays.Load() > n })
+		testnet.Eventually(t, "frame at a queue that is not lent", func() bool { return forwarders.Load() > n })
 	}
 	for n := range uint32(3) {
 		state(LendableFree, uint64(n))
-		stray(n)
+		forwarder(n)
 		l, err := b.Lend()
 		if err != nil {
 			t.Fatal(err)

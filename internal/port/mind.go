@@ -6,8 +6,8 @@ package port
 
 import "errors"
 
-// minder is a queue of the interface that no engine of this process has: a stray, or one
-// that can be lent.
+// minder is a queue of the interface that no engine of this process has: a forwarder, or
+// one that can be lent.
 type minder interface {
 	// start begins to take the frames that arrive there, and to hand them to deliver,
 	// which must copy them. happened is told of a queue that does not come back. Both are

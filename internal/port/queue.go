@@ -55,8 +55,8 @@ type Queue struct {
 //
 // A queue that only hands frames over is not worth so long a wait: its frames come again.
 const (
-	bindTimeout  = 30 * time.Second
-	strayTimeout = 3 * time.Second
+	bindTimeout      = 30 * time.Second
+	forwarderTimeout = 3 * time.Second
 )
 
 // newQueue opens queue number of an interface, ready to receive. Its packet buffers

@@ -117,8 +117,8 @@ func TestOrphanContexts(t *testing.T) {
 	if err := g.Node().Dev.(*guestpkg.Attached).Call(t.Context(), share.CallUnblock, first, nil); !errors.Is(err, fi.ErrBusy) {
 		t.Errorf("numbers of open contexts given back: %v, want ErrBusy", err)
 	}
-	stray := share.Endpoint{Number: fi.AnyNumber, Highest: true, Block: &first, Origin: node.NewLife()}
-	if err := g.Node().Dev.(*guestpkg.Attached).Call(context.Background(), share.CallEndpoint, stray, nil); !errors.Is(err, fi.ErrNotImplemented) {
+	unrestored := share.Endpoint{Number: fi.AnyNumber, Highest: true, Block: &first, Origin: node.NewLife()}
+	if err := g.Node().Dev.(*guestpkg.Attached).Call(context.Background(), share.CallEndpoint, unrestored, nil); !errors.Is(err, fi.ErrNotImplemented) {
 		t.Errorf("a receive context beyond the numbers: %v, want ErrNotImplemented", err)
 	}
 	s.next()

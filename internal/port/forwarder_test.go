@@ -19,8 +19,8 @@ func TestStrays(t *testing.T) {
 	a := open(t, p.A, Options{})
 	for range 2 {
 		b := open(t, p.B, Options{Queues: 1})
-		if len(b.Queues()) != 1 || b.Strays() != 2 {
-			t.Fatalf("%d queues and %d strays: want 1 and 2", len(b.Queues()), b.Strays())
+		if len(b.Queues()) != 1 || b.Forwarders() != 2 {
+			t.Fatalf("%d queues and %d forwarders: want 1 and 2", len(b.Queues()), b.Forwarders())
 		}
 		s := newStream(t, a, b, wire.Ethernet, 1)
 		var got atomic.Uint32

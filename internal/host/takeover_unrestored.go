@@ -13,9 +13,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
-// stray is a guest that was handed over and cannot go on here. The former process may
-// have to go on with it until Resume, so it is told nothing before.
-type stray struct {
+// unrestored is a guest that was handed over and cannot go on here. The former process
+// may have to go on with it until Resume, so it is told nothing before.
+type unrestored struct {
 	info GuestInfo
 	conn *net.UnixConn // its conversation; nil for none
 	held heldState     // nil for nothing
@@ -23,9 +23,10 @@ type stray struct {
 	why  error
 }
 
-// noteStray notes a guest that cannot continue. Its kept regions continue without it.
-func (h *Handover) noteStray(host *Host, s *guestState, told func(error), why error) {
-	x := &stray{info: s.Info, told: told, why: why, held: s.held()}
+// noteUnrestored notes a guest that cannot continue. Its kept regions continue without
+// it.
+func (h *Handover) noteUnrestored(host *Host, s *guestState, told func(error), why error) {
+	x := &unrestored{info: s.Info, told: told, why: why, held: s.held()}
 	x.conn, _ = h.conn(s.Talk) // without, it learns nothing but its end
 	host.Mu.Lock()
 	host.Tenancy.unrestored = append(host.Tenancy.unrestored, x)
@@ -67,7 +68,7 @@ func (g *Guest) withdrawKept() {
 }
 
 // evict tells the guest why it ends, if it reads that, and takes its queue back.
-func (x *stray) evict(host *Host) {
+func (x *unrestored) evict(host *Host) {
 	if x.told != nil {
 		x.told(x.why)
 		x.told = nil
@@ -89,7 +90,7 @@ func (x *stray) evict(host *Host) {
 }
 
 // leaveToFormer leaves the guest to the former process, or to itself.
-func (x *stray) leaveToFormer() {
+func (x *unrestored) leaveToFormer() {
 	if x.told != nil {
 		x.told(nil)
 		x.told = nil
