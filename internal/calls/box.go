@@ -42,42 +42,42 @@ type Box struct {
 	places  chan struct{} // holds one token for each call in the queue of receives
 }
 
-// NewBox returns the mailbox of an endpoint whose receives go to [Letters], and whose
-// queue takes so many.
+// NewBox returns the mailbox of an endpoint whose receives go to [ReceiveCalls], and
+// whose queue takes so many.
 func NewBox(r Receiver, st *node.Stepper, receives int) *Box {
 	return &Box{Receiver: r, stepper: st, places: make(chan struct{}, receives)}
 }
 
-// letter is a call of Receive that waits: the context of its receive, and the place of
-// the completion.
-type letter struct {
+// receiveCall is a call of Receive that waits: the context of its receive, and the place
+// of the completion.
+type receiveCall struct {
 	progress.Signal
 	done matching.Done // set before the signal is raised
 }
 
-var spareLetters = sync.Pool{New: func() any { return &letter{Signal: progress.NewSignal()} }}
+var freeReceiveCalls = sync.Pool{New: func() any { return &receiveCall{Signal: progress.NewSignal()} }}
 
-func (l *letter) recycle() {
+func (l *receiveCall) recycle() {
 	l.done = matching.Done{} // it refers to what the caller has
-	spareLetters.Put(l)
+	freeReceiveCalls.Put(l)
 }
 
-// Letters is where the receives of a mailbox complete. It implements matching.Sink: the
-// place of a completion is in its letter, so there is always one.
-type Letters struct{ Stepper *node.Stepper }
+// ReceiveCalls is where the receives of a mailbox complete. It implements matching.Sink:
+// the place of a completion is in its receive call, so there is always one.
+type ReceiveCalls struct{ Stepper *node.Stepper }
 
 // Take implements matching.Sink.
-func (Letters) Take() bool { return true }
+func (ReceiveCalls) Take() bool { return true }
 
 // Return implements matching.Sink.
-func (Letters) Return() {}
+func (ReceiveCalls) Return() {}
 
 // Deliver runs on the engines' threads, and on those of callers that post, cancel or
-// close. The caller that waits may have recycled the letter as soon as the signal is
-// raised, and may be about to sleep in the port of another engine than the one that
+// close. The caller that waits may have recycled the receive call as soon as the signal
+// is raised, and may be about to sleep in the port of another engine than the one that
 // delivers.
-func (ls Letters) Deliver(d *matching.Done) {
-	l := d.Context.(*letter)
+func (ls ReceiveCalls) Deliver(d *matching.Done) {
+	l := d.Context.(*receiveCall)
 	l.done = *d
 	l.Raise()
 	ls.Stepper.Eng.Alert()
@@ -94,7 +94,7 @@ func (b *Box) Receive(ctx context.Context, m matching.Match, buf []byte) (d matc
 	if err != nil {
 		return d, err
 	}
-	l := spareLetters.Get().(*letter)
+	l := freeReceiveCalls.Get().(*receiveCall)
 	defer l.recycle()
 	l.Reset()
 	if err := q.Post(&matching.Receive{Match: m, Context: l, Buf: buf}); err != nil {
@@ -132,7 +132,7 @@ const takeBackPoll = time.Millisecond
 // takeBack completes a receive whose caller waits no longer: as cancelled or, if a
 // message is going into it, when that is complete or its session has ended, as it does
 // when the message stalls.
-func (b *Box) takeBack(q *matching.Queue, l *letter) {
+func (b *Box) takeBack(q *matching.Queue, l *receiveCall) {
 	for !q.Cancel(l) && !l.Ready() {
 		ctx, cancel := context.WithTimeout(context.Background(), takeBackPoll)
 		_ = b.stepper.Wait(ctx, &l.Signal) // the loop looks at what has become of it
@@ -141,7 +141,7 @@ func (b *Box) takeBack(q *matching.Queue, l *letter) {
 }
 
 // open returns the end of a receive.
-func (b *Box) open(ctx context.Context, l *letter, buf []byte) (matching.Done, error) {
+func (b *Box) open(ctx context.Context, l *receiveCall, buf []byte) (matching.Done, error) {
 	switch d := &l.done; {
 	case d.Reason == matching.Received:
 		return *d, nil

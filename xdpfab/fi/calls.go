@@ -179,6 +179,6 @@ func (m *mailed) Receives() (*matching.Queue, error) {
 	return in.queue, nil
 }
 
-func (m *mailed) Posted(err error) error { return m.inbox.posted(err) }
+func (m *mailed) Posted(err error) error { return m.receiveQueue.posted(err) }
 
 func (m *mailed) Cause(why matching.Reason) error { return receiveErrors[why] }

@@ -163,7 +163,7 @@ func (e *deferredSink) Flush() { (*sink)(e).Flush() }
 func (ep *endpoint) cancelOperations(list []*deferred) {
 	for _, w := range list {
 		if w.recv != nil {
-			ep.inbox.queue.CancelReserved(w.recv)
+			ep.receiveQueue.queue.CancelReserved(w.recv)
 			continue
 		}
 		c := engine.Completion{Cookie: w.op.Cookie, Source: w.op.Peer, Outcome: engine.NotExecuted,

@@ -61,8 +61,8 @@ type endpoint struct {
 	events        eventLink                         // under mu
 	aliases       int                               // open; under mu
 	shared        *SharedTransmit                   // nil if the endpoint shares with none
-	sharedReceive *SharedReceive                    // that inbox is of, or nil
-	inbox         *inbox                            // set by Enable or Bind; nil if the endpoint receives no messages
+	sharedReceive *SharedReceive                    // that receive queue is of, or nil
+	receiveQueue  *receiveQueue                     // set by Enable or Bind; nil if the endpoint receives no messages
 	conn          *connection                       // nil unless the endpoint is of type EndpointMsg
 }
 
@@ -262,7 +262,7 @@ func (ep *Endpoint) Enable() error {
 
 // serveAtHost has the host of a domain that has one serve the endpoint.
 func (ep *endpoint) serveAtHost() error {
-	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.inbox != nil}
+	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.receiveQueue != nil}
 	return ep.dom.node.Dev.Serve(s, ep.tallyAtHost)
 }
 

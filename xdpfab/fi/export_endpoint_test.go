@@ -44,7 +44,7 @@ func (ep *Endpoint) Peers() int { return len(ep.names) }
 func (ep *Endpoint) Calling() (granted int32, lines int) { return ep.room.Calls() }
 
 // Messages is how many messages are arriving.
-func (ep *Endpoint) Messages() int { return ep.inbox.queue.Usage().Inflows }
+func (ep *Endpoint) Messages() int { return ep.receiveQueue.queue.Usage().Inflows }
 
 // AV is the address vector of a scalable endpoint.
 func (s *ScalableEndpoint) AV() *AddressVector { return s.av }

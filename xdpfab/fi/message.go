@@ -187,26 +187,26 @@ func (ep *Endpoint) Cancel(context any) error {
 	return in.cancel(context)
 }
 
-// inboxOf returns the inbox that receives are posted to by this handle.
-func (ep *Endpoint) inboxOf() (*inbox, error) {
+// inboxOf returns the receive queue that receives are posted to by this handle.
+func (ep *Endpoint) inboxOf() (*receiveQueue, error) {
 	if ep.ended.Load() {
 		return nil, ep.errEnded()
 	}
 	return ep.receiving()
 }
 
-// receiving returns the inbox of the endpoint.
-func (ep *endpoint) receiving() (*inbox, error) {
+// receiving returns the receive queue of the endpoint.
+func (ep *endpoint) receiving() (*receiveQueue, error) {
 	switch {
 	case !ep.ready():
 		return nil, ep.unready()
-	case ep.inbox == nil:
+	case ep.receiveQueue == nil:
 		return nil, fmt.Errorf("xdpfab: endpoint %d receives no messages: %w", ep.number, ErrNotReceiving)
-	case ep.inbox.ep != ep:
+	case ep.receiveQueue.ep != ep:
 		return nil, fmt.Errorf("xdpfab: endpoint %d shares its receives: post them to the shared receive context: %w",
 			ep.number, ErrNotReceiving)
 	}
-	return ep.inbox, nil
+	return ep.receiveQueue, nil
 }
 
 // findable returns an error for a context that cannot be compared with others. One that
@@ -222,7 +222,7 @@ func findable(context any) error {
 var ErrNoReceive = reason(syscall.ENOENT, "no receive with this context waits for a message")
 
 // cancel is Endpoint.Cancel.
-func (in *inbox) cancel(context any) error {
+func (in *receiveQueue) cancel(context any) error {
 	if err := findable(context); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (in *inbox) cancel(context any) error {
 }
 
 // receive posts a receive, or peeks.
-func (in *inbox) receive(r *Receive, flags OpFlags, tagged bool) error {
+func (in *receiveQueue) receive(r *Receive, flags OpFlags, tagged bool) error {
 	if r != nil && flags&FlagDefaults != 0 {
 		flags = flags&^FlagDefaults | in.flags
 	}
@@ -252,7 +252,7 @@ func (in *inbox) receive(r *Receive, flags OpFlags, tagged bool) error {
 }
 
 // describe checks a receive, and puts it in the terms of package matching.
-func (in *inbox) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged bool) error {
+func (in *receiveQueue) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged bool) error {
 	if r == nil {
 		return fmt.Errorf("xdpfab: the receive is nil: want a Receive: %w", ErrLength)
 	}
@@ -284,7 +284,7 @@ func (in *inbox) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged
 }
 
 // direct makes a receive one of messages from an address alone.
-func (in *inbox) direct(m *matching.Match, source Address) error {
+func (in *receiveQueue) direct(m *matching.Match, source Address) error {
 	var av *AddressVector
 	if in.ep != nil {
 		av = in.ep.sources()
@@ -303,7 +303,7 @@ func (in *inbox) direct(m *matching.Match, source Address) error {
 
 // posted returns the error of a post in the terms of this package, after it has made
 // progress if the caller has to try again.
-func (in *inbox) posted(err error) error {
+func (in *receiveQueue) posted(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -326,7 +326,7 @@ var ErrMultiRecv = reason(syscall.EINVAL,
 
 // peek looks for a message that has been kept, and writes a completion that says what was
 // found.
-func (in *inbox) peek(x *matching.Receive, flags OpFlags) error {
+func (in *receiveQueue) peek(x *matching.Receive, flags OpFlags) error {
 	in.dom.node.Dev.CatchUp(in.dom.node.Steppers[0])
 	if !in.Take() {
 		return in.posted(matching.ErrFull)
@@ -344,7 +344,7 @@ func (in *inbox) peek(x *matching.Receive, flags OpFlags) error {
 }
 
 // dropClaimed drops the message that is claimed for a context, and writes its completion.
-func (in *inbox) dropClaimed(context any) error {
+func (in *receiveQueue) dropClaimed(context any) error {
 	if !in.Take() {
 		return in.posted(matching.ErrFull)
 	}

@@ -42,7 +42,7 @@ func (t *triggers) startReceives() {
 	r.list = nil
 	t.mu.Unlock()
 	for _, w := range due {
-		if q := w.ep.inbox.queue; q.Post(w.recv) != nil { // it has what it needs, so the queue is closed
+		if q := w.ep.receiveQueue.queue; q.Post(w.recv) != nil { // it has what it needs, so the queue is closed
 			q.CancelReserved(w.recv)
 		}
 	}

@@ -94,7 +94,7 @@ func (ep *endpoint) sharedTransmit() *SharedTransmit {
 type SharedReceive struct {
 	object
 	attr  SharedReceiveAttr
-	inbox inbox
+	queue receiveQueue
 }
 
 // SharedReceiveAttr are the attributes of a shared receive context. The fields but Queue
@@ -131,7 +131,7 @@ func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error
 	}
 	attr.Queue.receive(d.node.Steppers[0])
 	x := &SharedReceive{attr: attr,
-		inbox: inbox{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter,
+		queue: receiveQueue{dom: d, what: "shared receive context", cq: attr.Queue, counter: attr.Counter,
 			flags: attr.ReceiveFlags, selective: attr.Selective}}
 	x.leave = x.end
 	d.mu.Lock()
@@ -140,8 +140,8 @@ func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error
 		attr.release()
 		return nil, err
 	}
-	x.inbox.open(&x.inbox, attr.ReceiveSize, attr.BufferedReceive, attr.MinMultiRecv)
-	x.open(d, x.inbox.what, nil)
+	x.queue.open(&x.queue, attr.ReceiveSize, attr.BufferedReceive, attr.MinMultiRecv)
+	x.open(d, x.queue.what, nil)
 	return x, nil
 }
 
@@ -170,7 +170,7 @@ func (a *SharedReceiveAttr) release() {
 
 // end cancels the receives that are posted. The domain's mu is held.
 func (x *SharedReceive) end() error {
-	x.inbox.close()
+	x.queue.close()
 	x.attr.release()
 	return nil
 }
@@ -188,7 +188,7 @@ func (x *SharedReceive) receive(r *Receive, flags OpFlags, tagged bool) error {
 	if err := x.ended(); err != nil {
 		return err
 	}
-	return x.inbox.receive(r, flags, tagged)
+	return x.queue.receive(r, flags, tagged)
 }
 
 // ReceiveTagged is Endpoint.ReceiveTagged; see Receive.
@@ -201,14 +201,14 @@ func (x *SharedReceive) Cancel(context any) error {
 	if err := x.ended(); err != nil {
 		return err
 	}
-	return x.inbox.cancel(context)
+	return x.queue.cancel(context)
 }
 
 // SetMinMultiRecv is Endpoint.SetMinMultiRecv.
-func (x *SharedReceive) SetMinMultiRecv(bytes int) error { return x.inbox.setMinMultiRecv(bytes) }
+func (x *SharedReceive) SetMinMultiRecv(bytes int) error { return x.queue.setMinMultiRecv(bytes) }
 
 // MinMultiRecv is Endpoint.MinMultiRecv.
-func (x *SharedReceive) MinMultiRecv() int { return int(x.inbox.minMultiRecv.Load()) }
+func (x *SharedReceive) MinMultiRecv() int { return int(x.queue.minMultiRecv.Load()) }
 
 // Close ends the use of the context: receives that are posted complete as cancelled, and
 // messages that are kept are dropped. It reports ErrBusy as long as an endpoint is bound.
@@ -245,6 +245,6 @@ func (x *SharedReceive) bindTo(ep *endpoint, flags BindFlags) error {
 		x.drop()
 		return err
 	}
-	ep.recv, ep.inbox, ep.sharedReceive = x.attr.Queue, &x.inbox, x
+	ep.recv, ep.receiveQueue, ep.sharedReceive = x.attr.Queue, &x.queue, x
 	return nil
 }

@@ -145,8 +145,8 @@ func (ws *sleepers) remove(w *sleeper) {
 	}
 }
 
-// spare are sleepers with signals that nobody uses.
-var spare = sync.Pool{New: func() any {
+// freeSleepers are sleepers with signals that nobody uses.
+var freeSleepers = sync.Pool{New: func() any {
 	s := progress.NewSignal()
 	return &sleeper{signal: &s}
 }}
@@ -154,14 +154,14 @@ var spare = sync.Pool{New: func() any {
 // wait returns when the object satisfies a sleeper with these wants, or with an error:
 // the object's own if it is closed, the context's, or ErrSignalled.
 func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) error {
-	w := spare.Get().(*sleeper)
+	w := freeSleepers.Get().(*sleeper)
 	w.want, w.errs = want, errs
 	w.called.Store(false)
 	w.signal.Reset()
 	ws.add(w)
 	defer func() {
 		ws.drop(w)
-		spare.Put(w)
+		freeSleepers.Put(w)
 	}()
 	for !of.satisfied(w) {
 		if err := of.ended(); err != nil {

@@ -36,7 +36,7 @@ func (ep *asTenant) EventsTo() engine.Events {
 }
 
 func (ep *asTenant) Inflow(from wire.Addr) session.Inflow {
-	if ep.inbox == nil {
+	if ep.receiveQueue == nil {
 		return nil
 	}
 	return (*endpoint)(ep).newInflow(from)
@@ -57,7 +57,7 @@ func (ep *asTenant) MayReside() bool { return ep.remote == (tally{}) }
 func (ep *asTenant) IsTarget() bool {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	return ep.av == nil && ep.recv == nil && ep.inbox == nil && ep.conn == nil && !ep.attr.dials
+	return ep.av == nil && ep.recv == nil && ep.receiveQueue == nil && ep.conn == nil && !ep.attr.dials
 }
 
 // guestReceiver is a domain as its guest ring knows it: what peers send to its endpoints
@@ -68,11 +68,11 @@ type guestReceiver struct{ d *Domain }
 // share: it would have to be divided among them.
 func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) (share.Inflow, uint64) {
 	ep := r.d.serving(endpoint)
-	if ep == nil || ep.inbox == nil {
+	if ep == nil || ep.receiveQueue == nil {
 		return nil, 0
 	}
 	identity := ep.identity
-	if ep.inbox.ep != ep {
+	if ep.receiveQueue.ep != ep {
 		identity = 0
 	}
 	return ep.newInflow(from), identity
@@ -84,8 +84,8 @@ func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.node.E
 // Lost implements share.Receiver.
 func (r guestReceiver) Lost() {
 	for _, ep := range *r.d.served.Load() {
-		if ep.inbox != nil {
-			ep.inbox.queue.ReclaimAll()
+		if ep.receiveQueue != nil {
+			ep.receiveQueue.queue.ReclaimAll()
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// inbox is what receives are posted to, of one endpoint or of those that share it. It
-// implements matching.Sink, on the threads of the engines and of the callers that post
+// receiveQueue is what receives are posted to, of one endpoint or of those that share it.
+// It implements matching.Sink, on the threads of the engines and of the callers that post
 // receives.
-type inbox struct {
+type receiveQueue struct {
 	dom          *Domain
 	what         string           // it is called in errors
 	ep           *endpoint        // whose it is; nil if it is shared
-	cq           *CompletionQueue // nil for a mailbox, whose completions go to letters
+	cq           *CompletionQueue // nil for a mailbox, whose completions go to receive calls
 	counter      *Counter         // of receives; or nil
 	queue        *matching.Queue
 	flags        OpFlags      // that FlagDefaults stands for
@@ -29,7 +29,7 @@ type inbox struct {
 }
 
 // open makes the queue of receives.
-func (r *inbox) open(to matching.Sink, size, buffered, minMultiRecv int) {
+func (r *receiveQueue) open(to matching.Sink, size, buffered, minMultiRecv int) {
 	r.minMultiRecv.Store(int64(minMultiRecv))
 	r.queue = matching.New(matching.Config{Receives: size, Unexpected: size, Memory: max(buffered, 0), Sink: to,
 		Room: r.dom.node.Room})
@@ -39,23 +39,23 @@ func (r *inbox) open(to matching.Sink, size, buffered, minMultiRecv int) {
 }
 
 // close cancels the receives that are posted.
-func (r *inbox) close() {
+func (r *receiveQueue) close() {
 	r.queue.Close()
 	if r.cq != nil {
 		r.cq.receives.remove(r.queue)
 	}
 }
 
-func (r *inbox) Take() bool { return r.cq.arrivals.Load().receives.take() }
+func (r *receiveQueue) Take() bool { return r.cq.arrivals.Load().receives.take() }
 
-// Return gives the place back. Other inboxes with the same completion queue may wait for
-// one: the engines tell them, since here a lock is held.
-func (r *inbox) Return() {
+// Return gives the place back. Other receive queues with the same completion queue may
+// wait for one: the engines tell them, since here a lock is held.
+func (r *receiveQueue) Return() {
 	r.cq.arrivals.Load().receives.taken.Add(-1)
 	r.dom.node.Room()
 }
 
-func (r *inbox) Deliver(d *matching.Done) {
+func (r *receiveQueue) Deliver(d *matching.Done) {
 	var err *OpError
 	if why := d.Reason; why != matching.Received {
 		err = &OpError{Op: "receive", Peer: peerOf(d), Cause: receiveErrors[why]}
@@ -68,7 +68,7 @@ func (r *inbox) Deliver(d *matching.Done) {
 
 // found writes the completion of a look at a message, or of one for which no message was
 // there.
-func (r *inbox) found(d *matching.Done, ok bool) {
+func (r *receiveQueue) found(d *matching.Done, ok bool) {
 	if ok {
 		r.tell(d, d.Length, nil)
 		return
@@ -79,7 +79,7 @@ func (r *inbox) found(d *matching.Done, ok bool) {
 // tell writes a completion of so many bytes, for which a place has been taken, and counts
 // it. The success of a silent receive leaves the place empty, unless the caller would not
 // know that a multi-receive buffer is its own again.
-func (r *inbox) tell(d *matching.Done, bytes uint64, err *OpError) {
+func (r *receiveQueue) tell(d *matching.Done, bytes uint64, err *OpError) {
 	c := Completion{
 		Context: d.Context, Flags: CompletionMsg | CompletionRecv, Bytes: int(min(bytes, math.MaxInt)),
 		Overflow: int(min(d.Length-bytes, math.MaxInt)), Tag: d.Tag, Offset: int(d.Offset),
@@ -135,26 +135,27 @@ var receiveErrors = map[matching.Reason]error{
 	matching.Unsupported: ErrOpNotSupported,
 }
 
-// openReceives makes the inbox of an endpoint that is enabled, unless it shares one.
+// openReceives makes the receive queue of an endpoint that is enabled, unless it shares
+// one.
 func (ep *endpoint) openReceives() {
-	if ep.inbox != nil || !ep.attr.mails && (ep.recv == nil || ep.attr.InitiateOnly) {
+	if ep.receiveQueue != nil || !ep.attr.mails && (ep.recv == nil || ep.attr.InitiateOnly) {
 		return
 	}
-	r := &inbox{dom: ep.dom, what: fmt.Sprintf("endpoint %d", ep.number), ep: ep, cq: ep.recv,
+	r := &receiveQueue{dom: ep.dom, what: fmt.Sprintf("endpoint %d", ep.number), ep: ep, cq: ep.recv,
 		counter: ep.cntr[receives],
 		flags:   ep.attr.ReceiveFlags, selective: ep.selectiveRecv}
 	to := matching.Sink(r)
 	if ep.attr.mails {
-		to = calls.Letters{Stepper: ep.stepper}
+		to = calls.ReceiveCalls{Stepper: ep.stepper}
 	}
 	r.open(to, ep.attr.ReceiveSize, ep.attr.BufferedReceive, ep.attr.MinMultiRecv)
-	ep.inbox = r
+	ep.receiveQueue = r
 }
 
 // closeReceives cancels the receives that are posted.
 func (ep *endpoint) closeReceives() {
-	if ep.inbox != nil && ep.inbox.ep == ep {
-		ep.inbox.close()
+	if ep.receiveQueue != nil && ep.receiveQueue.ep == ep {
+		ep.receiveQueue.close()
 	}
 }
 
@@ -176,7 +177,7 @@ func (ep *Endpoint) MinMultiRecv() int {
 	return ep.attr.MinMultiRecv
 }
 
-func (r *inbox) setMinMultiRecv(bytes int) error {
+func (r *receiveQueue) setMinMultiRecv(bytes int) error {
 	if bytes < 1 {
 		return fmt.Errorf("xdpfab: %s: %d free bytes of a multi-receive buffer: want at least 1: %w", r.what,
 			bytes, ErrCount)
@@ -224,8 +225,8 @@ func (f *receiveQueues) change(by func([]*matching.Queue) []*matching.Queue) {
 	}
 }
 
-// Roomy tells the inboxes that there may be places in their completion queues, and starts
-// deferred receives. It runs on the engines' threads, after room.
+// Roomy tells the receive queues that there may be places in their completion queues, and
+// starts deferred receives. It runs on the engines' threads, after room.
 func (d asOwner) Roomy() {
 	if d.triggers.receipts.any.Load() {
 		d.triggers.startReceives()
@@ -238,7 +239,7 @@ func (d asOwner) Roomy() {
 }
 
 func (ep *endpoint) newInflow(from wire.Addr) *matching.Inflow {
-	in := ep.inbox.queue.NewInflow(from)
+	in := ep.receiveQueue.queue.NewInflow(from)
 	in.To = ep
 	return in
 }
