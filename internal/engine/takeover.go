@@ -85,9 +85,9 @@ func (e *Engine) Resume() {
 // Life names the life of the engine's process to peers.
 func (e *Engine) Life() uint64 { return e.cfg.Life }
 
-// Movable returns nil if another process can go on with every session that peers have
+// CanMove returns nil if another process can go on with every session that peers have
 // with the engine. Engine's thread only.
-func (e *Engine) Movable() error {
+func (e *Engine) CanMove() error {
 	for _, x := range e.table.all {
 		if t, ok := x.(*target); ok {
 			if _, can := t.s.(Mobile); !can {

@@ -153,7 +153,7 @@ func (h *Host) CanHandOver() error {
 	})
 	for _, st := range h.n.Steppers {
 		st.Call(func() {
-			if e := st.Eng.Movable(); e != nil {
+			if e := st.Eng.CanMove(); e != nil {
 				err = fmt.Errorf("xdpfab: handover: %w: %w", e, errno.NotImplemented)
 			}
 		})

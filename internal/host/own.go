@@ -58,7 +58,7 @@ func New(dev node.Device, c node.Config) (*Host, error) {
 
 // open makes a node of a device, which is the node's from here on, and the host of its
 // guests. See Residence.Start.
-func open(dev node.Device, c node.Config, at *residence.Home, life uint64) (*Host, error) {
+func open(dev node.Device, c node.Config, at *residence.Store, life uint64) (*Host, error) {
 	var own owner
 	n := node.New(dev, &own)
 	n.Config = c
@@ -66,13 +66,13 @@ func open(dev node.Device, c node.Config, at *residence.Home, life uint64) (*Hos
 	if i := dev.Info().Index; i > 0 {
 		n.Place = node.Here(i)
 	}
-	home := residence.New(n, at)
-	if err := home.Start(life); err != nil {
+	resident := residence.New(n, at)
+	if err := resident.Start(life); err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
 	dev.Watch(n.Happened)
 	if at != nil {
-		if err := home.SettleIn(); err != nil {
+		if err := resident.SettleIn(); err != nil {
 			return nil, errors.Join(err, own.Close())
 		}
 	}

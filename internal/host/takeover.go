@@ -64,7 +64,7 @@ const (
 // OpenDevice opens the interface that the handover has, as soon as it is free, and up:
 // the former node has just closed it.
 func (h *Handover) OpenDevice(ctx context.Context, ifname, pin string, o port.Options) (dev node.Device,
-	at *residence.Home, err error) {
+	at *residence.Store, err error) {
 	if is := h.Folder(); pin != is {
 		return nil, nil, fmt.Errorf("takeover with ResidentPin %q: want %q, as in the domain before: %w", pin, is,
 			errno.NotImplemented)

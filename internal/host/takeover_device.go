@@ -40,7 +40,7 @@ func (h *Handover) device() (*port.Inheritance, error) {
 // openDevice opens the interface that the handover has, with the home of what is resident
 // there.
 func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device,
-	*residence.Home, error) {
+	*residence.Store, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
 		return nil, nil, fmt.Errorf("takeover: %w", err)

@@ -21,7 +21,7 @@ import (
 type residentState struct {
 	Folder string // in which it is pinned; empty if it is not
 	Lock   int    // of the folder; -1 if there is none
-	Life   uint64 // what peers know of a home that is vacant; 0 for one that is not
+	Life   uint64 // what peers know of a store that is vacant; 0 for one that is not
 	Estate resident.Estate
 }
 
@@ -31,7 +31,7 @@ func (h *Handover) addResident(host *Host) error {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	if r.Executor == nil {
-		if at := r.Home; at != nil {
+		if at := r.Store; at != nil {
 			h.State.Resident = &residentState{Folder: at.Path, Lock: -1, Life: at.Life}
 			r.Leaving.Store(true)
 		}
@@ -50,7 +50,7 @@ func (h *Handover) addResident(host *Host) error {
 			m.FD, err = h.dup(m.FD)
 		}
 	}
-	if at := r.Home; err == nil && at != nil && at.Folder != nil {
+	if at := r.Store; err == nil && at != nil && at.Folder != nil {
 		s.Folder = at.Path
 		s.Lock, err = h.dup(at.Folder.FD())
 	}
@@ -97,15 +97,15 @@ func (h *Handover) estate() (*resident.Estate, error) {
 }
 
 // home returns that of what is resident, and the options to open the interface with.
-func (h *Handover) home(o *port.Options) (at *residence.Home, err error) {
+func (h *Handover) home(o *port.Options) (at *residence.Store, err error) {
 	s := h.State.Resident
 	switch {
 	case s == nil:
 		return nil, nil
 	case s.Life != 0:
-		return vacantHome(s), nil
+		return emptyStore(s), nil
 	}
-	at = &residence.Home{Path: s.Folder, Former: true, Handed: true, Back: map[uint64]bool{}}
+	at = &residence.Store{Path: s.Folder, Former: true, Handed: true, Back: map[uint64]bool{}}
 	o.Fits = func(i *port.Interface) error { return h.takeExecutor(at, i) }
 	if s.Folder != "" {
 		if at.Folder, err = h.lockedFolder(s); err != nil {
@@ -116,10 +116,10 @@ func (h *Handover) home(o *port.Options) (at *residence.Home, err error) {
 	return at, nil
 }
 
-// vacantHome returns a home in which nothing is kept yet. What lies in its folder is of a
-// process that has failed to take over.
-func vacantHome(s *residentState) *residence.Home {
-	at := &residence.Home{Path: s.Folder, Life: s.Life, Vacant: true, Back: map[uint64]bool{}}
+// emptyStore returns a store in which nothing is kept yet. What lies in its folder is of
+// a process that has failed to take over.
+func emptyStore(s *residentState) *residence.Store {
+	at := &residence.Store{Path: s.Folder, Life: s.Life, Vacant: true, Back: map[uint64]bool{}}
 	if at.Folder, _ = resident.FindFolder(s.Folder); at.Folder != nil { // if not, keep says why
 		_ = resident.Remove(s.Folder)
 	}
@@ -135,8 +135,8 @@ func (h *Handover) lockedFolder(s *residentState) (*resident.Folder, error) {
 	return resident.InheritFolder(s.Folder, lock)
 }
 
-// takeExecutor has a home go on with the executor: see port.Options.Fits.
-func (h *Handover) takeExecutor(at *residence.Home, i *port.Interface) error {
+// takeExecutor has a store go on with the executor: see port.Options.Fits.
+func (h *Handover) takeExecutor(at *residence.Store, i *port.Interface) error {
 	e, err := h.estate()
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ type residents interface {
 	// half of a session that may become resident.
 	Longest(p *session.TargetParams) int
 	Pads() bool
-	Movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
+	Migratable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
 	// Register registers resident memory, with Node.mu held.
 	Register(m *mr.Memory, o mr.Options) (*mr.Region, error)
 	// Look counts what the program has applied for peers up to now.

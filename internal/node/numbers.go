@@ -333,7 +333,7 @@ func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p sessio
 			return s
 		}
 	}
-	return n.Residents.Movable(x, queue, now, p)
+	return n.Residents.Migratable(x, queue, now, p)
 }
 
 // Session returns the key in the form that sessions use, nil for none.

@@ -13,7 +13,7 @@ var forgetful = []string{"vmxnet3"}
 // remind attaches the program anew, since the driver may have forgotten it.
 func (w *watcher) remind() {
 	w.fell = false
-	err := w.i.home.do(func() error { return w.i.program.Renew(w.i.index) })
+	err := w.i.netns.do(func() error { return w.i.program.Renew(w.i.index) })
 	if err != nil {
 		w.end(Event{Kind: Detached, From: w.seen.Name},
 			"interface %s was set down, and up again, and its driver, %s, has forgotten the XDP program; "+

@@ -41,7 +41,7 @@ type Interface struct {
 	udp    bool
 
 	forgets bool      // the driver forgets its program when the interface is set down
-	home    namespace // of the interface, if so or with UDP
+	netns   namespace // of the interface, if so or with UDP
 
 	xdp      bpf.Mode
 	program  *bpf.Program
@@ -84,8 +84,8 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	i.bound = max(plan.Bound, min(n.RXQueues, nic.MaxQueues))
 	i.label.Store(&i.name)
 	i.forgets = slices.Contains(forgetful, i.driver)
-	if i.home.fd = -1; i.forgets || i.udp {
-		i.home = thisNamespace()
+	if i.netns.fd = -1; i.forgets || i.udp {
+		i.netns = thisNamespace()
 	}
 	if err := i.start(ctx, plan, o); err != nil {
 		return nil, errors.Join(err, i.Close())
@@ -239,7 +239,7 @@ func (i *Interface) Close() error {
 		return nil
 	}
 	i.closed = true
-	errs := []error{i.home.close(), i.closeAside()}
+	errs := []error{i.netns.close(), i.closeAside()}
 	i.release()
 	if i.program != nil {
 		errs = append(errs, i.program.Close())

@@ -50,7 +50,7 @@ func (i *Interface) reserve(addrs []netip.Addr) error {
 
 // hold binds a socket that nobody reads, in the interface's network namespace.
 func (i *Interface) hold(a netip.Addr) (fd int, err error) {
-	err = i.home.do(func() error {
+	err = i.netns.do(func() error {
 		fd, err = bound(a)
 		return err
 	})

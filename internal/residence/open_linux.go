@@ -9,11 +9,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 )
 
-// Open opens an interface, with the home of what is resident there: as a process before
+// Open opens an interface, with the store of what is resident there: as a process before
 // has left it in a folder, if there is a path of one.
-func Open(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
+func Open(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Store, error) {
 	if path != "" {
-		return openAtHome(ctx, ifname, path, o)
+		return openStored(ctx, ifname, path, o)
 	}
 	i, err := port.Open(ctx, ifname, o)
 	if err != nil {

@@ -38,16 +38,16 @@ type Residence struct {
 	local    []*memory.Memory                    // of the servers
 	servers  atomic.Pointer[[]*resident.Server]  // by queue; each belongs to the engine's thread
 	Keys     atomic.Pointer[map[uint64]struct{}] // of the regions; stored under mu, and never changed
-	Home     *Home                               // nil: all ends with the process
+	Store    *Store                              // nil: all ends with the process
 	Handing  atomic.Bool                         // a handover has begun: nothing becomes resident
 	// the domain ends, and another process takes over its state; stored under mu
 	Leaving atomic.Bool
 	Counted programTallies
 }
 
-// New gives a node what is resident, which comes from a home, or nil.
-func New(n *node.Node, at *Home) *Residence {
-	h := &Residence{n: n, table: n.Table, Home: at}
+// New gives a node what is resident, which comes from a store, or nil.
+func New(n *node.Node, at *Store) *Residence {
+	h := &Residence{n: n, table: n.Table, Store: at}
 	n.Residents = h
 	return h
 }
@@ -112,7 +112,7 @@ func (h *Residence) reside() error {
 			h.n.Dev.Info().Name, errno.NotImplemented)
 	}
 	var err error
-	x := h.Home.executor()
+	x := h.Store.executor()
 	if x != nil {
 		h.tellPlaces(x.Capacity())
 	} else {
@@ -134,11 +134,11 @@ func (h *Residence) reside() error {
 	h.Keys.Store(&map[uint64]struct{}{})
 	servers, err := h.serve()
 	if err == nil {
-		err = h.Home.keep(dev, x)
+		err = h.Store.keep(dev, x)
 	}
 	if err == nil {
 		if err = dev.Program().SetExecutor(x.Program()); err != nil {
-			err = errors.Join(err, h.Home.vacate(dev))
+			err = errors.Join(err, h.Store.vacate(dev))
 		}
 	}
 	if err != nil {
@@ -251,7 +251,7 @@ func (h *Residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) 
 	}
 	if err == nil {
 		if left {
-			h.Home.Back[r.Key()] = true
+			h.Store.Back[r.Key()] = true
 		}
 		keys := maps.Clone(*h.Keys.Load())
 		keys[r.Key()] = struct{}{}
@@ -273,7 +273,7 @@ func (h *Residence) withdraw(key uint64) {
 	}
 	delete(keys, key)
 	h.Keys.Store(&keys)
-	if at := h.Home; at != nil && at.left() && at.Back[key] {
+	if at := h.Store; at != nil && at.left() && at.Back[key] {
 		return // it is the former process's, too, until Resume ends it
 	}
 	_ = h.Executor.Deregister(key) // it fails if the key is gone
@@ -348,7 +348,7 @@ func (h *Residence) Count(all map[string]uint64) error {
 // mayReplace returns an error if there is a registration of a key that another process
 // could still go on with. The lock is held.
 func (h *Residence) mayReplace(key uint64) error {
-	if h.Home == nil || !h.Home.Handed || h.Home.resumed {
+	if h.Store == nil || !h.Store.Handed || h.Store.resumed {
 		return nil
 	}
 	regions, err := h.Executor.Regions()

@@ -21,8 +21,8 @@ import (
 // errLinux is why there is no resident memory.
 var errLinux = fmt.Errorf("resident memory takes Linux, this is %s: %w", runtime.GOOS, errno.NotImplemented)
 
-// Home is that of resident memory, which takes an XDP program and so Linux: always nil.
-type Home struct{}
+// Store is that of resident memory, which takes an XDP program and so Linux: always nil.
+type Store struct{}
 
 // Residence is what a node has of resident memory: none.
 type Residence struct {
@@ -36,7 +36,7 @@ type tallies struct{}
 func (tallies) Drop(any) {}
 
 // New gives a node its Residence.
-func New(n *node.Node, _ *Home) *Residence {
+func New(n *node.Node, _ *Store) *Residence {
 	h := &Residence{n: n}
 	n.Residents = h
 	return h
@@ -70,8 +70,8 @@ func (h *Residence) Longest(*session.TargetParams) int { return 0 }
 // Pads reports false: no program answers in place.
 func (h *Residence) Pads() bool { return false }
 
-// Movable returns a session that stays where it is.
-func (h *Residence) Movable(x *executor.Executor, _ int, now int64, p session.TargetParams) engine.Served {
+// Migratable returns a session that stays where it is.
+func (h *Residence) Migratable(x *executor.Executor, _ int, now int64, p session.TargetParams) engine.Served {
 	return x.Begin(now, p, nil)
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Open opens an interface by a transport, with the home of what is resident there: see
-// residence.Open. Auto makes no home on UDP sockets.
+// Open opens an interface by a transport, with the store of what is resident there: see
+// residence.Open. Auto makes no store on UDP sockets.
 func Open(ctx context.Context, ifname string, t Transport, pin string, spread bool, o port.Options) (
-	node.Device, *residence.Home, error,
+	node.Device, *residence.Store, error,
 ) {
 	w := Wants{Queues: o.Queues, Lend: o.Lend, Spread: spread, Copy: o.Copy != xsk.Auto, Pin: pin}
 	if t == UDP {

@@ -30,22 +30,22 @@ type Domain struct {
 	children  map[any]string              // the open objects of the domain, with their names
 }
 
-// newDomain makes a domain of a device, whose resident part comes from a home, or nil.
+// newDomain makes a domain of a device, whose resident part comes from a store, or nil.
 // life is that of the domain whose place it takes, paused until Resume; 0 for none. The
-// domain owns device and home from here on, also when newDomain fails.
-func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Home, life uint64) (*Domain, error) {
+// domain owns device and store from here on, also when newDomain fails.
+func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Store, life uint64) (*Domain, error) {
 	d := &Domain{attr: attr, fabric: f, endpoints: map[uint16]*endpoint{}, children: map[any]string{}}
 	n := node.New(dev, asOwner{d})
 	d.node = n
 	d.served.Store(&[]*endpoint{})
-	home := residence.New(n, at)
+	resident := residence.New(n, at)
 	if err := d.attr.tune(dev); err != nil {
 		n.Release()
 		return nil, err
 	}
 	n.Config = d.attr.config()
 	dev.Deliver(guestReceiver{d})
-	if err := home.Start(life); err != nil {
+	if err := resident.Start(life); err != nil {
 		return nil, err
 	}
 	if d.outlives() {
@@ -53,7 +53,7 @@ func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Home, 
 	}
 	dev.Watch(n.Happened)
 	if attr.ResidentPin != "" || at != nil { // a Pipe refuses
-		if err := home.SettleIn(); err != nil {
+		if err := resident.SettleIn(); err != nil {
 			return nil, errors.Join(err, d.closeWith(true))
 		}
 	}

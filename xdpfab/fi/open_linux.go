@@ -21,8 +21,8 @@ func openAttached(ctx context.Context, ifname, path string, chosen bool) (node.D
 }
 
 // openTransport opens an interface by the transport that the attributes ask for, with the
-// home of what is resident there. UDP sockets have no resident memory.
-func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Home, error) {
+// store of what is resident there. UDP sockets have no resident memory.
+func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Store, error) {
 	a.UDP = a.UDP || a.Transport == TransportAuto
 	dev, at, err := udpnode.Open(ctx, ifname, udpnode.Transport(a.Transport), a.ResidentPin, a.Spread, a.options())
 	if udp, is := dev.(*udpnode.Device); is {

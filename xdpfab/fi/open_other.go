@@ -21,7 +21,7 @@ func openAttached(context.Context, string, string, bool) (node.Device, error) {
 }
 
 // openTransport opens an interface by UDP sockets.
-func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Home, error) {
+func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Store, error) {
 	if a.Transport == TransportXDP {
 		return nil, nil, fmt.Errorf("AF_XDP takes Linux, this is %s: want DomainAttr.Transport udp or auto: %w",
 			runtime.GOOS, ErrNotImplemented)

@@ -47,9 +47,9 @@ func TestFrozenSessionStaysOrdinary(t *testing.T) {
 	}
 	h := &residence.Residence{}
 	h.Keys.Store(&map[uint64]struct{}{key: {}})
-	begin := func() *residence.Movable { // without a server, it cannot move
+	begin := func() *residence.Migratable { // without a server, it cannot move
 		s := x.Begin(1, session.TargetParams{Local: wire.NewSessionID(0, 0, 1, 1), Remote: 9, Epoch: 7, MaxFrame: 1500, Window: 64}, nil)
-		m := &residence.Movable{Served: s, Ordinary: s, H: h}
+		m := &residence.Migratable{Served: s, Ordinary: s, H: h}
 		t.Cleanup(m.Release)
 		return m
 	}

@@ -21,10 +21,10 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// Home is where a domain's resident part comes from, or stays: a folder that outlives the
-// process, or another process that has handed it over. A nil home is that of a domain
-// whose resident part begins and ends with it.
-type Home struct {
+// Store is where a domain's resident part comes from, or stays: a folder that outlives
+// the process, or another process that has handed it over. A nil store is that of a
+// domain whose resident part begins and ends with it.
+type Store struct {
 	Path    string             // empty for no folder
 	Folder  *resident.Folder   // nil likewise, and until there is something to keep
 	Life    uint64             // of what is pinned, which outlives processes; 0 for nothing
@@ -36,16 +36,16 @@ type Home struct {
 	Back    map[uint64]bool    // keys of the regions that the process before had, and the domain has again
 }
 
-// openAtHome opens an interface as a process before has left it in a folder, if it has.
-func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Home, error) {
+// openStored opens an interface as a process before has left it in a folder, if it has.
+func openStored(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Store, error) {
 	folder, err := resident.FindFolder(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	h := &Home{Path: path, Folder: folder, Back: map[uint64]bool{}}
+	h := &Store{Path: path, Folder: folder, Back: map[uint64]bool{}}
 	dev, err := h.open(ctx, ifname, o)
 	if errors.Is(err, port.ErrEnded) {
-		dev, err = h.openAnew(ctx, ifname, o)
+		dev, err = h.openFresh(ctx, ifname, o)
 	}
 	if err != nil {
 		if h.Folder != nil {
@@ -56,8 +56,8 @@ func openAtHome(ctx context.Context, ifname, path string, o port.Options) (node.
 	return dev, h, nil
 }
 
-// openAnew discards state whose interface has ended, and then opens.
-func (h *Home) openAnew(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
+// openFresh discards state whose interface has ended, and then opens.
+func (h *Store) openFresh(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
 	if err, h.Folder = errors.Join(h.Folder.Remove(), h.Folder.Close()), nil; err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (h *Home) openAnew(ctx context.Context, ifname string, o port.Options) (dev
 }
 
 // open opens the interface. What lacks a link, which is pinned last, was never in force.
-func (h *Home) open(ctx context.Context, ifname string, o port.Options) (node.Device, error) {
+func (h *Store) open(ctx context.Context, ifname string, o port.Options) (node.Device, error) {
 	switch {
 	case h.Folder == nil:
 		h.Vacant = true
@@ -99,7 +99,7 @@ func (h *Home) open(ctx context.Context, ifname string, o port.Options) (node.De
 
 // adopt takes the state that was found, if the interface is as it was: see
 // port.Options.Fits.
-func (h *Home) adopt(i *port.Interface) error {
+func (h *Store) adopt(i *port.Interface) error {
 	sockets, counters := i.Program().Shared()
 	x, err := resident.Adopt(h.Path, resident.Config{Sockets: sockets, Counters: counters})
 	if err != nil {
@@ -123,16 +123,16 @@ func (h *Home) adopt(i *port.Interface) error {
 
 // Folder returns where what is resident outlives the process; empty if it does not.
 func (h *Residence) Folder() string {
-	if h.Home == nil {
+	if h.Store == nil {
 		return ""
 	}
-	return h.Home.Path
+	return h.Store.Path
 }
 
 // Lasting returns the life of what is to outlive the process; 0 for nothing. Peers are
 // told from the beginning, though there may be nothing yet: they take a node that
 // changes it for another one.
-func (h *Home) Lasting() uint64 {
+func (h *Store) Lasting() uint64 {
 	if h == nil {
 		return 0
 	}
@@ -140,7 +140,7 @@ func (h *Home) Lasting() uint64 {
 }
 
 // executor gives the domain what was found, or nil.
-func (h *Home) executor() *resident.Executor {
+func (h *Store) executor() *resident.Executor {
 	if h == nil {
 		return nil
 	}
@@ -152,8 +152,8 @@ func (h *Home) executor() *resident.Executor {
 // Start puts the node's engines to work, or releases the node. life is that of the node
 // whose place this one takes, paused until Resume; 0 for none.
 func (h *Residence) Start(life uint64) error {
-	h.n.Paused.Store(life != 0 || h.Home != nil)
-	if err := h.n.Run(cmp.Or(life, node.NewLife()), h.Home.Lasting()); err != nil {
+	h.n.Paused.Store(life != 0 || h.Store != nil)
+	if err := h.n.Run(cmp.Or(life, node.NewLife()), h.Store.Lasting()); err != nil {
 		return errors.Join(err, h.n.Release())
 	}
 	return nil
@@ -161,7 +161,7 @@ func (h *Residence) Start(life uint64) error {
 
 // SettleIn has a new node go on with what a former process has left, if it has.
 func (h *Residence) SettleIn() error {
-	if h.Home != nil && h.Home.Vacant {
+	if h.Store != nil && h.Store.Vacant {
 		return nil
 	}
 	h.n.Mu.Lock()
@@ -169,7 +169,7 @@ func (h *Residence) SettleIn() error {
 	if err := h.reside(); err != nil {
 		return fmt.Errorf("xdpfab: resident regions that outlive the process: %w", err)
 	}
-	if at := h.Home; !at.Handed {
+	if at := h.Store; !at.Handed {
 		h.n.Log(slog.LevelInfo, "going on with what a former process has left", slog.String("folder", at.Path))
 	}
 	return nil
@@ -177,7 +177,7 @@ func (h *Residence) SettleIn() error {
 
 // keep has what is resident outlive the process from here on, if that is wanted. When it
 // fails, nothing does.
-func (h *Home) keep(dev node.NetInterface, x *resident.Executor) (err error) {
+func (h *Store) keep(dev node.NetInterface, x *resident.Executor) (err error) {
 	if h == nil || !h.Vacant {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (h *Home) keep(dev node.NetInterface, x *resident.Executor) (err error) {
 }
 
 // vacate undoes keep.
-func (h *Home) vacate(dev node.NetInterface) error {
+func (h *Store) vacate(dev node.NetInterface) error {
 	if h == nil || h.Former || h.Folder == nil {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (h *Residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	of := h.memories[m]
-	if h.Home == nil || h.Home.resumed || of == nil || !of.Found() {
+	if h.Store == nil || h.Store.resumed || of == nil || !of.Found() {
 		return false, nil
 	}
 	regions, err := h.Executor.Regions()
@@ -260,7 +260,7 @@ func (h *Residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 // left that this one does not want. The engines are paused.
 func (h *Residence) GoOn() {
 	h.Mu.Lock()
-	x, at := h.Executor, h.Home
+	x, at := h.Executor, h.Store
 	if at == nil || at.resumed {
 		h.Mu.Unlock()
 		return
@@ -335,7 +335,7 @@ func (h *Residence) Detach() {
 func (h *Residence) stays() bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	at := h.Home
+	at := h.Store
 	if at == nil || h.Leaving.Load() {
 		return false
 	}
@@ -347,19 +347,19 @@ func (h *Residence) stays() bool {
 func (h *Residence) unpin() error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	if h.Home == nil || h.Leaving.Load() {
+	if h.Store == nil || h.Leaving.Load() {
 		return nil
 	}
 	return h.n.Dev.(node.NetInterface).Program().Unpin()
 }
 
 // left reports whether the state still belongs to the former process.
-func (h *Home) left() bool { return h.Former && !h.resumed }
+func (h *Store) left() bool { return h.Former && !h.resumed }
 
-// giveUp gives the home up, when the domain has given up all else, and removes what is
+// giveUp gives the store up, when the domain has given up all else, and removes what is
 // not left. The lock is held.
 func (h *Residence) giveUp() error {
-	at := h.Home
+	at := h.Store
 	if at == nil {
 		return nil
 	}
@@ -370,8 +370,8 @@ func (h *Residence) giveUp() error {
 	return errors.Join(err, at.Close())
 }
 
-// Close gives the home up, and leaves its state in place.
-func (h *Home) Close() (err error) {
+// Close gives the store up, and leaves its state in place.
+func (h *Store) Close() (err error) {
 	if h == nil {
 		return nil
 	}

@@ -19,10 +19,10 @@ import (
 // A session costs the program a place, and each frame that it has to leave to the poller
 // costs two system calls more. So a session is ordinary until it uses a resident region.
 
-// Movable is a session that becomes resident with the first frame that shows a use for
+// Migratable is a session that becomes resident with the first frame that shows a use for
 // it, if nothing is under way then: all frames before it have run, and their answers have
 // arrived. So there is nothing to hand over but the number of the next frame.
-type Movable struct {
+type Migratable struct {
 	engine.Served
 	Ordinary *executor.Session // Served, until it is nil
 	moved    *resident.Session // Served, from then on
@@ -40,26 +40,26 @@ type Movable struct {
 // askEvery is the time between two attempts of a session to get a place, in nanoseconds.
 const askEvery = int64(100e6)
 
-// Movable returns a session which has just begun as one that can become resident, if it
-// can ever be. It runs on the thread of the queue's engine.
-func (h *Residence) Movable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
+// Migratable returns a session which has just begun as one that can become resident, if
+// it can ever be. It runs on the thread of the queue's engine.
+func (h *Residence) Migratable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
 	begin := func(now int64) *executor.Session { return x.Begin(now, p, nil) }
 	s, servers := begin(now), h.servers.Load()
 	if servers == nil || !resident.Takes(&p) {
 		return s
 	}
-	return &Movable{Served: s, Ordinary: s, H: h, server: (*servers)[queue], params: p, begin: begin}
+	return &Migratable{Served: s, Ordinary: s, H: h, server: (*servers)[queue], params: p, begin: begin}
 }
 
 // Tick implements engine.Restless: a session that is asked to gives its place back.
-func (m *Movable) Tick(now int64) {
+func (m *Migratable) Tick(now int64) {
 	if m.moved != nil && !m.left() && m.moved.Wanted(now) {
 		m.yield(now)
 	}
 }
 
 // yield makes the session ordinary again, if it can.
-func (m *Movable) yield(now int64) {
+func (m *Migratable) yield(now int64) {
 	state, err := m.moved.Yield(now)
 	var s *executor.Session
 	if err == nil {
@@ -79,7 +79,7 @@ func (m *Movable) yield(now int64) {
 }
 
 // Receive implements engine.Served.
-func (m *Movable) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
+func (m *Migratable) Receive(now int64, h *wire.Header, payload, out []byte) session.Outcome {
 	if m.Ordinary != nil && !m.Stays && now >= m.askAt && m.quiet(h) && m.H.Executes(payload, int(h.Ops)) {
 		m.move(now, h.PSN)
 	}
@@ -87,7 +87,7 @@ func (m *Movable) Receive(now int64, h *wire.Header, payload, out []byte) sessio
 }
 
 // Unseen implements engine.Apart.
-func (m *Movable) Unseen() (frames, ops uint64, resident bool) {
+func (m *Migratable) Unseen() (frames, ops uint64, resident bool) {
 	if m.moved == nil {
 		return m.frames, m.ops, false
 	}
@@ -96,10 +96,10 @@ func (m *Movable) Unseen() (frames, ops uint64, resident bool) {
 }
 
 // left reports whether the program keeps the session after the domain's end.
-func (m *Movable) left() bool { return m.moved != nil && m.H.Leaving.Load() }
+func (m *Migratable) left() bool { return m.moved != nil && m.H.Leaving.Load() }
 
 // Freeze implements engine.Served.
-func (m *Movable) Freeze(now int64, ack uint32) session.Ran {
+func (m *Migratable) Freeze(now int64, ack uint32) session.Ran {
 	if m.Stays = true; m.left() {
 		return m.Ran()
 	}
@@ -107,14 +107,14 @@ func (m *Movable) Freeze(now int64, ack uint32) session.Ran {
 }
 
 // Shutdown implements engine.Served.
-func (m *Movable) Shutdown(why wire.ResetReason) {
+func (m *Migratable) Shutdown(why wire.ResetReason) {
 	if m.Stays = true; !m.left() {
 		m.Served.Shutdown(why)
 	}
 }
 
 // Release implements engine.Served.
-func (m *Movable) Release() {
+func (m *Migratable) Release() {
 	if m.left() {
 		m.moved.Detach()
 		return
@@ -131,7 +131,7 @@ var inProgram = []byte(`"in the program"`)
 type HandedState [1]wire.ResetReason // why it was shut down, or 0
 
 // State implements engine.Mobile.
-func (m *Movable) State(now int64) ([]byte, error) {
+func (m *Migratable) State(now int64) ([]byte, error) {
 	if m.moved != nil {
 		return json.Marshal(HandedState{m.moved.Ended()})
 	}
@@ -139,7 +139,7 @@ func (m *Movable) State(now int64) ([]byte, error) {
 }
 
 // Restore implements engine.Mobile.
-func (m *Movable) Restore(state []byte, now int64) (err error) {
+func (m *Migratable) Restore(state []byte, now int64) (err error) {
 	var s *resident.Session
 	var handed HandedState
 	switch {
@@ -160,7 +160,7 @@ func (m *Movable) Restore(state []byte, now int64) (err error) {
 }
 
 // Detach implements engine.Mobile.
-func (m *Movable) Detach() {
+func (m *Migratable) Detach() {
 	if m.moved != nil {
 		m.moved.Detach()
 		return
@@ -169,14 +169,14 @@ func (m *Movable) Detach() {
 }
 
 // quiet reports whether nothing is under way but this frame.
-func (m *Movable) quiet(h *wire.Header) bool {
+func (m *Migratable) quiet(h *wire.Header) bool {
 	ran := m.Ordinary.Ran()
 	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.Ordinary.Holds() &&
 		!m.Ordinary.Due()
 }
 
 // move makes the session resident. If there is no place for it, it stays with the poller.
-func (m *Movable) move(now int64, psn uint32) {
+func (m *Migratable) move(now int64, psn uint32) {
 	s, err := m.server.Continue(now, m.params, psn)
 	if err != nil {
 		m.askAt = now + askEvery
@@ -187,7 +187,7 @@ func (m *Movable) move(now int64, psn uint32) {
 }
 
 // Settle implements engine.Served.
-func (m *Movable) Settle() {
+func (m *Migratable) Settle() {
 	m.Served.Settle()
 	if m.former != nil { // it may have run frames of the same burst
 		m.former.Settle()
