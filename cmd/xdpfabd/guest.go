@@ -25,21 +25,21 @@ type GuestConfig struct {
 	Socket      string // path of the control socket by which the program comes; empty fits any
 	Deny        bool
 	Serve       string           // pattern of the names of regions that it may serve
-	Guests      int              // programs at a time that the rule lets attach; 0 means usualGuests
+	Guests      int              // programs at a time that the rule lets attach; 0 means defaultGuests
 	Total       int              // bytes of memory that all its programs take together; 0 means no limit of its own
 	Limits      host.GuestLimits // 0 means the library's default
 }
 
-// usualGuests is how many programs at a time a rule lets attach, unless it says
+// defaultGuests is how many programs at a time a rule lets attach, unless it says
 // otherwise.
-const usualGuests = 1024
+const defaultGuests = 1024
 
 // defaultGuest is a rule that allows everything.
 func defaultGuest() GuestConfig { return GuestConfig{Serve: "*"} }
 
-// usualKept is how many bytes root and the daemon's own user may have kept where no rule
-// is about them.
-const usualKept = 16 << 30
+// defaultKept is how many bytes root and the daemon's own user may have kept where no
+// rule is about them.
+const defaultKept = 16 << 30
 
 // rule is a GuestConfig with the numbers of its user and group, its places, and what its
 // programs take together.
@@ -53,7 +53,7 @@ type rule struct {
 
 func newRule(g GuestConfig, name string, all *host.Budget) *rule {
 	r := &rule{GuestConfig: g, name: name,
-		places: places{most: cmp.Or(g.Guests, usualGuests), name: name, sole: g.User != ""}}
+		places: places{most: cmp.Or(g.Guests, defaultGuests), name: name, sole: g.User != ""}}
 	if g.Total > 0 {
 		r.budgets = append(r.budgets, host.NewBudget("total of that rule", host.Cost{Memory: g.Total}))
 	}
@@ -63,8 +63,8 @@ func newRule(g GuestConfig, name string, all *host.Budget) *rule {
 
 // rules decides which programs may attach.
 type rules struct {
-	given []*rule // by the configuration
-	usual *rule   // counts where none of these does, for root and the daemon's own user
+	given    []*rule // by the configuration
+	fallback *rule   // counts where none of these does, for root and the daemon's own user
 }
 
 // newRules looks up the users and groups of a configuration, and finds those that are
@@ -72,8 +72,8 @@ type rules struct {
 func newRules(guests []GuestConfig) (all rules, found []problem) {
 	budget := newBudget()
 	usual := defaultGuest()
-	usual.Limits.Kept = usualKept
-	all.usual = newRule(usual, "the rule for root and the daemon's own user", budget)
+	usual.Limits.Kept = defaultKept
+	all.fallback = newRule(usual, "the rule for root and the daemon's own user", budget)
 	for i, g := range guests {
 		r := newRule(g, fmt.Sprintf("rule guest[%d] (%s) of the daemon's configuration", i, g), budget)
 		var err error
@@ -94,7 +94,7 @@ func (all rules) budgets(name string) []*host.Budget {
 	if i := slices.IndexFunc(all.given, func(r *rule) bool { return r.name == name }); i >= 0 {
 		return all.given[i].budgets
 	}
-	return all.usual.budgets
+	return all.fallback.budgets
 }
 
 // number returns the number of a user or group; nil for any.
@@ -149,7 +149,7 @@ func (all rules) admit(p control.Program, socket string) (*rule, error) {
 	i := slices.IndexFunc(all.given, func(r *rule) bool { return r.fits(p, socket) })
 	if i < 0 {
 		if p.UID == 0 || p.UID == uint32(os.Geteuid()) {
-			return all.usual, nil
+			return all.fallback, nil
 		}
 		return nil, fmt.Errorf("user %d, group %d: only root and the daemon's own user may attach where no rule says "+
 			"otherwise; add [[guest]] user = %q to the daemon's configuration, or start it with --guest allow:user=%d",

@@ -21,8 +21,8 @@ const (
 	// patience bounds how long a client may take to send a request or to take
 	// the answer, and how long it may stay connected idly.
 	patience = 10 * time.Second
-	// farewell bounds how long answers under way may take once the server stops.
-	farewell = 200 * time.Millisecond
+	// closeTimeout bounds how long answers under way may take once the server stops.
+	closeTimeout = 200 * time.Millisecond
 )
 
 // Service is what a daemon offers at its socket.
@@ -58,7 +58,7 @@ func ServeListener(ctx context.Context, l net.Listener, s Service) error {
 	srv.ConnContext, srv.ConnState = withConn, newCrowd(s.mostConns()).turn
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		limit, cancel := context.WithTimeout(context.Background(), farewell)
+		limit, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		err := srv.Shutdown(limit)
 		if errors.Is(err, context.DeadlineExceeded) { // a client reads too slowly and loses its answer

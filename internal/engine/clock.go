@@ -86,8 +86,8 @@ func (e *Engine) Spin() int {
 // timers lets time pass for the next n sessions, publishes the counters and returns the
 // earliest deadline seen, 0 for none.
 func (e *Engine) timers(n int) (due int64) {
-	if e.late.c != nil { // or time would be found to have passed without it
-		e.takeLate()
+	if e.deferredAck.c != nil { // or time would be found to have passed without it
+		e.takeDeferredAck()
 	}
 	for n = min(n, len(e.table.all)); n > 0 && len(e.table.all) > 0; n-- {
 		if e.turn == 0 || e.turn > len(e.table.all) {

@@ -15,7 +15,7 @@ import (
 // every session, so it is for callers that skip idle time as a whole: simulators and
 // tests. Its answer is valid after a step that had nothing to do. Engine's thread only.
 func (e *Engine) NextDue() int64 {
-	if len(e.dirty) > 0 || e.late.c != nil || e.waiting() {
+	if len(e.dirty) > 0 || e.deferredAck.c != nil || e.waiting() {
 		return e.now
 	}
 	retry := e.retryDue()

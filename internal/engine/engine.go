@@ -149,13 +149,13 @@ type Engine struct {
 	guests  hostRings            // other processes that this engine carries operations for
 
 	// Packets.
-	packets  [burst][]byte
-	at       arrival
-	event    Event // scratch
-	borrowed bool  // packets of the last Receive are still to be released
-	sent     int   // packets that are queued without a flush, and wait for the kick
-	prompt   prompt
-	late     late
+	packets     [burst][]byte
+	at          arrival
+	event       Event // scratch
+	borrowed    bool  // packets of the last Receive are still to be released
+	sent        int   // packets that are queued without a flush, and wait for the kick
+	prompt      prompt
+	deferredAck deferredAck
 	// messenger is the session to which messages have come last; nil if it has ended.
 	messenger *target
 
@@ -261,8 +261,8 @@ func (e *Engine) round() int {
 	if (len(e.dirty) > 0 || e.sent > 0) && !e.acknowledgesLater() {
 		work += e.flush()
 	}
-	if e.late.c != nil && !e.prompt.waited {
-		e.takeLate()
+	if e.deferredAck.c != nil && !e.prompt.waited {
+		e.takeDeferredAck()
 	}
 	if len(e.unsettled) > 0 {
 		e.settle()

@@ -32,7 +32,7 @@ type GuestRing interface {
 	// Feed takes the next part, from an element on, of the operation that has begun with
 	// a tag, and returns its number of elements, 0 if there is no room for it at present.
 	// Its completion has a tag of its own: then its memory is free for another part, its
-	// result has come, and of the operation's fate nothing is said.
+	// result has come, and the operation's outcome is still open.
 	Feed(tag, of uint32, s *Submission, first uint32) (count uint32)
 	// Sever says that no other part of such an operation comes. It completes with what is
 	// known of it.

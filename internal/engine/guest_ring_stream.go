@@ -9,7 +9,7 @@ import (
 )
 
 // An operation that is too long for what engine and guest ring share is handed over part
-// by part. It has three tags: its own, whose completion tells its fate, and two for
+// by part. It has three tags: its own, whose completion has its outcome, and two for
 // parts, so that one can be filled while another one is on its way.
 
 // ringStream is such an operation.

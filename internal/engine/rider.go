@@ -59,9 +59,9 @@ func (t *target) onRider(r wire.Rider) bool {
 	return true
 }
 
-// late is an ack that has come as a rider and is to be taken when the answer to the
-// message that it came with has left: see prompt.
-type late struct {
+// deferredAck is an ack that has come as a rider and is to be taken when the answer to
+// the message that it came with has left: see prompt.
+type deferredAck struct {
 	c   *conn // nil: there is none
 	psn uint32
 }
@@ -69,18 +69,18 @@ type late struct {
 // putOff keeps an ack for later, if the caller answers messages at once. It returns false
 // if the ack has to be taken now: room in the window should not come late.
 func (e *Engine) putOff(c *conn, psn uint32) bool {
-	if l := &e.late; !e.prompt.answered() || l.c != nil || c.ini.InFlight() >= busy {
+	if l := &e.deferredAck; !e.prompt.answered() || l.c != nil || c.ini.InFlight() >= busy {
 		return false
 	}
-	e.late = late{c, psn}
+	e.deferredAck = deferredAck{c, psn}
 	return true
 }
 
-// takeLate takes the ack that was put off. If its session ended meanwhile, the ack is
-// void.
-func (e *Engine) takeLate() {
-	l := e.late
-	e.late = late{}
+// takeDeferredAck takes the ack that was put off. If its session ended meanwhile, the ack
+// is void.
+func (e *Engine) takeDeferredAck() {
+	l := e.deferredAck
+	e.deferredAck = deferredAck{}
 	e.look()
 	l.c.happened(l.c.ini.Ridden(e.now, l.psn))
 	e.say()

@@ -111,7 +111,7 @@ func TestRiderIsPutOff(t *testing.T) {
 	if p.r.conn.close(session.ClosedHere); c.nodes[0].counted(Invalid) != 0 { // the first one is of a session that has ended
 		t.Errorf("%d frames were invalid", c.nodes[0].counted(Invalid))
 	}
-	if e.prompt.mayWait = false; e.Step() < 0 || e.late.c != nil || e.count[Invalid] != 0 {
+	if e.prompt.mayWait = false; e.Step() < 0 || e.deferredAck.c != nil || e.count[Invalid] != 0 {
 		t.Errorf("the rider of a session that has ended: %d invalid frames", e.count[Invalid])
 	}
 }

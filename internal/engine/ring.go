@@ -154,7 +154,7 @@ func (r *Ring) complete(f *flight, res Result) {
 	c.Outcome, c.Status, c.Reason = Success, wire.StatusOK, session.Alive
 }
 
-// tell tells the sink of a completion, with the fate that is in told, and frees the
+// tell tells the sink of a completion, with the outcome that is in told, and frees the
 // flight.
 func (r *Ring) tell(f *flight, length uint64, flags uint8, later *Later) {
 	r.announce(f, length, flags, later)

@@ -53,15 +53,15 @@ type Attached struct {
 
 	Conversation // its mu guards what follows, too
 	info         node.InterfaceInfo
-	joined       bool                              // the host that was met last carries operations, or did
-	rejoin       func(context.Context, joins) bool // tells the domain of another host; nil until Watch
-	changed      func(port.Event)                  // likewise
+	joined       bool                                   // the host that was met last carries operations, or did
+	rejoin       func(context.Context, attachment) bool // tells the domain of another host; nil until Watch
+	changed      func(port.Event)                       // likewise
 	regions      []offered
 	closedKept   []share.Region // kept, and closed while there was no host
 }
 
-// joins is what another host takes the place of the former one with.
-type joins struct {
+// attachment is what another host takes the place of the former one with.
+type attachment struct {
 	talk     *share.Talk
 	segment  *share.Segment
 	doorbell *share.Doorbell
@@ -87,7 +87,7 @@ func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 }
 
 // meet makes a segment, and greets a host with it.
-func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err error) {
+func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in attachment, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin,
 		fmt.Errorf("%w: it has not answered for %v", errno.HostLost, answerWithin))
 	defer cancel()
@@ -96,7 +96,7 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 		if a.terms, err = TermsOf(ctx, talk); err != nil {
 			return in, errors.Join(err, talk.Close())
 		}
-		a.sizes = a.terms.Sizes.Usual()
+		a.sizes = a.terms.Sizes.Default()
 	}
 	if in.segment, err = share.NewSegment(a.sizes); err != nil {
 		return in, errors.Join(err, talk.Close())
@@ -111,7 +111,7 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in joins, err er
 	return in, nil
 }
 
-func (in joins) close() error { return errors.Join(in.segment.Close(), in.doorbell.Close()) }
+func (in attachment) close() error { return errors.Join(in.segment.Close(), in.doorbell.Close()) }
 
 // greet brings a host the segment, and returns the doorbell.
 func (a *Attached) greet(ctx context.Context, talk *share.Talk, segment *share.Segment) (*share.Doorbell, error) {

@@ -113,8 +113,9 @@ func (b *borrowed) lose(err error) {
 	}
 }
 
-// Beyond tells the engine of the queue that all others are the host's or other guests'.
-func (b *borrowed) Beyond(n *node.Node, c *engine.Config) {
+// OtherQueues tells the engine of the queue that all others are the host's or other
+// guests'.
+func (b *borrowed) OtherQueues(n *node.Node, c *engine.Config) {
 	c.Elsewhere, c.Outside, c.Queue = n.Abroad, b.outside, b.queue.Number()
 }
 

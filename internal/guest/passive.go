@@ -13,9 +13,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
-// hearing is a passive endpoint of a domain whose host takes the requests: a goroutine
-// asks for one after the other.
-type hearing struct {
+// hostListener is a passive endpoint of a domain whose host takes the requests: a
+// goroutine asks for one after the other.
+type hostListener struct {
 	a      *Attached
 	number uint16
 	place  func(context.Context) func(*share.Request)
@@ -28,15 +28,15 @@ type hearing struct {
 	asks  sync.WaitGroup
 }
 
-// Hear implements node.Upstream.
-func (a *Attached) Hear(number uint16, place func(context.Context) func(*share.Request)) node.Requests {
-	h := &hearing{a: a, number: number, place: place}
+// ListenAtHost implements node.Upstream.
+func (a *Attached) ListenAtHost(number uint16, place func(context.Context) func(*share.Request)) node.Requests {
+	h := &hostListener{a: a, number: number, place: place}
 	h.closed, h.close = context.WithCancel(context.Background())
 	return h
 }
 
 // Listen has the host listen. Later calls change nothing.
-func (h *hearing) Listen() error {
+func (h *hostListener) Listen() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.halt != nil {
@@ -47,7 +47,7 @@ func (h *hearing) Listen() error {
 
 // Again gives another host the passive endpoint. What asked the former one asks no more:
 // it may have been waiting for a place, and not have noticed that it ended.
-func (h *hearing) Again(s share.Passive, listens bool) error {
+func (h *hostListener) Again(s share.Passive, listens bool) error {
 	if h.closed.Err() != nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (h *hearing) Again(s share.Passive, listens bool) error {
 }
 
 // begin has the host listen, and asks it for requests. mu is held.
-func (h *hearing) begin() error {
+func (h *hostListener) begin() error {
 	if err := h.a.Call(context.Background(), share.CallListen, h.number, nil); err != nil {
 		return fmt.Errorf("xdpfab: passive endpoint %d: %w", h.number, err)
 	}
@@ -77,7 +77,7 @@ func (h *hearing) begin() error {
 }
 
 // ask asks the host for requests, until it ends or the context does.
-func (h *hearing) ask(ctx context.Context) {
+func (h *hostListener) ask(ctx context.Context) {
 	for ctx.Err() == nil {
 		fill := h.place(ctx)
 		if fill == nil {
@@ -93,12 +93,12 @@ func (h *hearing) ask(ctx context.Context) {
 }
 
 // Reply has the host answer a request.
-func (h *hearing) Reply(x share.Decision) (done bool, err error) {
+func (h *hostListener) Reply(x share.Decision) (done bool, err error) {
 	return true, h.a.Call(context.Background(), share.CallReply, x, nil)
 }
 
 // End ends the goroutine, and closes the endpoint at the host, unless the host has ended.
-func (h *hearing) End() {
+func (h *hostListener) End() {
 	h.close()
 	h.mu.Lock()
 	first := !h.ended

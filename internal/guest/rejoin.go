@@ -29,7 +29,7 @@ func (a *Attached) Survive(on *node.Stepper, move node.MoveIn) {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
 	if a.redial != nil {
-		a.rejoin = func(ctx context.Context, in joins) bool { return a.rejoins(ctx, on, move, in) }
+		a.rejoin = func(ctx context.Context, in attachment) bool { return a.rejoins(ctx, on, move, in) }
 	}
 }
 
@@ -40,8 +40,8 @@ const (
 )
 
 // seek looks for another host until there is one, or the domain is closed.
-func (a *Attached) seek(rejoin func(context.Context, joins) bool, changed func(port.Event)) {
-	rejoin(a.closing, joins{}) // what the former one had is over
+func (a *Attached) seek(rejoin func(context.Context, attachment) bool, changed func(port.Event)) {
+	rejoin(a.closing, attachment{}) // what the former one had is over
 	a.Mu.Lock()
 	if a.joined {
 		a.joined = false
@@ -73,7 +73,7 @@ func (a *Attached) seek(rejoin func(context.Context, joins) bool, changed func(p
 }
 
 // moveTo talks to another host, and has it carry the domain's operations.
-func (a *Attached) moveTo(in joins, rejoin func(context.Context, joins) bool) bool {
+func (a *Attached) moveTo(in attachment, rejoin func(context.Context, attachment) bool) bool {
 	a.moving.Lock()
 	defer a.moving.Unlock()
 	a.Mu.Lock()
@@ -98,7 +98,7 @@ func (a *Attached) tookIn() {
 // rejoins is called without a segment when the host has ended, and then with what the
 // next one has agreed to. It reports whether that one carries the domain's operations
 // now.
-func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.MoveIn, in joins) (joined bool) {
+func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.MoveIn, in attachment) (joined bool) {
 	if in.segment == nil {
 		st.Call(func() {
 			st.Eng.Lose()

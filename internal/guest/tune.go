@@ -19,17 +19,17 @@ import (
 // Tune tells the host of the attributes, and fills in those in force.
 func (a *Attached) Tune(attr *node.Tuning) error {
 	a.giveUp = attr.GiveUp
-	if attr.UsualGiveUp {
+	if attr.DefaultGiveUp {
 		a.giveUp = 0
 	}
 	host, err := a.tuneHost(context.Background())
 	if err != nil {
 		return err
 	}
-	if attr.UsualGiveUp {
+	if attr.DefaultGiveUp {
 		attr.GiveUp = host.GiveUp
 	}
-	if attr.UsualIdleRetire {
+	if attr.DefaultIdleRetire {
 		attr.IdleRetire = host.IdleRetire
 	}
 	for _, x := range []struct {

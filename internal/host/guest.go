@@ -231,7 +231,7 @@ func (g *Guest) serve(first []share.Call) (err error) {
 	}
 	cancel(nil)
 	if !g.arrived() && errors.Is(err, os.ErrDeadlineExceeded) {
-		err = g.late()
+		err = g.tellTimeout()
 	}
 	g.endTalk()
 	g.calls.Wait()
@@ -251,18 +251,18 @@ func (g *Guest) serve(first []share.Call) (err error) {
 // arrived reports whether the guest has rings here, or something in their place.
 func (g *Guest) arrived() bool { return g.Ring != nil || g.holds != nil }
 
-// late tells a guest that it has not attached in time, if it reads that.
-func (g *Guest) late() error {
+// tellTimeout tells a guest that it has not attached in time, if it reads that.
+func (g *Guest) tellTimeout() error {
 	err := fmt.Errorf(
 		"xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w",
 		g.limits.Attach, g.limits.Rule, errno.Denied)
-	g.talk.Until(time.Now().Add(farewell))
+	g.talk.Until(time.Now().Add(reasonTimeout))
 	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
 	return err
 }
 
-// farewell is how long a guest that is turned out has to take the reason.
-const farewell = 100 * time.Millisecond
+// reasonTimeout is how long a guest that is turned out has to take the reason.
+const reasonTimeout = 100 * time.Millisecond
 
 // end gives back everything that the guest has, once it makes no more calls.
 func (g *Guest) end() {

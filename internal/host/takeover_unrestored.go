@@ -83,7 +83,7 @@ func (x *unrestored) evict(host *Host) {
 		return
 	}
 	talk := share.NewTalk(x.conn)
-	talk.Until(time.Now().Add(farewell))
+	talk.Until(time.Now().Add(reasonTimeout))
 	err := fmt.Errorf("xdpfab: the daemon that has taken over turns this program out: %w", x.why)
 	_ = talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(x.why)})
 	x.leaveToFormer()

@@ -82,10 +82,10 @@ type upstream interface {
 	Ask(ctx context.Context, x share.Ask, answer *share.Answer) error
 	Parted(origin uint64) (met bool)
 	Async(f func())
-	// Hear returns what has the other process take requests for connections. place waits
-	// for room for one, which the function that it returns fills, or frees if it gets
-	// nil.
-	Hear(number uint16, place func(context.Context) func(*share.Request)) Requests
+	// ListenAtHost returns what has the other process take requests for connections.
+	// place waits for room for one, which the function that it returns fills, or frees if
+	// it gets nil.
+	ListenAtHost(number uint16, place func(context.Context) func(*share.Request)) Requests
 
 	// Tune checks the attributes of sessions against those of the other process, and
 	// fills them in. deliver has what peers send go to the domain. survive has the domain
@@ -123,7 +123,7 @@ type Tuning struct {
 	GiveUp, RTOMin, BaseRTT, IdleRetire time.Duration
 	Window                              int
 
-	UsualGiveUp, UsualIdleRetire bool // filled in
+	DefaultGiveUp, DefaultIdleRetire bool // filled in
 }
 
 // RegionKeeper is a device of which regions can outlive the process.
@@ -208,8 +208,10 @@ func (Alone) Parted(uint64) bool { return false }
 // Async implements Upstream.
 func (Alone) Async(f func()) { f() }
 
-// Hear implements Upstream.
-func (Alone) Hear(uint16, func(context.Context) func(*share.Request)) Requests { return noRequests{} }
+// ListenAtHost implements Upstream.
+func (Alone) ListenAtHost(uint16, func(context.Context) func(*share.Request)) Requests {
+	return noRequests{}
+}
 
 // noRequests leaves requests for connections to the domain.
 type noRequests struct{}

@@ -9,14 +9,14 @@ import "github.com/xdpfab/xdpfab/internal/engine"
 
 // neighboured is a device of which other processes may drive queues.
 type neighboured interface {
-	// Beyond tells an engine of them; see engine.Config.
-	Beyond(n *Node, c *engine.Config)
+	// OtherQueues tells an engine of them; see engine.Config.
+	OtherQueues(n *Node, c *engine.Config)
 }
 
-// lookBeyond tells an engine of the queues that other processes drive.
-func (n *Node) lookBeyond(c *engine.Config) {
+// findOtherQueues tells an engine of the queues that other processes drive.
+func (n *Node) findOtherQueues(c *engine.Config) {
 	if d, is := n.Dev.(neighboured); is {
-		d.Beyond(n, c)
+		d.OtherQueues(n, c)
 	}
 }
 

@@ -15,8 +15,8 @@ type Lender interface {
 	Inherited(queue int) (*port.Loan, error)
 }
 
-// Beyond implements neighboured.
-func (i NetInterface) Beyond(n *Node, c *engine.Config) {
+// OtherQueues implements neighboured.
+func (i NetInterface) OtherQueues(n *Node, c *engine.Config) {
 	if len(i.Spares()) > 0 {
 		c.Elsewhere, c.Outside = n.elsewhere, n.outside
 	}

@@ -122,7 +122,7 @@ func (n *Node) Run(life, resident uint64) error {
 					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes,
 			},
 		}
-		n.lookBeyond(&c)
+		n.findOtherQueues(&c)
 		e, err := engine.New(c)
 		if err != nil {
 			return err

@@ -49,22 +49,22 @@ func (s Sizes) Len() int { return page + s.Entries*(entryLen+completedLen) + s.A
 
 // The dimensions of the shared memory, unless the host allows less.
 const (
-	usualEntries  = 4096
-	usualArena    = 16 << 20 // bytes
-	usualArrivals = 1 << 20  // bytes
+	defaultEntries  = 4096
+	defaultArena    = 16 << 20 // bytes
+	defaultArrivals = 1 << 20  // bytes
 )
 
-// Usual returns the dimensions that a program chooses, of a host that allows so much at
-// most: the usual ones, or less.
-func (most Sizes) Usual() Sizes {
-	entries := usualEntries
+// Default returns the dimensions that a program chooses, of a host that allows so much at
+// most: the defaults, or less.
+func (most Sizes) Default() Sizes {
+	entries := defaultEntries
 	for entries > max(most.Entries, MinEntries) {
 		entries /= 2 // it stays a power of two
 	}
-	arrivals := usualArrivals
+	arrivals := defaultArrivals
 	for arrivals > max(most.Arrivals, MinArrivals) {
 		arrivals /= 2
 	}
-	return Sizes{Entries: entries, Arena: max(min(usualArena, most.Arena&^4095), MinArena),
+	return Sizes{Entries: entries, Arena: max(min(defaultArena, most.Arena&^4095), MinArena),
 		Arrivals: arrivals}
 }

@@ -154,13 +154,13 @@ func (t *Table) unlinked() bool {
 	return err != nil || err2 != nil || !os.SameFile(here, there)
 }
 
-// farewell is how long Close waits for a writer before it leaves the file to the next one
-// that creates the table.
-const farewell = time.Second
+// closeTimeout is how long Close waits for a writer before it leaves the file to the next
+// one that creates the table.
+const closeTimeout = time.Second
 
 // Close ends the use of the table. The last user removes it.
 func (t *Table) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	var err error
 	// Of two that leave at the same time neither would be the last: they take turns.

@@ -166,7 +166,7 @@ func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.
 	o.done, o.ret, o.completed, o.result = true, w.now, w.now, r
 	o.peer.c.outstanding--
 	w.pending--
-	w.count(fateCounters[r.Outcome])
+	w.count(outcomeCounters[r.Outcome])
 	if !o.mayHaveRun() {
 		w.use(o, 0, -1)
 	}
@@ -241,6 +241,6 @@ func (o *op) resolve() {
 	}
 }
 
-var fateCounters = [...]counter{
+var outcomeCounters = [...]counter{
 	engine.Success: successes, engine.NotExecuted: notExecuted, engine.Unknown: unknowns, engine.Restarted: restarted,
 }

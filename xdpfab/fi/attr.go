@@ -114,13 +114,14 @@ type DomainAttr struct {
 	// spare. The domain ends with the daemon: ErrHostLost.
 	Borrow bool
 
-	encap encap        // set by Fabric.OpenInfo
-	usual usual        // filled in
-	clock func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
+	encap     encap        // set by Fabric.OpenInfo
+	defaulted defaulted    // filled in
+	clock     func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
 
-// usual says which attributes have their default, for a guest: there it is the host's.
-type usual struct{ giveUp, idleRetire bool }
+// defaulted says which attributes have their default, for a guest: there it is the
+// host's.
+type defaulted struct{ giveUp, idleRetire bool }
 
 // with returns the attributes, with the fields of b that are not zero in place of their
 // own.
@@ -132,10 +133,10 @@ func (a DomainAttr) with(b DomainAttr) DomainAttr {
 		}
 	}
 	if b.GiveUp != 0 {
-		a.usual.giveUp = b.usual.giveUp
+		a.defaulted.giveUp = b.defaulted.giveUp
 	}
 	if b.IdleRetire != 0 {
-		a.usual.idleRetire = b.usual.idleRetire
+		a.defaulted.idleRetire = b.defaulted.idleRetire
 	}
 	if b.clock != nil {
 		a.clock = b.clock
@@ -146,7 +147,7 @@ func (a DomainAttr) with(b DomainAttr) DomainAttr {
 // tune settles the attributes of sessions with the host of a domain that has one.
 func (a *DomainAttr) tune(dev node.Device) error {
 	t := node.Tuning{GiveUp: a.GiveUp, RTOMin: a.RTOMin, BaseRTT: a.BaseRTT, IdleRetire: a.IdleRetire, Window: a.Window,
-		UsualGiveUp: a.usual.giveUp, UsualIdleRetire: a.usual.idleRetire}
+		DefaultGiveUp: a.defaulted.giveUp, DefaultIdleRetire: a.defaulted.idleRetire}
 	err := dev.Tune(&t)
 	a.GiveUp, a.RTOMin, a.BaseRTT, a.IdleRetire, a.Window = t.GiveUp, t.RTOMin, t.BaseRTT, t.IdleRetire, t.Window
 	return err
@@ -187,8 +188,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	if a.Threading != ThreadDomain || a.Progress != ProgressManual {
 		a.Threading = ThreadSafe // is in force
 	}
-	a.usual.giveUp = a.usual.giveUp || a.GiveUp == 0
-	a.usual.idleRetire = a.usual.idleRetire || a.IdleRetire == 0
+	a.defaulted.giveUp = a.defaulted.giveUp || a.GiveUp == 0
+	a.defaulted.idleRetire = a.defaulted.idleRetire || a.IdleRetire == 0
 	a.Spin, a.GiveUp, a.IdleRetire = c.Spin, c.GiveUp, c.IdleRetire
 	return a, nil
 }

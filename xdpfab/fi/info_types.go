@@ -204,7 +204,7 @@ func everything() Allowance {
 
 // guest makes an offer one for a guest.
 func (i *Info) guest(o *share.Offer) {
-	s, endpoints := o.Sizes.Usual(), Limit(o.Endpoints)
+	s, endpoints := o.Sizes.Default(), Limit(o.Endpoints)
 	i.Attach = AttachAlways
 	i.Allowance = Allowance{Rule: o.Rule, Operations: Limit(s.Entries), Arena: Limit(s.Arena),
 		Arrivals:  Limit(s.Arrivals),

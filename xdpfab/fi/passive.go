@@ -62,7 +62,7 @@ func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) 
 	attr.Number = int(number)
 	p := &PassiveEndpoint{dom: d, attr: attr}
 	p.listener = node.NewListener(d.node, (*passiveSink)(p), number, key, attr.Backlog)
-	p.heard = d.node.Dev.Hear(number, p.place)
+	p.heard = d.node.Dev.ListenAtHost(number, p.place)
 	d.node.Numbers.Put(number, p.listener)
 	d.children[p] = fmt.Sprintf("passive endpoint %d", number)
 	return p, nil
