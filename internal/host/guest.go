@@ -119,7 +119,7 @@ type holding interface {
 	// end gives it back when the guest has ended.
 	end(g *Guest)
 
-	movable
+	migratable
 }
 
 // NewGuest makes a guest of a connection. It is served from admit on.

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// movable is a holding as a takeover sees it. The calls come in this order, with the
+// migratable is a holding as a takeover sees it. The calls come in this order, with the
 // guest's conversation stopped.
-type movable interface {
+type migratable interface {
 	// quiet ends what the guest is told unasked, and reports whether that has ended
 	// before the deadline.
 	quiet(deadline time.Time) bool

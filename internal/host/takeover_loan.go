@@ -25,7 +25,7 @@ type loanState struct {
 	Ways           []share.Follow // as the borrower knows them
 }
 
-// quiet implements movable: it ends tell.
+// quiet implements migratable: it ends tell.
 func (x *loan) quiet(deadline time.Time) bool {
 	x.hush.Do(func() { close(x.done) })
 	select {
@@ -36,7 +36,7 @@ func (x *loan) quiet(deadline time.Time) bool {
 	}
 }
 
-// note implements movable.
+// note implements migratable.
 func (x *loan) note(g *Guest, to *guestState) {
 	s := &loanState{Queue: x.queue}
 	for n := range g.endpoints {
@@ -50,14 +50,14 @@ func (x *loan) note(g *Guest, to *guestState) {
 	to.Loan = s
 }
 
-// halt implements movable: what the borrower passes on is left to the next process.
+// halt implements migratable: what the borrower passes on is left to the next process.
 func (x *loan) halt() {
 	x.crossRing.Halt()
 	x.tasks.Wait()
 }
 
-// leave implements movable: it adds the cross ring, after its last packet has left, and
-// leaves the queue.
+// leave implements migratable: it adds the cross ring, after its last packet has left,
+// and leaves the queue.
 func (x *loan) leave(h *Handover, to *guestState) error {
 	s := to.Loan
 	at, fds, err := x.crossRing.Leave()
@@ -69,7 +69,7 @@ func (x *loan) leave(h *Handover, to *guestState) error {
 	return nil
 }
 
-// resume implements movable.
+// resume implements migratable.
 func (x *loan) resume(g *Guest) {
 	x.leaves = false
 	g.startLoan(x)

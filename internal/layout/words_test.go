@@ -21,8 +21,13 @@ var otherEndings = strings.Fields(`abandon depart destroy dismiss discard dispos
 
 // coined are names of the project's own for which the field has terms.
 var coined = map[string]string{
-	"bell": "doorbell", "bells": "doorbells", "berth": "allotment", "ferry": "cross ring", "ferries": "cross rings",
-	"heir": "successor", "limbo": "suspended", "lodger": "guest endpoint", "lodging": "tenancy", "spare": "lendable",
+	"area": "segment", "areas": "segments", "bell": "doorbell", "bells": "doorbells",
+	"berth": "allotment", "carriage": "ring client", "chore": "work", "chores": "work queue",
+	"errand": "call", "errands": "calls", "farewell": "close", "fate": "outcome", "fates": "outcomes",
+	"ferries": "cross rings", "ferry": "cross ring", "hearing": "listener", "heir": "successor",
+	"limbo": "suspended", "lodge": "guest", "lodger": "guest endpoint", "lodging": "tenancy",
+	"movable": "migratable", "spare": "lendable or free", "stray": "what it is",
+	"strays": "what they are", "usual": "default",
 }
 
 // TestWordsForEndings keeps the names of functions and types to the table of
@@ -39,6 +44,11 @@ func TestWordsForEndings(t *testing.T) {
 	sources(t, func(folder, path string, src []byte) {
 		if strings.HasSuffix(path, "_test.go") {
 			return
+		}
+		for _, name := range values(t, path, src) {
+			if w := coinedWord(name); w != "" {
+				t.Errorf("%s: %s: %s", path, name, w)
+			}
 		}
 		for _, name := range topLevel(t, path, src) {
 			seen++
@@ -85,6 +95,58 @@ func topLevel(t *testing.T, path string, src []byte) (names []string) {
 	return names
 }
 
+// values returns the names of constants, variables and exported fields of a file's
+// package.
+func values(t *testing.T, path string, src []byte) (names []string) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range file.Decls {
+		g, is := d.(*ast.GenDecl)
+		if !is {
+			continue
+		}
+		for _, s := range g.Specs {
+			switch s := s.(type) {
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					names = append(names, n.Name)
+				}
+			case *ast.TypeSpec:
+				names = append(names, exportedFields(s.Type)...)
+			}
+		}
+	}
+	return names
+}
+
+// exportedFields returns the names of the exported fields of a struct type.
+func exportedFields(x ast.Expr) (names []string) {
+	s, is := x.(*ast.StructType)
+	if !is {
+		return nil
+	}
+	for _, f := range s.Fields.List {
+		for _, n := range f.Names {
+			if n.IsExported() {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return names
+}
+
+// coinedWord says which word of a name is one of our own, or nothing.
+func coinedWord(name string) string {
+	for _, w := range wordsOf(name) {
+		if instead := coined[w]; instead != "" {
+			return w + " is a word of our own: write " + instead
+		}
+	}
+	return ""
+}
+
 // receiver returns the name of a receiver's type.
 func receiver(x ast.Expr) string {
 	switch x := x.(type) {
@@ -112,10 +174,8 @@ func otherWord(name string) string {
 			return w + " is none of the words for endings: see ARCHITECTURE.md"
 		}
 	}
-	for _, w := range words {
-		if instead := coined[w]; instead != "" {
-			return w + " is a word of our own: write " + instead
-		}
+	if why := coinedWord(last); why != "" {
+		return why
 	}
 	if two := strings.Join(words[:min(2, len(words))], " "); two == "turn out" || two == "turn back" {
 		return two + " is none of the words for endings: see ARCHITECTURE.md"
@@ -139,7 +199,7 @@ func TestOtherWordsAreFound(t *testing.T) {
 	for name, bad := range map[string]bool{
 		"Guest.forsake": true, "forsakeKept": true, "Bell": true, "NewFerry": true, "turnOut": true, "x.Over": true,
 		"overflow": false, "Guest.Close": false, "labels": false, "killed": false, "ShutdownNow": false, "turn": false,
-		"Over.Number": false,
+		"Over.Number": false, "usualSize": true, "Area": true, "Guest.Home": false,
 	} {
 		if found := otherWord(name) != ""; found != bad {
 			t.Errorf("%s: found %v, want %v", name, found, bad)

@@ -41,8 +41,8 @@ type Owner interface {
 
 // residents is the part of the node that the XDP program executes.
 type residents interface {
-	// Longest and pads are what engines ask; see engine.Config. movable begins the target
-	// half of a session that may become resident.
+	// Longest and Pads are what engines ask: see engine.Config. Migratable begins the
+	// target half of a session that may become resident.
 	Longest(p *session.TargetParams) int
 	Pads() bool
 	Migratable(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served
