@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// native16 tells whether the CPU exchanges 16 bytes; written only here and by
+// native16 reports whether the CPU exchanges 16 bytes; written only here and by
 // tests.
 var native16 = cpu.X86.HasCX16
 
-// atomicMOVDQA tells whether an aligned 16-byte load is one access. Intel (SDM
+// atomicMOVDQA reports whether an aligned 16-byte load is one access. Intel (SDM
 // volume 3, 9.1.1) and AMD (APM volume 2, 7.3.2) promise it where there is AVX.
 var atomicMOVDQA = cpu.X86.HasAVX
 

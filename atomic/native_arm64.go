@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// native16 tells whether the CPU exchanges 16 bytes (FEAT_LSE, Armv8.1); written only
+// native16 reports whether the CPU exchanges 16 bytes (FEAT_LSE, Armv8.1); written only
 // here and by tests.
 var native16 = cpu.ARM64.HasATOMICS
 

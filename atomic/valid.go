@@ -35,7 +35,7 @@ var validClasses = [NumFuncs][NumOps]class{
 	},
 }
 
-// Valid tells whether op on dt can be asked for by function f. It accepts any
+// Valid reports whether op on dt can be asked for by function f. It accepts any
 // values, also undefined ones, and answers false for those.
 func Valid(f Func, op Op, dt Datatype) bool {
 	return f < NumFuncs && op < NumOps && dt < NumDatatypes &&

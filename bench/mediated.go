@@ -156,7 +156,7 @@ func (r *sharedReport) aims() []aim {
 }
 
 // jain is Jain's index of fairness: 1 if all have the same, 1/n if one has all; 0 if
-// nobody has anything.
+// no program has any.
 func jain(x []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, v := range x {

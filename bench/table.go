@@ -72,7 +72,7 @@ func (r *results) row(e entry) string {
 	return strings.Join(append(cells, r.flags(e.id)), "\t")
 }
 
-// flags says how many samples failed or were disturbed, with the first reason, and how
+// flags reports how many samples failed or were disturbed, with the first reason, and how
 // many requests were lost in all.
 func (r *results) flags(id string) string {
 	var flags, failed []string

@@ -83,7 +83,7 @@ const (
 	tickNoise       = 0.04 // seconds: /proc/stat counts in ticks of 10 ms
 )
 
-// disturbance says what disturbed the time between two looks, in which the contestants
+// disturbance reports what disturbed the time between two looks, in which the contestants
 // used own seconds of CPU; "" if nothing did.
 func disturbance(before, after activity, own float64, involuntary int64) string {
 	seconds := after.at.Sub(before.at).Seconds()

@@ -147,7 +147,7 @@ func attachError(ifc *net.Interface, m Mode, err error) error {
 	return explain(doing, err)
 }
 
-// Mode tells how the program runs now: Native or Generic, or Detached, also if
+// Mode reports how the program runs now: Native or Generic, or Detached, also if
 // the interface is gone, or another process cut the link or attached another
 // program.
 func (p *Program) Mode() Mode {
@@ -225,7 +225,7 @@ const linkPatience = time.Second
 // nextLink goes to the next link. Tests replace it.
 var nextLink = func(it *link.Iterator) (bool, error) { return it.Next(), it.Err() }
 
-// errDetached says that the Program is not attached.
+// errDetached reports that the Program is not attached.
 var errDetached = errors.New("bpf: program is not attached")
 
 // Renew detaches the program from an interface of the caller's network namespace and

@@ -26,7 +26,7 @@ const (
 	MinMTU = 256
 )
 
-// VLANPolicy says whether frames with 802.1Q tags are accepted.
+// VLANPolicy reports whether frames with 802.1Q tags are accepted.
 //
 // There is no choice by VLAN id: NICs commonly strip the tag before an XDP
 // program runs, so that such a filter would look safer than it is. To restrict
@@ -58,7 +58,7 @@ type Config struct {
 	// The MTU is that of layer 3: Ethernet header and tag are not counted. 0
 	// means DefaultMTU.
 	MTU int
-	// VLAN says whether tagged frames are accepted.
+	// VLAN reports whether tagged frames are accepted.
 	VLAN VLANPolicy
 	// AllowGeneric lets Attach in mode Auto fall back to Generic.
 	AllowGeneric bool

@@ -17,18 +17,18 @@ import (
 // Errors that this package returns. They match an errno too: the kernel's, or EBADF
 // for ErrClosed, EBUSY for ErrAttached and ErrBusy, EINVAL for ErrConfig.
 var (
-	// ErrClosed says that the Program was closed.
+	// ErrClosed reports that the Program was closed.
 	ErrClosed = errno.New("bpf: program is closed", syscall.EBADF)
-	// ErrConfig says that an argument, or a field of Config, has an impossible value.
+	// ErrConfig reports that an argument, or a field of Config, has an impossible value.
 	ErrConfig = errno.New("bad configuration", syscall.EINVAL)
-	// ErrAttached says that the Program is attached already; one serves one interface.
+	// ErrAttached reports that the Program is attached already; one serves one interface.
 	ErrAttached = errno.New("bpf: program is already attached; load another for another interface", syscall.EBUSY)
-	// ErrBusy says that another XDP program holds the interface. errors.As with a
+	// ErrBusy reports that another XDP program holds the interface. errors.As with a
 	// *BusyError tells which.
 	ErrBusy = errno.New("interface has another XDP program", syscall.EBUSY)
-	// ErrNoNative says that the driver has no native XDP, and generic was not allowed.
+	// ErrNoNative reports that the driver has no native XDP, and generic was not allowed.
 	ErrNoNative = errors.New("driver has no native XDP")
-	// ErrKernel says that the kernel is too old.
+	// ErrKernel reports that the kernel is too old.
 	ErrKernel = errors.New("kernel is too old: attaching XDP by bpf_link needs Linux 5.9")
 )
 

@@ -62,7 +62,7 @@ func standing() privileges {
 	return p
 }
 
-// remedy says what is in the way of a thread that was refused.
+// remedy reports what is in the way of a thread that was refused.
 func (p privileges) remedy() string {
 	var missing []string
 	for _, c := range needed {

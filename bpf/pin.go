@@ -25,11 +25,11 @@ import (
 // pinnedLink is the name of the link in the folder.
 const pinnedLink = "link"
 
-// ErrOtherInterface says that the program to go on with is not attached to the interface,
-// but to another one.
+// ErrOtherInterface reports that the program to go on with is not attached to the
+// interface, but to another one.
 var ErrOtherInterface = errno.New("what another process has left belongs to another interface", syscall.ESTALE)
 
-// ErrEnded says that the program pinned in a folder runs nowhere: its interface was
+// ErrEnded reports that the program pinned in a folder runs nowhere: its interface was
 // removed, or it was detached.
 var ErrEnded = errno.New("what is pinned there has ended with its interface", syscall.ENOLINK)
 
@@ -101,7 +101,7 @@ func DetachPinned(folder string) error {
 }
 
 // Adopt loads the program with the maps that another process has pinned in a folder, for
-// Program.Replace to put it in the place of the one that is attached to the interface.
+// Program.Replace to put it in the place of the program attached to the interface.
 // Sockets, executor, addresses and counters are those of the maps, but for the sockets of
 // the process, if it has died. cfg.Addrs and cfg.AllowGeneric are not looked at.
 //

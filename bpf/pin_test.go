@@ -116,7 +116,7 @@ func checkAdopted(t *testing.T, folder string, cfg Config, ifindex int) {
 	}
 }
 
-// What a dead process has left can be ended; so can a link whose program was
+// What a dead process left can be ended; so can a link whose program was
 // detached, which is not adopted.
 func TestDetachPinned(t *testing.T) {
 	folder := testnet.BPFFS(t)

@@ -4,7 +4,7 @@ package bpf
 
 import "fmt"
 
-// Reason says why the program decided about a packet as it did. Each packet is
+// Reason reports why the program decided about a packet as it did. Each packet is
 // counted under exactly one reason. The order is that of enum reason in
 // headers/reason.h.
 type Reason uint32
@@ -25,17 +25,17 @@ const (
 	PassVLAN
 	// PassAddr is for the UDP port at an IP address that is not served.
 	PassAddr
-	// DropUDPLength says that the IP and UDP lengths disagree, or exceed the
+	// DropUDPLength reports that the IP and UDP lengths disagree, or exceed the
 	// packet.
 	DropUDPLength
-	// DropShort says that the frame has less than 46 bytes.
+	// DropShort reports that the frame has less than 46 bytes.
 	DropShort
-	// DropLong says that the frame and its IP and UDP headers exceed
+	// DropLong reports that the frame and its IP and UDP headers exceed
 	// Config.MTU.
 	DropLong
-	// DropVersion says that the frame is not of version 1.
+	// DropVersion reports that the frame is not of version 1.
 	DropVersion
-	// DropType says that the frame's type is 0. Other types that version 1 does
+	// DropType reports that the frame's type is 0. Other types that version 1 does
 	// not have are redirected: the process that serves a lane may be newer than
 	// the program.
 	DropType
@@ -43,7 +43,7 @@ const (
 	// It is dropped, not passed: the kernel could only answer with an ICMP
 	// error.
 	DropNoSocket
-	// Redirect says that the frame was handed to a socket. The socket's
+	// Redirect reports that the frame was handed to a socket. The socket's
 	// XDP_STATISTICS tell whether its ring had room (package xsk).
 	Redirect
 
@@ -51,7 +51,7 @@ const (
 	// answered or dropped it.
 	Executed
 
-	// DropSource says that the sender's address is none to answer at: a group's MAC
+	// DropSource reports that the sender's address is none to answer at: a group's MAC
 	// address, or an IP address that is unspecified, a loopback's, multicast or
 	// broadcast.
 	DropSource

@@ -93,7 +93,7 @@ func (p *Program) Stay() {
 	p.stays = false
 }
 
-// TakeOver is Adopt for a program that another process has left (Leave). The descriptors
+// TakeOver is Adopt for a program that another process left (Leave). The descriptors
 // stay the caller's. folder is where the program is pinned; empty if it is not. Close
 // leaves what is attached, for the former process to go on with it, until Stay.
 //

@@ -114,7 +114,7 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// A program that is taken over by a link that has been detached is attached anew, over
+// A program that is taken over by a link that was detached is attached anew, over
 // the same maps. It ends with the last descriptor.
 func TestTakeOverDetached(t *testing.T) {
 	folder := testnet.BPFFS(t)

@@ -4,8 +4,8 @@ package mr
 
 import "fmt"
 
-// Huge says what Alloc does about huge pages: fewer TLB misses for random access to large
-// regions.
+// Huge reports what Alloc does about huge pages: fewer TLB misses for random access to
+// large regions.
 type Huge uint8
 
 // The choices.

@@ -139,7 +139,7 @@ const (
 )
 
 // settle makes sure that all pages of a file stay as long as it is open, that its size
-// stays, and that whoever has the descriptor can map it as this process can.
+// stays, and that every holder of the descriptor can map it as this process can.
 func settle(fd int) error {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err == nil && seals&fixed == fixed && seals&unix.F_SEAL_SEAL == 0 {

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Kind says where the bytes of a Memory come from.
+// Kind reports where the bytes of a Memory come from.
 type Kind uint8
 
 // The sources of memory.
@@ -29,7 +29,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Pages says which sort of pages backs a Memory.
+// Pages reports which sort of pages backs a Memory.
 type Pages uint8
 
 // The sorts of pages.
@@ -139,7 +139,7 @@ func (m *Memory) Close() error {
 // crash.
 var pinned sync.Map // *Memory -> struct{}
 
-// hold notes that r is about to use part of the memory, and returns that part.
+// hold records that r is about to use part of the memory, and returns that part.
 func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -74,7 +74,7 @@ func (r *Region) String() string {
 }
 
 // Resolve returns n bytes at offset, if the region grants the rights need (checked
-// first), if total bytes from offset on, of which the first n are wanted now, lie
+// first), if total bytes from offset on, the first n wanted now, lie
 // inside, and if the address is a multiple of align, a power of two (or less than 2 for
 // any). Offsets count from Base. No values, however large, overflow.
 func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byte, Fault) {

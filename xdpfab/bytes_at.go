@@ -16,7 +16,7 @@ import (
 // Read copies len(b) bytes of a peer's region, from offset bytes behind its beginning on,
 // to b. Every word of 8 bytes is read at once; all of them are not. With the Incarnation
 // that Lookup has found, it reads that registration and no other: after a restart of the
-// peer it fails with ErrPeerRestarted. The bytes travel as one operation, of which the
+// peer it fails with ErrPeerRestarted. The bytes travel as one operation, whose
 // call keeps a copy until it ends.
 func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
 	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbRead, Op: uint8(atomic.Read), Result: b})

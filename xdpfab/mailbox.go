@@ -47,7 +47,7 @@ type Sender struct{ addr wire.Addr }
 // the message was sent from one, by a peer of [Mailbox.Dial].
 func (s Sender) String() string { return s.addr.String() }
 
-// Received is a message that has been received.
+// Received is a message that was received.
 type Received struct {
 	// the message, or the beginning of it, in the buffer of the call; of a tagged
 	// atomic, the elements that it was combined with

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/calls"
 )
 
-// Peer is an endpoint of another node that has been dialled. Its methods wait for the
+// Peer is an endpoint of another node that was dialled. Its methods wait for the
 // operation to end; any number of goroutines may call them.
 type Peer struct{ to *calls.Peer }
 

@@ -103,7 +103,7 @@ func (p *FramePool) Get() (addr uint64, ok bool) {
 // reports false, and does nothing, if the chunk is not held.
 func (p *FramePool) Put(addr uint64) bool { return p.move(addr, frameHeld, frameFree) }
 
-// Sent notes that a descriptor for the held chunk is about to be submitted. Call
+// Sent records that a descriptor for the held chunk is about to be submitted. Call
 // it once for each descriptor, before Submit. It reports false, and does nothing,
 // if the chunk is not held: such a descriptor must not be submitted.
 func (p *FramePool) Sent(addr uint64) bool {
@@ -126,7 +126,7 @@ func (p *FramePool) Reap(c *Consumer[uint64], limit int) int {
 	return len(p.free) - before
 }
 
-// Complete notes one address from a completion ring. It reports false if that
+// Complete records one address from a completion ring. It reports false if that
 // frame is not in flight; the completion is counted as bogus then.
 func (p *FramePool) Complete(addr uint64) bool {
 	ok := p.move(addr, frameInFlight, frameFree)

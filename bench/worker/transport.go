@@ -46,7 +46,7 @@ func newTransport(ctx context.Context, dom *xdpfab.Domain, peer string, room int
 	return t, errors.Join(t.ep.Bind(av, 0), t.ep.Bind(t.cq, fi.BindTransmit|fi.BindRecv), t.ep.Enable())
 }
 
-// find makes the peer's region the one that is written and read.
+// find makes the peer's region the target of writes and reads.
 func (t *transport) find(ctx context.Context, region string) error {
 	r, err := t.ep.Lookup(ctx, t.access.Dest, region)
 	t.base, t.access.Key, t.access.Incarnation = r.Base, r.Key, r.Incarnation

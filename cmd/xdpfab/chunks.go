@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A copy goes in chunks, several of which are under way at a time, so that a round trip
+// A copy goes in chunks, several under way at a time, so that a round trip
 // costs little and memory is bounded.
 const (
 	chunkSize = 1 << 20 // bytes

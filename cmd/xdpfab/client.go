@@ -116,7 +116,7 @@ func (f *linkFlags) check(c *cobra.Command, dom *xdpfab.Domain) error {
 	return nil
 }
 
-// client is an interface in use and a peer that has answered.
+// client is an interface in use and a peer that answered.
 type client struct {
 	dom  *xdpfab.Domain
 	peer *xdpfab.Peer

@@ -45,8 +45,8 @@ type interfaceEntry struct {
 	// Daemon serves the interface: programs go through it, whatever Plan says; nil if
 	// none answers.
 	Daemon *servedBy `json:"daemon,omitempty"`
-	// Silent says that a daemon which may serve the interface has not answered, and the
-	// remedy.
+	// Silent reports that a daemon which may serve the interface has not answered, and
+	// the remedy.
 	Silent  string  `json:"daemon_silent,omitempty"`
 	Sockets sockets `json:"udp_sockets"`
 	// Resident is "yes" if there can be resident regions, or "no: " and the reason.
@@ -211,7 +211,7 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 	return r, nil
 }
 
-// canReside says whether the XDP program of an interface can execute operations.
+// canReside reports whether the XDP program of an interface can execute operations.
 func canReside(release, driver string) string {
 	switch {
 	case kernel.Lacks(release, kernel.Resident):

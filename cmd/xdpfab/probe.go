@@ -45,7 +45,7 @@ func probeInterface(ctx context.Context, ifname, socket string) (*probed, error)
 	return &probed{Probe: p}, nil
 }
 
-// by says how it is known.
+// by reports how it is known.
 func (p *probed) by() string {
 	if p.Daemon != 0 {
 		return fmt.Sprintf("xdpfabd, process %d, has it", p.Daemon)

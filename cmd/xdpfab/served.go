@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// servedBy says which daemon serves an interface.
+// servedBy reports which daemon serves an interface.
 type servedBy struct {
 	PID     int    `json:"pid"`
 	Control string `json:"control"` // its socket
@@ -61,7 +61,7 @@ func (s *served) by(ifname, socket string) *servedBy {
 		Transport: s.status.Interface.Transport}
 }
 
-// silence says that the daemon has not answered; empty if it has, or there is none.
+// silence reports that the daemon has not answered; empty if it has, or there is none.
 func (s *served) silence() string {
 	if s.err == nil {
 		return ""

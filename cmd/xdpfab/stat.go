@@ -66,7 +66,7 @@ func (f *daemonFlags) register(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 }
 
-// dial finds the daemon: the one that the flags name, or XDPFAB_CONTROL, or the only one.
+// dial finds the daemon: by the flags, by XDPFAB_CONTROL, or the only one.
 func (f *daemonFlags) dial(c *cobra.Command) (*control.Client, error) {
 	switch {
 	case f.path != "" && f.ifname != "":

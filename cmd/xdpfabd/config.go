@@ -161,7 +161,8 @@ func (c Config) validate() []problem {
 	return found
 }
 
-// beyondSockets says which settings take an XDP program, and the remedy; empty for none.
+// beyondSockets reports which settings take an XDP program, and the remedy; empty for
+// none.
 func (c Config) beyondSockets() string {
 	switch {
 	case c.resides() || c.Leave || c.Pin != pinAuto && c.Pin != pinNone:
@@ -230,7 +231,7 @@ func (c Config) validateHere() []problem {
 	return found
 }
 
-// access says who may connect to the control socket.
+// access reports who may connect to the control socket.
 func (c Config) access() (control.Access, error) {
 	return SocketConfig{Group: c.SocketGroup, Mode: c.SocketMode}.access()
 }

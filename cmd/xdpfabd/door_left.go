@@ -71,7 +71,7 @@ func leaveAlone(doors []door) error {
 	return errors.Join(err, closeDoors(doors))
 }
 
-// accessOf says who may connect to one of the control sockets.
+// accessOf reports who may connect to one of the control sockets.
 func (c Config) accessOf(i int) (control.Access, error) {
 	if i == 0 {
 		return c.access()

@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// shape says which TOML values a field takes.
+// shape reports which TOML values a field takes.
 type shape uint8
 
 const (

@@ -23,8 +23,8 @@ func (s *server) kept() []control.Kept {
 	return list
 }
 
-// withdraw withdraws a kept region for its user, root or the daemon's own user. Whoever
-// may write to the socket can ask.
+// withdraw withdraws a kept region for its user, root or the daemon's own user. A program
+// that may write to the socket can ask.
 func (s *server) withdraw(ctx context.Context, arguments json.RawMessage) (any, error) {
 	var w control.Withdraw
 	if err := json.Unmarshal(arguments, &w); err != nil {

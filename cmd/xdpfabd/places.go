@@ -49,7 +49,7 @@ type place struct {
 }
 
 // enter takes a place. If there is none, programs that have not attached for a while give
-// way, the one that came first before others.
+// way, the first comer before others.
 func (p *places) enter(ctx context.Context, uid uint32) (*place, error) {
 	ctx, cancel := context.WithTimeout(ctx, placeWait)
 	defer cancel()
@@ -108,14 +108,14 @@ func (p *places) evict(may func(*place) bool) {
 	}
 }
 
-// talks says by which connection the program of a place talks.
+// talks reports by which connection the program of a place talks.
 func (x *place) talks(conn *net.UnixConn) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
 	x.conn = conn
 }
 
-// settle says that the program has attached.
+// settle reports that the program has attached.
 func (x *place) settle() {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()

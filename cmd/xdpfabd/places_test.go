@@ -83,7 +83,7 @@ func TestPlacesOfUsers(t *testing.T) {
 }
 
 // Where there is no place, programs that have connected and not attached give way, the
-// one that came first before others. Those that have attached stay.
+// one that came first before others. Those that attached stay.
 func TestSilentProgramsGiveWay(t *testing.T) {
 	defer func(was time.Duration) { silence = was }(silence)
 	silence = time.Hour

@@ -24,7 +24,7 @@ type SocketConfig struct {
 
 func defaultSocket() SocketConfig { return SocketConfig{Mode: control.DefaultMode} }
 
-// access says who may connect to the socket.
+// access reports who may connect to the socket.
 func (s SocketConfig) access() (control.Access, error) {
 	a := control.Access{Mode: s.Mode}
 	id, err := number(s.Group, groupNumber)

@@ -41,7 +41,7 @@ type check struct {
 	run      func(s *Snapshot) Finding
 }
 
-// scope says which interfaces a check is about.
+// scope reports which interfaces a check is about.
 type scope uint8
 
 const (
@@ -119,7 +119,7 @@ func (s *Snapshot) applies(of scope) (Finding, bool) {
 	return Finding{}, true
 }
 
-// sysfs tells whether /sys shows the interface that is meant. It shows the network
+// sysfs reports whether /sys shows the interface that is meant. It shows the network
 // namespace that it was mounted in, where another interface may have the name.
 func (s *Snapshot) sysfs() (Finding, bool) {
 	index, err := s.number(s.net("ifindex"))

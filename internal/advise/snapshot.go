@@ -67,7 +67,7 @@ var interfaceSources = []string{
 	"sys/class/net/INTERFACE/device/msi_irqs/[0-9]*",
 }
 
-// irqFile says which CPUs may handle an interrupt.
+// irqFile reports which CPUs may handle an interrupt.
 const irqFile = "proc/irq/IRQ/smp_affinity_list"
 
 // Take reads the machine whose root directory is given, as of os.DirFS("/"), and

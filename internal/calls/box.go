@@ -120,7 +120,7 @@ func (b *Box) enter(ctx context.Context) error {
 	}
 }
 
-// nothing returns the error of a call whose context has ended.
+// nothing returns the error of a call whose context ended.
 func (b *Box) nothing(ctx context.Context) error {
 	return fmt.Errorf("xdpfab: mailbox %d: no message was taken: %w", b.Number(), context.Cause(ctx))
 }

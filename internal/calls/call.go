@@ -130,7 +130,7 @@ func (p *Peer) letGo(w *Waiter) {
 	})
 }
 
-// cancelled returns the error of a call whose context has ended, from the error of the
+// cancelled returns the error of a call whose context ended, from the error of the
 // operation that was abandoned.
 func (p *Peer) cancelled(ctx context.Context, c Call, err error) error {
 	if !errors.Is(err, context.Canceled) {
@@ -142,7 +142,7 @@ func (p *Peer) cancelled(ctx context.Context, c Call, err error) error {
 	return p.Poster.Left(err, context.Cause(ctx), effect(c.Verb))
 }
 
-// interrupted returns the error of a call whose context has ended: before the operation
+// interrupted returns the error of a call whose context ended: before the operation
 // was posted, or with an outcome that is still to come. Of operations without effect
 // nothing is unknown.
 func (p *Peer) interrupted(ctx context.Context, c Call, o *Outcome) error {

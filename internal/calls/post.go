@@ -25,9 +25,9 @@ type Poster interface {
 	Claim(cookie uint64) (Claimed, error)
 	// Hand gives it to the engine.
 	Hand(Claimed)
-	// Failed returns the error of an operation that has failed.
+	// Failed returns the error of an operation that failed.
 	Failed(s *engine.Submission, c *engine.Completion, later *engine.Later, peer string) error
-	// Left returns the error of a call whose context has ended with the cause, from that
+	// Left returns the error of a call whose context ended with the cause, from that
 	// of the operation that was abandoned. An operation without effect counts as not
 	// executed.
 	Left(err, cause error, effect bool) error

@@ -38,7 +38,7 @@ type Place interface {
 	Leave()
 }
 
-// attachments are the connections that have left HTTP.
+// attachments are the connections that left HTTP.
 type attachments struct {
 	admit Admit
 	hosts sync.WaitGroup
@@ -136,7 +136,7 @@ func (a *attachments) end() {
 	a.hosts.Wait()
 }
 
-// Caller returns the program that has made a request, of which a verb has the context.
+// Caller returns the program that made the request whose context a verb has.
 func Caller(ctx context.Context) (Program, error) {
 	conn, ok := ctx.Value(connKey{}).(*net.UnixConn)
 	if !ok {

@@ -31,7 +31,7 @@ const mostConns = 1024
 
 // crowd knows the connections of each user that speak HTTP. Beyond the most that a user
 // may have, the oldest gives way to the newest: so a program of the user that leaves
-// connections open does not keep another one out, and nobody else notices. Beyond the
+// connections open does not keep another one out, and no other user notices. Beyond the
 // most that all users may have, the oldest of the user with the most gives way.
 type crowd struct {
 	most, open int
@@ -94,7 +94,7 @@ func (c *crowd) drop(conn net.Conn) {
 	c.remove(conn)
 }
 
-// remove takes out a connection that has ended, or has become an attached program's. The
+// remove takes out a connection that ended, or has become an attached program's. The
 // caller holds mu.
 func (c *crowd) remove(conn net.Conn) {
 	user, counted := c.user[conn]

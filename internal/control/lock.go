@@ -54,7 +54,7 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 }
 
 // tryLock locks the file, or says who holds the lock. It returns neither if the file has
-// just been removed by the one that held it.
+// just been removed by its holder.
 func tryLock(path string) (f *os.File, holder string, err error) {
 	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

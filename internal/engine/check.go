@@ -168,7 +168,7 @@ func (e *Engine) checkConns() error {
 	return nil
 }
 
-// checkFlights makes sure that every operation that has been taken lies where something
+// checkFlights makes sure that every operation that was taken lies where something
 // will complete it: in a frame, in the queue of a remote, or among its watches. So none
 // is left when the sessions and queues are gone, which Exhaust relies on.
 func (e *Engine) checkFlights() error {

@@ -74,7 +74,7 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	c.r.e.drop(at)
 }
 
-// complete completes simple operations, all of which succeeded, from their values. This
+// complete completes simple operations that all succeeded, from their values. This
 // is the ordinary case.
 func (c *conn) complete(at *cargo, values []byte) {
 	each, followers := at.each, at.followers
@@ -95,7 +95,7 @@ func (c *conn) complete(at *cargo, values []byte) {
 	c.r.e.drop(at)
 }
 
-// fill completes a simple operation, which has succeeded, with its value, if it has one.
+// fill completes a simple operation, which succeeded, with its value, if it has one.
 func (f *flight) fill(value []byte) {
 	if len(value) > 0 {
 		f.store(0, value)

@@ -17,7 +17,7 @@ type conn struct {
 	slot
 	unit    uint32 // see nextUnit
 	stage   stage
-	message *flight                   // of which a part is under way, and the rest has still to be packed; or nil
+	message *flight                   // a part of it is under way, and the rest has still to be packed; or nil
 	severed uint32                    // bytes that are under way of a message which the target has to drop; or 0
 	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
 	dirty   bool                      // on the engine's dirty list
@@ -232,7 +232,7 @@ func (c *conn) ended() {
 // it is taken for a liar.
 const mostOutdated = 8
 
-// goesOn reports whether a session that has ended for this reason is followed by another
+// goesOn reports whether a session that ended for this reason is followed by another
 // one, which carries the operations that wait.
 func (r *remote) goesOn(why session.Reason) bool {
 	if why == session.Outdated {

@@ -21,7 +21,7 @@ const burst = 64
 // Config holds the parameters of an engine.
 type Config struct {
 	Port Port
-	// Serve begins the target half of a session that has been accepted, or returns nil
+	// Serve begins the target half of a session that was accepted, or returns nil
 	// when there is no room for one. It is called on the engine's thread. It may be nil
 	// for an engine that only initiates.
 	Serve func(now int64, p session.TargetParams) Served
@@ -30,7 +30,7 @@ type Config struct {
 	// engine's thread. Nil refuses every hello.
 	Accept func(endpoint uint16, origin uint64) wire.HelloStatus
 	// Request answers a request for a connection to an endpoint number, which comes from
-	// an address that has been proved: with [wire.HelloWaiting], with
+	// an address that was proved: with [wire.HelloWaiting], with
 	// [wire.HelloConnect] or [wire.HelloRejected] and what to say, or with the status of
 	// a refusal. A request comes many times, with the same origin. It is called on the
 	// engine's thread. Nil refuses every request.

@@ -52,13 +52,13 @@ const (
 	// FlagFence defers the operation, and all after it, until every earlier one to
 	// the same peer has completed (FI_FENCE).
 	FlagFence uint8 = 1 << iota
-	// FlagOutside says that the operands are not in the entry.
+	// FlagOutside reports that the operands are not in the entry.
 	FlagOutside
-	// FlagExtents says that the operation is on extents, which are not in the entry
+	// FlagExtents reports that the operation is on extents, which are not in the entry
 	// either; Key and Offset are ignored then.
 	FlagExtents
-	// FlagPieces says that the result lies in pieces, and with FlagOutside the operands
-	// as well.
+	// FlagPieces reports that the result lies in pieces, and with FlagOutside the
+	// operands as well.
 	FlagPieces
 	// FlagData asks for an event at the target, with Data, once an atomic or a transfer
 	// has been executed there. A peer that has no use for it refuses the operation. Of a
@@ -68,7 +68,8 @@ const (
 	// matches, instead of being kept for one. A tagged atomic that returns what it finds
 	// has it always.
 	FlagMatch
-	// FlagStream says that operands, extents and result come part by part: see [Stream].
+	// FlagStream reports that operands, extents and result come part by part: see
+	// [Stream].
 	FlagStream
 
 	besides    = FlagOutside | FlagExtents | FlagPieces | FlagStream // with a part outside the entry
@@ -136,7 +137,7 @@ const (
 	Restarted                  // as Unknown, and the target's memory may be new
 )
 
-// Result says how an operation ended.
+// Result reports how an operation ended.
 type Result struct {
 	Outcome Outcome
 	Status  wire.Status    // why the target refused it, when it did

@@ -36,7 +36,7 @@ func (f *flight) begin() {
 	f.ran, f.failed, f.queued = false, false, false
 }
 
-// fail notes that a part of the operation failed. The first failure is the one
+// fail records that a part of the operation failed. The first failure is the one
 // reported, unless a later one is less certain.
 func (f *flight) fail(r Result) {
 	if f.message() && !f.packed() {

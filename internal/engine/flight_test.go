@@ -90,7 +90,7 @@ func TestResultsOfEverySize(t *testing.T) {
 	}
 }
 
-// Check finds an operation that has been taken and lies nowhere, and one that counts a
+// Check finds an operation that was taken and lies nowhere, and one that counts a
 // fragment too many: neither would ever complete.
 func TestCheckFindsLostOperations(t *testing.T) {
 	c := newCable(t, session.Config{})

@@ -51,7 +51,7 @@ func (g *Group) pass(from *Engine, packet []byte, queue int) bool {
 	return g.carry(from, packet, queue, true)
 }
 
-// carry is pass for a packet that has been looked at, or not yet.
+// carry is pass for a packet that was looked at, or not yet.
 func (g *Group) carry(from *Engine, packet []byte, queue int, passedOn bool) bool {
 	if g == nil {
 		return false
@@ -110,7 +110,7 @@ func (e *Engine) Deliver(packet []byte, passedOn bool) {
 	}
 }
 
-// alertOnce is Alert for packets, of which many come before the engine looks.
+// alertOnce is Alert for packets, many of which come before the engine looks.
 func (e *Engine) alertOnce() {
 	if !e.mail.Load() {
 		e.mail.Store(true)
@@ -118,7 +118,7 @@ func (e *Engine) alertOnce() {
 	e.wakeIfAsleep()
 }
 
-// spread passes a packet to every engine but the one that has it. It
+// spread passes a packet to every other engine. It
 // returns false when there is no other.
 func (g *Group) spread(packet []byte, from *Engine) bool {
 	if g == nil {

@@ -21,7 +21,7 @@ type GuestRing interface {
 	ReleasePeer(peer uint32)
 	// Tags is how many operations and parts can be in the guest ring at a time.
 	Tags() int
-	// Way says how the guest ring takes an operation.
+	// Way reports how the guest ring takes an operation.
 	Way(s *Submission) PostWay
 	// Post takes an operation whole; the buffers stay untouched until its completion
 	// comes back with the same tag. It returns false if there is no room for it at
@@ -34,8 +34,8 @@ type GuestRing interface {
 	// Its completion has a tag of its own: then its memory is free for another part, its
 	// result has come, and the operation's outcome is still open.
 	Feed(tag, of uint32, s *Submission, first uint32) (count uint32)
-	// Sever says that no other part of such an operation comes. It completes with what is
-	// known of it.
+	// Sever reports that no other part of such an operation comes. It completes with what
+	// is known of it.
 	EndParts(tag uint32)
 	// Leave asks for the end of a watch that was posted with the tag.
 	Leave(tag uint32)
@@ -67,7 +67,7 @@ type ringClient struct {
 	GuestRing
 	parts []ringPart // by tag
 	free  []uint32   // tags
-	// operations of which parts are still to be handed over
+	// operations with parts still to be handed over
 	fed    []*ringStream
 	posted bool                                                        // since the last Flush
 	lives  atomic.Uint32                                               // other processes that have ended

@@ -11,10 +11,10 @@ type HostRing interface {
 	// cost as much as the credit (see [Entry.Cost]) or no other one can be posted. The
 	// last one may cost more than is left. It returns what they have cost.
 	Take(credit int) (spent int)
-	// Rest says that the engine is about to sleep: the other process has to wake it from
-	// now on. It reports whether something waits to be taken already.
+	// Rest reports that the engine is about to sleep: the other process has to wake it
+	// from now on. It reports whether something waits to be taken already.
 	Rest() bool
-	// Rise says that the engine is awake.
+	// Rise reports that the engine is awake.
 	Rise()
 }
 
@@ -96,7 +96,7 @@ func (s *hostRings) take() (spent int) {
 	return spent
 }
 
-// skip passes over the rounds in which nobody could take anything, for debts: the engine
+// skip passes over the rounds in which debts would keep all from taking: the engine
 // would be idle.
 func (s *hostRings) skip() {
 	rounds := -1
@@ -110,7 +110,7 @@ func (s *hostRings) skip() {
 	}
 }
 
-// rest says that the engine is about to sleep, and reports whether it must not.
+// rest reports that the engine is about to sleep, and reports whether it must not.
 func (s *hostRings) rest() (waiting bool) {
 	for _, f := range s.all {
 		waiting = f.Rest() || waiting
@@ -118,7 +118,7 @@ func (s *hostRings) rest() (waiting bool) {
 	return waiting
 }
 
-// rise says that the engine is awake.
+// rise reports that the engine is awake.
 func (s *hostRings) rise() {
 	for _, f := range s.all {
 		f.Rise()

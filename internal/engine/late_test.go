@@ -141,7 +141,7 @@ func TestReplayOfEverything(t *testing.T) {
 	}
 }
 
-// A hello of a session that has ended is of no use, also while its cookie is good.
+// A hello of a session that ended is of no use, also while its cookie is good.
 func TestReplayedHelloOfTheFormer(t *testing.T) {
 	c := newCable(t, session.Config{GiveUp: time.Second})
 	p := c.peer(ethernet())

@@ -46,7 +46,7 @@ func (l *Later) settle(f *flight, r Result) {
 }
 
 // standIn returns an operation that takes the place of f in a suspended session, with the
-// results that have arrived and the failure, if any. If a part of an array was never
+// results that arrived and the failure, if any. If a part of an array was never
 // sent, the array can no longer succeed.
 func standIn(f *flight) *flight {
 	in := &flight{later: &Later{done: make(chan struct{})}, sent: f.elements(), noted: true, ran: f.ran,

@@ -14,7 +14,7 @@ import (
 // engine knew. The next process has a new life; the sessions that survived keep theirs,
 // Config.Resident. Sessions with other executors are lost.
 
-// LeftSession is a session that a dead process has left.
+// LeftSession is a session that a dead process left.
 type LeftSession struct {
 	ID     wire.SessionID
 	Memo   []byte          // of session.TargetParams

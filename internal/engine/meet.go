@@ -78,7 +78,7 @@ func (c *conn) settled() {
 // restarted is called when a life answers c that is not the one that answered before. The
 // operations in flight met the former life. Operations on memory and messages that wait
 // were meant for it as well: they fail, so that the first use after a restart reports it.
-// An address that has been told of that life already is not told again.
+// An address that was told of that life already is not told again.
 func (r *remote) restarted(c *conn, told bool) {
 	r.releaseIdentity()
 	if r.suspended != nil {
@@ -101,7 +101,7 @@ func (r *remote) restarted(c *conn, told bool) {
 
 // succeeded is called when another process accepts a session than the one before, which
 // had something that outlives processes: the identity stays. Operations that name a
-// registration are left to the target, which refuses them if that has ended with the
+// registration are left to the target, which refuses them if that ended with the
 // former process. All others were meant for what that process had. The suspended session
 // is left to resumed.
 func (r *remote) succeeded(life uint64) {

@@ -71,7 +71,7 @@ func (f *flight) copyOut(to []byte) {
 	}
 }
 
-// abandoned notes that an operation has left the queue. If a part of it, a message, is
+// abandoned records that an operation has left the queue. If a part of it, a message, is
 // under way, the target has to drop that.
 func (r *remote) abandoned(f *flight) {
 	if c := r.conn; c != nil && c.message == f {
@@ -80,7 +80,7 @@ func (r *remote) abandoned(f *flight) {
 	}
 }
 
-// sever tells the target to drop a message of which a part is under way, and which has
+// sever has the target drop a message that is partly under way, and which has
 // left the queue. It returns false if the frame has no room for that.
 func (c *conn) endMessage() bool {
 	s := &c.stage

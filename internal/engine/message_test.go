@@ -346,7 +346,7 @@ func TestRoomIsShared(t *testing.T) {
 }
 
 // A message that stops in its middle gives its receive back after the receiver's give-up
-// time, to one that has come meanwhile. Its sender, which lives and would wait for
+// time, to one that came meanwhile. Its sender, which lives and would wait for
 // longer, learns that it was not executed, and goes on in another session; a watch of the
 // receiver does not end.
 func TestMessageStalls(t *testing.T) {

@@ -332,7 +332,7 @@ func TestAddressesLeftBehind(t *testing.T) {
 
 func isUDP(packet []byte) bool { return packet[12] == 8 && packet[13] == 0 }
 
-// A session does not use an address that has been closed, since its path is not followed
+// A session does not use an address that was closed, since its path is not followed
 // any more.
 func TestClosedAddressIsAvoided(t *testing.T) {
 	second := udp()
@@ -431,7 +431,7 @@ func TestSetLinkMeanwhile(t *testing.T) {
 	c.write(p, 0, 1)
 }
 
-// An address that has been told of a restart is not told again by the session that it
+// An address that was told of a restart is not told again by the session that it
 // takes to get through to the new life.
 func TestRestartIsToldOnce(t *testing.T) {
 	c := newCable(t, session.Config{})

@@ -9,7 +9,7 @@ import (
 
 // An operation with data (FlagData) is followed by a notice, a record that ends its
 // frame. When the target has executed it, the owner of the target has an event. The
-// initiator says which of the session's records the notice covers, and the executor
+// initiator reports which of the session's records the notice covers, and the executor
 // looks whether all of them have succeeded: so the event needs no other round trip.
 
 // Event tells the owner of an endpoint that an operation of a peer has been executed.
@@ -62,7 +62,7 @@ func (c *conn) nextUnit() {
 // operation have gone out in more than one.
 const several = 0
 
-// cover notes that records of an operation with data are in the frame at hand.
+// cover records that records of an operation with data are in the frame at hand.
 func (f *flight) cover(c *conn, records uint32) {
 	if f.covered == 0 {
 		f.by = c.unit
@@ -79,7 +79,7 @@ func (f *flight) waits(c *conn) bool {
 	return f.notices() && !f.whole() && f.sent >= f.elements() && f.by != c.unit && f.pending > 0
 }
 
-// packNotice appends the notice of an operation of which everything else has been packed.
+// packNotice appends the notice of an operation whose other records are packed.
 // If a part is in another unit, all is known to have succeeded, and the notice covers
 // nothing.
 func (c *conn) packNotice(w *wire.RecordWriter, f *flight, frag *fragment) {

@@ -23,7 +23,7 @@ type Origin struct {
 	roster   roster
 	buffers  session.Lender // for requests in flight
 	payer    *ringShare     // whose origin it is; nil for the engine's own process
-	// unordered says that its sessions need no order; see session.Params.
+	// unordered reports that its sessions need no order; see session.Params.
 	unordered bool
 	cfg       *session.Config // of its sessions; set before it has peers
 	// The rest belongs to the engine's thread.
@@ -54,7 +54,7 @@ func (e *Engine) NewUnorderedOrigin(endpoint uint16) *Origin {
 	return o
 }
 
-// Assume makes the origin the one that another process has had, before it has peers:
+// Assume makes the origin that of a former process, before it has peers:
 // targets then know that its sessions follow those. serial is a number that no session of
 // the former process has reached.
 func (o *Origin) Assume(id uint64, serial uint32) { o.id, o.serial = id, serial }
@@ -122,12 +122,12 @@ func (p *Peer) ID() PeerID { return p.id }
 // Link returns the present way to the peer. Engine's thread only.
 func (p *Peer) Link() wire.Link { return p.link }
 
-// Life names the life of the target's process that has answered last, 0 as long as none
+// Life names the life of the target's process that answered last, 0 as long as none
 // has. Any goroutine may call it.
 func (p *Peer) Life() uint64 { return p.life.Load() }
 
-// learn notes which life has answered: nearly always the same, and an atomic store costs
-// twenty times what a load does. Engine's thread only.
+// learn records which life has answered: nearly always the same, and an atomic store
+// costs twenty times what a load does. Engine's thread only.
 func (p *Peer) learn(life uint64) {
 	if p.life.Load() != life {
 		p.life.Store(life)

@@ -27,7 +27,7 @@ type pairs struct {
 	idle list.List // pairs without sessions, in the order in which they lost the last one
 	door *session.Listener
 
-	spread []*Engine // to which new pairs are given in turn; nil: to the one that asks
+	spread []*Engine // new pairs are given to these in turn; nil: to the asking engine
 	next   int       // of spread
 }
 

@@ -139,7 +139,7 @@ func (t *target) idles() bool {
 }
 
 // before reports whether t should go rather than x: the session that was never used goes
-// first, then the one that has been silent for longer.
+// first, then the one silent for longer.
 func (t *target) before(x *target) bool {
 	if t.used() != x.used() {
 		return !t.used()

@@ -4,7 +4,7 @@ package engine
 
 import "sync/atomic"
 
-// parcel is a packet that has been passed on.
+// parcel is a packet that was passed on.
 type parcel struct {
 	packet   []byte
 	passedOn bool // by an engine that knows better: it goes no further

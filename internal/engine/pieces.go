@@ -11,7 +11,7 @@ type Pieces struct {
 	Buf, Compare, Result [][]byte
 }
 
-// SetPieces is SetOperands for an operation of which a part lies in pieces: operand and
+// SetPieces is SetOperands for an operation with parts in pieces: operand and
 // compare are those that do not. When it returns true, the pieces of the operands may be
 // used again.
 func (s *Submission) SetPieces(p *Pieces, operand, compare []byte) (copied bool) {

@@ -30,10 +30,10 @@ type kind struct {
 	head        uint32 // verb, operation, datatype, flags; 0: nothing can join
 }
 
-// Of says which operation it is.
+// Of reports which operation it is.
 func (w *Word) Of(verb wire.Verb, opcode, datatype uint8) { w.head = head(verb, opcode, datatype) }
 
-// In says which region the operation is on; see Entry.
+// In reports which region the operation is on; see Entry.
 func (w *Word) In(key uint64, incarnation uint32) { w.key, w.incarnation = key, incarnation }
 
 // kind returns the kind of an operation.
@@ -45,7 +45,7 @@ func head(verb wire.Verb, opcode, datatype uint8) uint32 {
 	return uint32(verb) | uint32(opcode)<<8 | uint32(datatype)<<16
 }
 
-// Set describes an operation that has been filled in, and reports whether it is a Word.
+// Set describes an operation that was filled in, and reports whether it is a Word.
 func (w *Word) Set(x *Entry) bool {
 	w.set(x)
 	w.Peer = x.Peer

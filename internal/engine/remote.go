@@ -11,7 +11,7 @@ import (
 )
 
 // remote is one endpoint of another node, as seen from one origin, by whatever addresses
-// it is known. The first operation makes its session; after that has ended, the next
+// it is known. The first operation makes its session; after that ended, the next
 // operation makes another. Everything belongs to the engine's thread.
 type remote struct {
 	e      *Engine
@@ -200,7 +200,7 @@ func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 
 func all(*flight) bool { return true }
 
-// closedHere is the result of operations that wait for an address that has been closed.
+// closedHere is the result of operations that wait for an address that was closed.
 var closedHere = Result{Outcome: NotExecuted, Reason: session.ClosedHere}
 
 // failQueue completes every operation that waits, and every watch.
@@ -240,7 +240,7 @@ func (r *remote) unwatch(res Result, pick func(f *flight) bool) {
 	}
 }
 
-// leave removes an address that has been closed, and the operations that wait for it.
+// leave removes an address that was closed, and the operations that wait for it.
 // With the last address the sessions end.
 func (r *remote) leave(p *Peer) {
 	ofPeer := func(f *flight) bool { return f.Peer == p.id }

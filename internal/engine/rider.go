@@ -59,7 +59,7 @@ func (t *target) onRider(r wire.Rider) bool {
 	return true
 }
 
-// deferredAck is an ack that has come as a rider and is to be taken when the answer to
+// deferredAck is an ack that came as a rider and is to be taken when the answer to
 // the message that it came with has left: see prompt.
 type deferredAck struct {
 	c   *conn // nil: there is none

@@ -16,7 +16,7 @@ type Sink interface {
 	// Complete is called once for each operation. later tells an Unknown outcome if it
 	// becomes known, or is nil.
 	Complete(s *Submission, c *Completion, later *Later)
-	// Succeed is called instead, once for many, for operations that have succeeded, and
+	// Succeed is called instead, once for many, for operations that succeeded, and
 	// whose values, if any, are in their result buffers. Their completions are alike, but
 	// for Cookie and Source, which the sink may set in c as it likes.
 	Succeed(done []*Submission, c *Completion)
@@ -177,7 +177,7 @@ func (r *Ring) recycle(f *flight) {
 	r.free = append(r.free, f)
 }
 
-// lead completes a leader and its followers, which have succeeded, from their values of
+// lead completes a leader and its followers, which succeeded, from their values of
 // each bytes, 8 or 0.
 func (r *Ring) lead(f *flight, followers []Follower, values []byte, each int) {
 	if each > 0 {
@@ -193,7 +193,7 @@ func (r *Ring) lead(f *flight, followers []Follower, values []byte, each int) {
 	r.recycle(f)
 }
 
-// succeed completes simple operations that have succeeded: it stores their values, each
+// succeed completes simple operations that succeeded: it stores their values, each
 // of that many bytes, 8 or 0, tells the sink, and frees the flights. It takes the first
 // fragments, as many as are operations of this ring that are alike and have a buffer for
 // the value, and returns their number.
@@ -233,7 +233,7 @@ func (r *Ring) toFlush() {
 	}
 }
 
-// say flushes the sinks that have been told something.
+// say flushes the sinks that were told something.
 func (e *Engine) say() {
 	for i, r := range e.unsaid {
 		r.unsaid, e.unsaid[i] = false, nil

@@ -200,7 +200,7 @@ func TestCloseShowsWhatHasCompleted(t *testing.T) {
 	}
 }
 
-// inlines notes the value that comes with each completion.
+// inlines records the value that comes with each completion.
 type inlines struct{ all [][InlineResult]byte }
 
 func (r *inlines) Complete(_ *Submission, c *Completion, _ *Later) { r.all = append(r.all, c.Inline) }

@@ -69,7 +69,7 @@ func TestRosterIDsLast(t *testing.T) {
 	}
 }
 
-// An operation that has been published by the id of a peer fails when that is closed
+// An operation that was published by the id of a peer fails when that is closed
 // before the engine has seen it, and does not reach the peer that gets its place.
 func TestEntryOfClosedPeer(t *testing.T) {
 	for _, direct := range []bool{false, true} {

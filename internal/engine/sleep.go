@@ -57,7 +57,7 @@ func (e *Engine) Sleep(limit time.Duration) {
 	e.rise()
 }
 
-// rise says that the engine is awake.
+// rise reports that the engine is awake.
 func (e *Engine) rise() {
 	e.sleeper.asleep.Store(false)
 	e.guests.rise()

@@ -158,7 +158,7 @@ func (c *conn) add(f *flight) bool {
 	return true
 }
 
-// measure notes the length of the last record's value.
+// measure records the length of the last record's value.
 func (s *stage) measure(n int) {
 	if g := s.cargo; len(g.frags) == 1 && n&3 == 0 {
 		g.each = n

@@ -228,7 +228,7 @@ func TestStagedIsWithdrawn(t *testing.T) {
 	}
 }
 
-// Operations that have been put back from the frame come before those that wait in the
+// Operations that were put back from the frame come before those that wait in the
 // queue.
 func TestStagedGoesBeforeTheQueue(t *testing.T) {
 	c := newCable(t, session.Config{})

@@ -85,7 +85,7 @@ func (c *conn) wait(now int64) int64 {
 // resolved reports whether a session that was suspended has settled.
 func (c *conn) resolved() bool { return c.r.suspended != c }
 
-// evictSuspended gives up the session that has been suspended for longest, so that its
+// evictSuspended gives up the session that was suspended for longest, so that its
 // buffers and its place in the table serve peers that can be reached. It returns false
 // when no session is suspended.
 func (e *Engine) evictSuspended() bool {

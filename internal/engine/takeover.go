@@ -126,7 +126,7 @@ func (e *Engine) Export() ([]PairState, error) {
 	return all, nil
 }
 
-// ExportIdle returns the pairs of the group that have no session, the one that has been
+// ExportIdle returns the pairs of the group that have no session, that which was
 // so for longest first. The engines are paused, and have exported. Engine's thread only.
 func (e *Engine) ExportIdle() (all []PairState) {
 	ps := e.pairs
@@ -203,7 +203,7 @@ func (t *target) state() (*TargetState, error) {
 // Import makes a new engine, which is paused, go on with sessions of another one: those
 // of its queue, and pairs without sessions. A session that cannot go on is an error,
 // unless spare, which may be nil, says that the process can do without the endpoint:
-// then it is forgotten, as by a process that has ended, and its initiator learns no more
+// then it is forgotten, as by a process that ended, and its initiator learns no more
 // than that. If there is an error, DetachTargets has to follow. Engine's thread only.
 func (e *Engine) Import(all []PairState, spare func(endpoint uint16) bool) error {
 	e.look()

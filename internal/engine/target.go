@@ -185,7 +185,7 @@ func (t *target) used() bool { return t.s.Ran() != session.Ran{PSN: session.Firs
 // progress names the session, and says what ran in it.
 func (t *target) progress(ran session.Ran) wire.Resume {
 	if ran.Torn {
-		return wire.Resume{} // as of a session that nobody knows: the initiator takes all for unknown
+		return wire.Resume{} // as of an unknown session: the initiator takes all for unknown
 	}
 	return wire.Resume{Session: uint32(t.slot.id), Epoch: t.epoch, PSN: ran.PSN, Early: ran.Early}
 }

@@ -5,8 +5,8 @@ package engine
 import "time"
 
 // Team is the engines of several queues that one thread steps in turn, as if they were
-// one: with manual progress, whoever waits serves all queues. All its methods but Notify,
-// Wake and Call belong to that thread.
+// one: with manual progress, each waiting thread serves all queues. All its methods but
+// Notify, Wake and Call belong to that thread.
 type Team struct {
 	engines []*Engine
 	wait    func(time.Duration)

@@ -126,7 +126,7 @@ func TestUnorderedWithOldNode(t *testing.T) {
 }
 
 // What was in flight behind a gap when the path broke becomes known: the session that
-// follows tells what ran. Nothing else of the old one ever runs.
+// follows reports what ran. Nothing else of the old one ever runs.
 func TestUnorderedGiveUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		forget bool // the target has no room for the old session

@@ -17,15 +17,15 @@ type waiters struct {
 	room  atomic.Bool // set by Room, cleared by the engine's thread
 }
 
-// Room says that messages that had to wait may find room now. Any goroutine may call it,
-// with any locks held: it only leaves a note.
+// Room reports that messages that had to wait may find room now. Any goroutine may call
+// it, with any locks held: it only leaves a note.
 func (e *Engine) Room() {
 	e.waiters.room.Store(true)
 	e.mail.Store(true)
 	e.Wake()
 }
 
-// wait notes that the next message of a session waits.
+// wait records that the next message of a session waits.
 func (t *target) wait() {
 	if !t.waits {
 		t.waits = true
@@ -33,7 +33,7 @@ func (t *target) wait() {
 	}
 }
 
-// leave takes a session that has ended off the list.
+// leave takes a session that ended off the list.
 func (w *waiters) leave(t *target) {
 	if t.waits {
 		t.waits = false

@@ -37,10 +37,10 @@ type Memory interface {
 	// Touched returns how many operations of the last frame were applied, that returned
 	// what they found, and that did not, and the bytes that each kind reached.
 	Touched() (reads, writes, bytesRead, bytesWritten int)
-	// Present says which authorization key the sessions have of which requests come from
-	// now on, by its number: see session.Key. At first they have none.
+	// Present reports which authorization key the sessions have of which requests come
+	// from now on, by its number: see session.Key. At first they have none.
 	Present(auth uint32)
-	// Leave says that nothing will be executed for a while. Calling it again does
+	// Leave reports that nothing will be executed for a while. Calling it again does
 	// nothing.
 	Leave()
 }
@@ -102,7 +102,7 @@ type Observer interface {
 	Touched(reads, writes, bytesRead, bytesWritten int)
 }
 
-// Begin returns the target half of a session that has been accepted. The session lasts
+// Begin returns the target half of a session that was accepted. The session lasts
 // until its Release. The observer may be nil.
 func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session {
 	room := x.parties[p.Party]

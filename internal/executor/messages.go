@@ -10,7 +10,7 @@ import (
 // A frame of messages runs record by record: one that begins a message waits until there
 // is room for it. Then the frame is kept, and what has run of it does not run again.
 
-// partial is a frame of messages of which a part has run.
+// partial is a frame of messages that ran in part.
 type partial struct {
 	ran    int    // records
 	ops    uint8  // records in all

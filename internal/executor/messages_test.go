@@ -157,7 +157,7 @@ func TestWaitsQuietly(t *testing.T) {
 	}
 }
 
-// A session that has ended says no longer that a message waits.
+// A session that ended says no longer that a message waits.
 func TestEndedSessionWaitsForNothing(t *testing.T) {
 	for room := range 2 {
 		_, s, first := receiver(t, &inflow{room: room})

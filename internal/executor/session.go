@@ -115,7 +115,7 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 	return session.Execute, wire.ReasonOK
 }
 
-// noted hands out the event of the frame that has run, whose place has been taken.
+// noted hands out the event of the frame that has run, whose place was taken.
 func (s *Session) noted() {
 	if n, ok := s.x.memory.Notice(); ok {
 		s.notices = append(s.notices, n)
@@ -124,7 +124,7 @@ func (s *Session) noted() {
 	}
 }
 
-// Settle says that the burst is over to which the executed frames belonged.
+// Settle reports that the burst is over to which the executed frames belonged.
 func (s *Session) Settle() { s.x.memory.Leave() }
 
 // Release gives back everything that the session has. Afterwards nothing is due, and

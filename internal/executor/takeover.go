@@ -17,7 +17,7 @@ type sessionState struct {
 	Inflow  *session.InflowState `json:",omitempty"`
 }
 
-// partialState is a frame of messages of which a part has run.
+// partialState is a frame of messages that ran in part.
 type partialState struct {
 	Ran    int
 	Ops    uint8

@@ -37,7 +37,7 @@ func On(dev node.Device, attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
 	return &xdpfab.Domain{Domain: d.(*fi.Domain)}, nil
 }
 
-// Hosting has a domain host whoever connects, and returns how to connect.
+// Hosting has a domain host every program that connects, and returns how to connect.
 func Hosting(t testing.TB, d *fi.Domain, limits ...host.GuestLimits) func(context.Context) (*share.Talk, error) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "host"), Net: "unix"})

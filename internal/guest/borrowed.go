@@ -150,7 +150,7 @@ func (b *borrowed) Block(number, length int) (int, bool, error) {
 	return int(first), true, err
 }
 
-// GiveBack gives numbers of endpoints back. A host that has ended wants none.
+// GiveBack gives numbers of endpoints back. A host that ended wants none.
 func (b *borrowed) GiveBack(first uint16, count int) {
 	for n := range count {
 		_ = b.Call(context.Background(), share.CallDrop, first+uint16(n), nil)

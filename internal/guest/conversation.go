@@ -170,7 +170,7 @@ func (c *Conversation) await(ctx context.Context, verb string, arguments, result
 		defer c.Mu.Unlock()
 		delete(c.Calls, id)
 		select {
-		case r := <-answers: // it has come meanwhile, and nobody else will take it
+		case r := <-answers: // it came meanwhile, and no one else will take it
 			return r.fds, context.Cause(ctx)
 		default:
 			return nil, context.Cause(ctx)

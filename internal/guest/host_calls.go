@@ -91,7 +91,7 @@ func (b *borrowed) run() {
 	}
 }
 
-// learn takes the new way to an address, of which the host tells unasked.
+// learn takes the new way to an address, which the host reports unasked.
 func (b *borrowed) learn(text json.RawMessage) {
 	var m share.Moved
 	if json.Unmarshal(text, &m) != nil {

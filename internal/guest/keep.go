@@ -27,7 +27,7 @@ func (a *Attached) TakeBack(name string) (told share.Region, fd int, err error) 
 	return told, fds[0], nil
 }
 
-// Took notes a region that was taken back, for the next host.
+// Took records a region that was taken back, for the next host.
 func (a *Attached) Took(r share.Region, m *mr.Memory) {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()

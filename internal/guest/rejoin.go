@@ -88,7 +88,7 @@ func (a *Attached) moveTo(in attachment, rejoin func(context.Context, attachment
 	return true
 }
 
-// tookIn notes that a host carries operations.
+// tookIn records that a host carries operations.
 func (a *Attached) tookIn() {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()

@@ -20,7 +20,7 @@ type Cost struct {
 
 // Budget bounds what several guests take together, such as all of one rule, or all of a
 // process. Each user may have as much as is left for all others: half of the budget, if
-// nobody else has any of it. So there is always something left for a user who comes
+// no other user has any of it. So there is always something left for a user who comes
 // later. Root and the user of this process may have all that is left.
 type Budget struct {
 	name string

@@ -52,7 +52,7 @@ func (g *Guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error
 	}
 }
 
-// unasked notes that an endpoint does not ask, unless the next process is to do so.
+// unasked records that an endpoint does not ask, unless the next process is to do so.
 func (g *Guest) unasked(ctx context.Context, number uint16) {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()

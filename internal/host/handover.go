@@ -95,7 +95,7 @@ type regionState struct {
 const mostFiles = 1 << 20
 
 // Add adds what the owner of the domain leaves to the next one: a text, and file
-// descriptors, of which the handover has copies.
+// descriptors, which the handover copies.
 func (h *Handover) Add(text []byte, fds ...int) error {
 	h.State.Owner = text
 	for _, fd := range fds {

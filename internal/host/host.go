@@ -102,7 +102,7 @@ func (l *GuestLimits) check() error {
 // Serve serves the program at the other end of a connection, until the program or this
 // domain ends, or the program breaks a rule, which is the error returned. The connection
 // is the domain's from then on, and what the program had is given back when Host returns.
-// Whoever calls Host has decided that the program may use the interface.
+// The caller of Host has decided that the program may use the interface.
 func (h *Host) Serve(conn *net.UnixConn, limits GuestLimits) error {
 	g := NewGuest(h, conn, limits)
 	err := g.meet()
@@ -141,7 +141,7 @@ type tenancy struct {
 	succession
 }
 
-// admit notes a new guest.
+// admit records a new guest.
 func (h *Host) admit(g *Guest) error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -222,7 +222,7 @@ func (g *Guest) allows(s share.Sizes) error {
 	return nil
 }
 
-// segmentCost is what a guest costs that has attached: connection, pidfd, segment, both
+// segmentCost is what a guest costs that attached: connection, pidfd, segment, both
 // ends of the doorbell, and a copy of one of them on its way to another process.
 func segmentCost(s share.Sizes) Cost { return Cost{Memory: s.Len(), Files: 6, Mappings: 1} }
 
@@ -231,7 +231,7 @@ func OwnCost(s share.Sizes) int {
 	return guestCost + s.Entries*entryCost + min(s.Entries, engine.FlightsAtOnce)*engine.FlightLen
 }
 
-// chargeSegment takes what the guest costs that has attached.
+// chargeSegment takes what the guest costs that attached.
 func (g *Guest) chargeSegment(s share.Sizes) error {
 	if err := g.pays.take(segmentCost(s)); err != nil {
 		return err

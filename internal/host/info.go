@@ -50,7 +50,7 @@ func (h *Host) Guests() []GuestInfo {
 	return all
 }
 
-// meet notes which program the guest is.
+// meet records which program the guest is.
 func (g *Guest) meet() error {
 	c, err := g.talk.Peer()
 	if err != nil {

@@ -116,7 +116,7 @@ func (g *Guest) keeps() bool {
 	return false
 }
 
-// KeepRegions leaves of a guest that has ended what is kept, and closes everything else
+// KeepRegions leaves of a guest that ended what is kept, and closes everything else
 // that peers reach.
 func (g *Guest) KeepRegions() {
 	g.h.Mu.Lock()
@@ -167,7 +167,7 @@ func (g *Guest) leave(_ context.Context, origin uint64) (any, error) {
 
 // endOrKeep ends an endpoint, or, if there are regions that are kept and it serves, makes
 // it one that serves memory alone. Sessions in which the guest had messages or events
-// end: nobody would take them.
+// end: no process would take them.
 func (g *Guest) endOrKeep(ep *GuestEndpoint, keeps bool) {
 	if !keeps || !ep.on.Load() || ep.bound {
 		g.remove(ep)
@@ -200,7 +200,7 @@ func (g *Guest) releaseRest() {
 	}
 }
 
-// OfferKept says that the guest has ended: what it has kept can be taken back or
+// OfferKept reports that the guest has ended: what it has kept can be taken back or
 // withdrawn. If that is nothing, nothing is left of it: what was kept when KeepRegions
 // came may have been withdrawn since.
 func (g *Guest) OfferKept() {
@@ -209,7 +209,7 @@ func (g *Guest) OfferKept() {
 	}
 }
 
-// markEnded notes that the guest has ended, and reports whether nothing of it is kept.
+// markEnded records that the guest has ended, and reports whether nothing of it is kept.
 func (g *Guest) markEnded() (last bool) {
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
@@ -296,7 +296,7 @@ func (h *Host) withdrawAllKept() {
 	}
 }
 
-// keep notes a region that is kept. Host.mu is held.
+// keep records a region that is kept. Host.mu is held.
 func (l *tenancy) keep(id KeptID, k *kept) {
 	if l.Kept == nil {
 		l.Kept = map[KeptID]*kept{}

@@ -47,7 +47,7 @@ func (host *Host) HandOver(limit time.Duration) (*Handover, error) {
 	host.outwait(guests, limit)
 	limit = min(limit, MostHeld)
 	paused := pauseGuests(guests, limit)
-	deadline := time.Now().Add(limit) // whoever had to be waited for costs the others nothing
+	deadline := time.Now().Add(limit) // a slow guest costs the others nothing
 	leavers := h.copyGuests(quiet(slices.Clone(paused), deadline))
 	for _, x := range leavers {
 		if g := x.g; g.Ring != nil {
@@ -162,7 +162,7 @@ func (h *Host) CanHandOver() error {
 }
 
 // canReopen returns nil if the interface can be opened as it is at present. Otherwise no
-// process could take over, and this one could not go on after a takeover that has failed.
+// process could take over, and this one could not go on after a takeover that failed.
 func (h *Host) canReopen() error {
 	dev, is := h.n.Dev.(node.NetInterface)
 	if !is {
@@ -196,7 +196,7 @@ func (h *Host) drainSessions(deadline time.Time) {
 	}
 }
 
-// closeDoor returns the connections of programs that have come since leaving, and lets in
+// closeDoor returns the connections of programs that came since leaving, and lets in
 // no more.
 func (h *Host) closeDoor() (late []int) {
 	h.Mu.Lock()
@@ -231,7 +231,7 @@ func (ep *GuestEndpoint) state() endpointState {
 	return endpointState{As: as, Serve: serve, Successor: ep.successor, Spoken: ep.spoken, Connection: ep.connection()}
 }
 
-// addSessions adds the sessions of peers, which have come to a halt.
+// addSessions adds the sessions of peers, which came to a halt.
 func (h *Handover) addSessions(host *Host) (err error) {
 	for _, st := range host.n.Steppers {
 		st.Call(st.Eng.Pause)

@@ -55,7 +55,7 @@ type handed struct {
 	fd int
 }
 
-// EndWait is how long a program that takes a region back waits for the one that has it:
+// EndWait is how long a program that takes a region back waits for its holder:
 // that may be ending just now. It is a variable for tests.
 var EndWait = 2 * time.Second
 

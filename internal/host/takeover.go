@@ -30,7 +30,7 @@ type AdmitGuest func(conn *net.UnixConn) (limits GuestLimits, gone func(error), 
 // process or another. prepare registers the regions, with the keys and incarnations that
 // they had, and makes the endpoints. It finds resident memory by the names and sizes that
 // it had, and registers it as it was. The node takes no packets until Resume; a host that
-// is closed before that tells nobody, so that the handover can be opened again.
+// is closed before that tells no peer, so that the handover can be opened again.
 func TakeOver(ctx context.Context, h *Handover, ifname string, o Options, admit AdmitGuest, prepare func(*Host) error) (
 	*Host, error) {
 	var err error
@@ -177,14 +177,14 @@ func (h *Handover) settle(g *Guest, s *guestState) error {
 	return err
 }
 
-// tell says that a guest has gone to whoever has admitted it.
+// tell reports the end of a guest to its admitter.
 func (g *Guest) tell(err error) {
 	if g.told != nil {
 		g.told(err)
 	}
 }
 
-// conn returns a connection of which the handover has the file descriptor.
+// conn returns a connection whose file descriptor the handover has.
 func (h *Handover) conn(at int) (*net.UnixConn, error) {
 	fd, err := h.copyOf(at)
 	if err != nil {

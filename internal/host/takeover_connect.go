@@ -119,7 +119,7 @@ func (g *Guest) restorePassive(s *passiveState) error {
 	return nil
 }
 
-// restore notes a request that was made at the former process. p.mu is held.
+// restore records a request that was made at the former process. p.mu is held.
 func (p *guestPassive) restore(s *requestState) {
 	x := &s.Request
 	r := &node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data,

@@ -11,7 +11,7 @@ import (
 // migratable is a holding as a takeover sees it. The calls come in this order, with the
 // guest's conversation stopped.
 type migratable interface {
-	// quiet ends what the guest is told unasked, and reports whether that has ended
+	// quiet ends what the guest is told unasked, and reports whether that ended
 	// before the deadline.
 	quiet(deadline time.Time) bool
 	// note adds what the next process has to know.

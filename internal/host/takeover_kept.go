@@ -21,7 +21,7 @@ import (
 // names, keys, incarnations, owners, and the endpoints that serve them. The rule that
 // bounds them is named as before, whatever the rules of the other process say.
 
-// keptState is what a program has left that has ended.
+// keptState is what a program left that ended.
 type keptState struct {
 	Info      GuestInfo
 	Endpoints []leftState
@@ -34,13 +34,13 @@ type leftState struct {
 	Key    []byte `json:",omitempty"`
 }
 
-// keptMark says that a region is kept.
+// keptMark reports that a region is kept.
 type keptMark struct {
 	Rule  string
 	Taken bool // its holder is running, and uses it
 }
 
-// addKept adds what programs have left that have ended. What cannot be added is lost, but
+// addKept adds what programs have left that ended. What cannot be added is lost, but
 // nothing else with it.
 func (h *Handover) addKept(host *Host) {
 	host.Mu.Lock()
@@ -128,7 +128,7 @@ func (h *Handover) restoreKept(host *Host, s *keptState) {
 // after Open.
 func (h *Handover) Charge(budgets func(rule string) []*Budget) { h.budgets = budgets }
 
-// budgetsOf returns the budgets for what a program has left, which one rule has kept.
+// budgetsOf returns the budgets for what a program left, which one rule has kept.
 func (h *Handover) budgetsOf(s *keptState) []*Budget {
 	for _, r := range s.Regions {
 		if r.Kept != nil && h.budgets != nil {

@@ -23,7 +23,7 @@ type unrestored struct {
 	why  error
 }
 
-// noteUnrestored notes a guest that cannot continue. Its kept regions continue without
+// noteUnrestored records a guest that cannot continue. Its kept regions continue without
 // it.
 func (h *Handover) noteUnrestored(host *Host, s *guestState, told func(error), why error) {
 	x := &unrestored{info: s.Info, told: told, why: why, held: s.held()}

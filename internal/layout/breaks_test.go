@@ -143,7 +143,7 @@ func firstSection(changelog string) (c changes) {
 	return c
 }
 
-// forgives says which breaks since the last version the section does not allow.
+// forgives reports which breaks since the last version the section does not allow.
 func (c changes) forgives(last string, broken []string) (wrong []string) {
 	var was, is [3]int
 	fmt.Sscanf(last, "%d.%d.%d", &was[0], &was[1], &was[2])

@@ -38,7 +38,7 @@ func TestExportsAreDocumented(t *testing.T) {
 	}
 }
 
-// exports tells which names of a file are exported, and whether each has a comment.
+// exports reports which names of a file are exported, and whether each has a comment.
 func exports(file *ast.File) map[string]bool {
 	found := map[string]bool{}
 	for _, d := range file.Decls {

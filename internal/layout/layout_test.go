@@ -16,7 +16,7 @@ import (
 
 const module = "github.com/xdpfab/xdpfab/"
 
-// imports says which of our packages each may import, tests aside. A folder that
+// imports reports which of our packages each may import, tests aside. A folder that
 // is not listed may not exist: adding one is a decision about the architecture.
 var imports = map[string][]string{
 	"atomic":                {"internal/errno"},
@@ -83,7 +83,7 @@ var imports = map[string][]string{
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 
-// external says which modules the library packages may depend on; commands and
+// external reports which modules the library packages may depend on; commands and
 // test tools may take more.
 var external = map[string][]string{
 	"atomic":             {"golang.org/x/sys/cpu"},

@@ -126,7 +126,7 @@ func (all *tree) declare(pkg string, d ast.Decl) {
 	}
 }
 
-// fields notes the fields or methods in a type, and what it embeds.
+// fields records the fields or methods in a type, and what it embeds.
 func (all *tree) fields(of string, x ast.Expr) {
 	ast.Inspect(x, func(n ast.Node) bool {
 		f, is := n.(*ast.Field)

@@ -187,7 +187,7 @@ func (s *surface) value(tok token.Token, name string, typ ast.Expr, values []ast
 	s.add("%s", line)
 }
 
-// mentions tells whether an identifier occurs in an expression.
+// mentions reports whether an identifier occurs in an expression.
 func mentions(e ast.Expr, name string) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)

@@ -137,7 +137,7 @@ func exportedFields(x ast.Expr) (names []string) {
 	return names
 }
 
-// coinedWord says which word of a name is one of our own, or nothing.
+// coinedWord reports which word of a name is one of our own, or nothing.
 func coinedWord(name string) string {
 	for _, w := range wordsOf(name) {
 		if instead := coined[w]; instead != "" {
@@ -162,7 +162,7 @@ func receiver(x ast.Expr) string {
 	return ""
 }
 
-// otherWord says what is wrong with a name, or nothing.
+// otherWord reports what is wrong with a name, or nothing.
 func otherWord(name string) string {
 	_, last, is := strings.Cut(name, ".")
 	if !is {

@@ -27,7 +27,7 @@ type Transport interface {
 	Collect([]fi.Completion) (int, error)
 }
 
-// Test says what a Transfer does. bench/c/transfer.h has the same for the peers.
+// Test reports what a Transfer does. bench/c/transfer.h has the same for the peers.
 type Test string
 
 // The tests.
@@ -43,7 +43,7 @@ const (
 // completion means.
 const CreditEvery = 16
 
-// TransferConfig says what a Transfer measures, in the same words at both sides.
+// TransferConfig reports what a Transfer measures, in the same words at both sides.
 type TransferConfig struct {
 	Test   Test
 	Size   int // bytes of a message, a write or a read; 8 or more
@@ -88,7 +88,7 @@ type operation struct {
 	posted time.Duration // of an access; of the clock
 }
 
-// Transfer is one side of a test: the one that measures calls Run, the other one Serve.
+// Transfer is one side of a test: the measuring side calls Run, the other one Serve.
 // One goroutine uses it.
 type Transfer struct {
 	Latency histogram.Histogram // of trips and accesses
@@ -109,7 +109,7 @@ type Transfer struct {
 	polls          uint
 }
 
-// NewTransfer makes one side of a test. The one that serves memory has registered it.
+// NewTransfer makes one side of a test. The side that serves memory has registered it.
 func NewTransfer(t Transport, c TransferConfig, serves bool) (*Transfer, error) {
 	if err := c.check(); err != nil {
 		return nil, err

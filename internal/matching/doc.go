@@ -11,7 +11,7 @@
 // separately.
 //
 // A message comes in pieces, from one session: an Inflow. The pieces go to where they
-// belong as they come, so a receive can take a message of which only the beginning is
+// belong as they come, so a receive can take a message whose first pieces alone are
 // here. A frame of a session runs record by record, between Begin and End: an Admit and a
 // Put for a message that begins, a Put for each further piece. A message that Admit
 // refuses waits at its session, and the rest of the frame behind it, until Config.Room

@@ -10,7 +10,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 //	held       it is in the queue's list held: no receive matches it
 //	claimed    it is in the list claimed: one receive to come will take it
 //	going in   into is the receive that takes it
-//	discarded  nobody wants it, and the rest of it is still coming
+//	discarded  not wanted, and the rest of it is still coming
 type message struct {
 	at      link[message]
 	from    wire.Addr

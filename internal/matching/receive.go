@@ -4,7 +4,7 @@ package matching
 
 import "github.com/xdpfab/xdpfab/internal/wire"
 
-// Match says which messages a receive takes: the untagged ones, or those whose tag is
+// Match reports which messages a receive takes: the untagged ones, or those whose tag is
 // Tag in all bits that are not in Ignore; and of all senders, or of one.
 type Match struct {
 	Tag, Ignore uint64
@@ -29,7 +29,7 @@ type Receive struct {
 	// slice of them is not.
 	Buf     []byte
 	Buffers [][]byte
-	// Multi: the buffer, of which there is one, takes messages one behind another as
+	// Multi: the single buffer takes messages one behind another as
 	// long as at least MinFree bytes are free (FI_MULTI_RECV). Each message has a
 	// completion, and the last one to be delivered has Released set. A message that
 	// is longer than what is free is truncated. A MinFree of zero is as one: a full
@@ -182,7 +182,7 @@ func (q *Queue) cancel(n *receive) {
 	q.conclude(n, Cancelled)
 }
 
-// conclude completes a receive that has left the posted list and into which no message is
+// conclude completes a receive that left the posted list and into which no message is
 // going.
 func (q *Queue) conclude(n *receive, why Reason) {
 	q.done = Done{Context: n.context, Note: n.note, Reason: why, Tagged: n.Tagged, Released: n.multi}
@@ -216,7 +216,7 @@ func (q *Queue) unlist(n *receive) {
 	q.setBehind(n, false)
 }
 
-// setBehind notes whether a multi-receive waits for a place in the sink while messages
+// setBehind records whether a multi-receive waits for a place in the sink while messages
 // that are held match it.
 func (q *Queue) setBehind(n *receive, behind bool) {
 	if n.behind == behind {

@@ -97,8 +97,8 @@ func (in *Inflow) Combine(w *wire.Message, result []byte) wire.Status {
 	return status
 }
 
-// Find tells how a tagged atomic will end that was admitted into a receive, before it is
-// combined, and copies what its elements hold to values, if that is not nil.
+// Find reports how a tagged atomic will end that was admitted into a receive, before it
+// is combined, and copies what its elements hold to values, if that is not nil.
 func (in *Inflow) Find(values []byte) wire.Status {
 	m := in.current
 	if m == nil || m.into == nil {

@@ -64,14 +64,14 @@ func New(table *mr.Table) *Memory {
 	return &Memory{table: table, reader: table.NewReader()}
 }
 
-// Present says which authorization key the sessions have whose frames come from now on.
-// Regions with another key grant them nothing.
+// Present reports which authorization key the sessions have whose frames come from now
+// on. Regions with another key grant them nothing.
 func (m *Memory) Present(auth uint32) { m.auth = mr.AuthKey(auth) }
 
 // Close ends the reader.
 func (m *Memory) Close() { m.reader.Close() }
 
-// Leave says that a burst of Execute is over. Regions found in it were kept mapped,
+// Leave reports that a burst of Execute is over. Regions found in it were kept mapped,
 // and closing one would have waited for this call. Entering and leaving the readers
 // for each frame would cost as much as the rest of a short one.
 func (m *Memory) Leave() {
@@ -117,7 +117,7 @@ func (m *Memory) Touched() (reads, writes, bytesRead, bytesWritten int) {
 	return m.reads, m.writes, m.bytesRead, m.bytesWritten
 }
 
-// touched counts n operations like that at hand, which have been applied to so many bytes
+// touched counts n operations like that at hand, which were applied to so many bytes
 // of the region found last, and tells its observer.
 func (m *Memory) touched(n, bytes int) {
 	reads, writes, bytesRead, bytesWritten := n, 0, bytes, 0

@@ -66,7 +66,7 @@ func (m *Memory) find(key uint64) *mr.Region {
 	return m.last
 }
 
-// meant reports whether the region found is the one that the record at hand means.
+// meant reports whether the record at hand means the region found.
 func (m *Memory) meant() bool {
 	return m.rec.Incarnation == 0 || m.rec.Incarnation == m.last.Incarnation()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// lending says how many of the wanted queues are to be lent; empty for none.
+// lending reports how many of the wanted queues are to be lent; empty for none.
 func (w *Want) lending() string {
 	if w.Lend == 0 {
 		return ""

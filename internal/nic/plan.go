@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Want says how an interface is to be used. The zero value holds xdpfab's
+// Want reports how an interface is to be used. The zero value holds xdpfab's
 // defaults.
 type Want struct {
 	Queues   int      // how many, from queue 0 on; 0 means all, without those to lend
@@ -35,7 +35,7 @@ const DefaultChunks = 2 * xsk.DefaultRingSize
 // its queue.
 const MaxQueues = wire.MaxQueues
 
-// Plan says how xdpfab would use an interface, and what prevents that.
+// Plan reports how xdpfab would use an interface, and what prevents that.
 type Plan struct {
 	Usable   bool     `json:"usable"`   // by a process that has the privileges
 	XDP      string   `json:"xdp"`      // "native", "generic" or "unknown"
@@ -106,7 +106,7 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	return p
 }
 
-// refuse notes a reason to refuse the interface, unless it is nil.
+// refuse records a reason to refuse the interface, unless it is nil.
 func (p *Plan) refuse(reasons ...error) {
 	for _, err := range reasons {
 		if err != nil {
@@ -120,7 +120,7 @@ func (p *Plan) note(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
-// predict says which modes the driver's features promise.
+// predict reports which modes the driver's features promise.
 func (p *Plan) predict(i *Interface) {
 	switch {
 	case !i.FeaturesKnown:

@@ -108,7 +108,7 @@ type upstream interface {
 // Requests has another process take requests for connections to a passive endpoint.
 type Requests interface {
 	Listen() error
-	// Again is listen at another host; it does nothing for an endpoint that has ended.
+	// Again is listen at another host; it does nothing for an endpoint that ended.
 	Again(s share.Passive, listens bool) error
 	// Reply answers a request. done is false if the domain is to do it.
 	Reply(x share.Decision) (done bool, err error)
@@ -126,7 +126,7 @@ type Tuning struct {
 	DefaultGiveUp, DefaultIdleRetire bool // filled in
 }
 
-// RegionKeeper is a device of which regions can outlive the process.
+// RegionKeeper is a device whose regions can outlive the process.
 type RegionKeeper interface {
 	Keep(r *mr.Region) error
 	// TakeBack returns a kept region and its memfd, which is the caller's, and took notes

@@ -62,7 +62,7 @@ func (n *Node) SetClosed() {
 	n.End.Set(fmt.Errorf("domain on %s: %w", n.Dev.Info().Name, errno.Closed))
 }
 
-// Finish releases a node that has come to rest.
+// Finish releases a node that came to rest.
 func (n *Node) Finish() error {
 	err := n.Release() // from here on the device reports nothing
 	n.Ending.Wait()
@@ -98,7 +98,7 @@ func (e interfaceLost) Unwrap() []error { return []error{errno.InterfaceLost, e.
 // Quiesce closes endpoints and engines, once: a second caller waits for the first.
 func (n *Node) Quiesce() {
 	n.shutOnce.Do(func() {
-		if n.Paused.Load() { // nobody is told of an end before Resume
+		if n.Paused.Load() { // no peer is told of an end before Resume
 			for _, st := range n.Steppers {
 				st.Call(st.Eng.DetachTargets)
 			}

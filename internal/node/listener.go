@@ -119,7 +119,7 @@ func (l *Listener) Requested(asked *wire.Connection, from wire.Addr, now int64) 
 	return r.Status, r.Reply
 }
 
-// Remember notes a request. l.mu is held.
+// Remember records a request. l.mu is held.
 func (l *Listener) Remember(r *Request) {
 	r.place = l.Recent.PushBack(r)
 	l.requests[r.Origin] = r
@@ -225,7 +225,7 @@ func (l *Listener) Open() error {
 	return nil
 }
 
-// ErrClosed is the error of a listener that has ended.
+// ErrClosed is the error of a listener that ended.
 func (l *Listener) ErrClosed() error {
 	return fmt.Errorf("xdpfab: passive endpoint %d: %w", l.Number, errno.Closed)
 }

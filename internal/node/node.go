@@ -52,7 +52,7 @@ type residents interface {
 	Look()
 	// Count adds the counters of the program.
 	Count(all map[string]uint64) error
-	// GoOn takes back what a former process has left, and Depart is called when the node
+	// GoOn takes back what a former process left, and Depart is called when the node
 	// begins to end.
 	GoOn()
 	Detach()
@@ -163,7 +163,7 @@ func (n *Node) Now() int64 {
 	return int64(time.Since(began))
 }
 
-// Resume has a paused node take packets, and serve guests. What a former process has left
+// Resume has a paused node take packets, and serve guests. What a former process left
 // and nothing was registered for ends.
 func (n *Node) Resume() {
 	n.Residents.GoOn()

@@ -42,7 +42,7 @@ type Tenant interface {
 	IsTarget() bool
 }
 
-// Numbers says who has which endpoint number. Any thread may look a tenant up.
+// Numbers reports who has which endpoint number. Any thread may look a tenant up.
 type Numbers struct {
 	mu     sync.Mutex // of those that change something; no other lock is taken under it
 	blocks map[uint16]*Block
@@ -187,7 +187,7 @@ func (n *Numbers) Reserve(number, length int) (*Block, error) {
 	return b, nil
 }
 
-// enter notes a block. n.mu is held.
+// enter records a block. n.mu is held.
 func (n *Numbers) enter(b *Block) {
 	if n.blocks == nil {
 		n.blocks = map[uint16]*Block{}
@@ -197,7 +197,7 @@ func (n *Numbers) enter(b *Block) {
 	}
 }
 
-// Adopt notes a block whose numbers another process has chosen.
+// Adopt records a block whose numbers another process has chosen.
 func (n *Numbers) Adopt(first, length int) *Block {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 )
 
 // Stepper decides which thread steps the engine of a queue. With manual progress all
-// queues of a domain have one progress.Stepper, so that whoever waits or reads serves all
-// of them; otherwise each has its own.
+// queues of a domain have one progress.Stepper, so that a thread that waits or reads
+// serves all of them; otherwise each has its own.
 type Stepper struct {
 	*progress.Stepper
 	Eng *engine.Engine
@@ -37,7 +37,7 @@ func (n *Node) start(engines []*engine.Engine) {
 	}
 }
 
-// stepping says how the engine of queue q is stepped.
+// stepping reports how the engine of queue q is stepped.
 func (n *Node) stepping(q int) progress.Config {
 	core := -1
 	if len(n.Config.Cores) > 0 {

@@ -18,7 +18,7 @@
 //
 // With Options.Lend some queues are for other programs ([Interface.Lend]): such a program
 // makes a Queue of the descriptors ([Adopt]). Meanwhile, and before, no frame is lost: as
-// long as nobody has such a queue, [Interface.Mind] hands on what arrives there.
+// long as no program has such a queue, [Interface.Mind] hands on the frames there.
 //
 // The watcher is one goroutine that follows the kernel: the addresses that UDP is
 // served at, the ways to peers, and whether packets can still arrive.

@@ -39,7 +39,7 @@ func (i *Interface) Leave() (*Inheritance, error) {
 }
 
 // Reopens returns nil if the next user can open the interface as it is at present. This
-// one may have outlived a change with which nobody can open it, itself included.
+// one may have outlived a change after which no process can open it, itself included.
 func (i *Interface) Reopens() error {
 	now, err := i.resolver.LinkState()
 	if err != nil {

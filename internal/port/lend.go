@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoneLendable says that no queue can be lent now.
+// ErrNoneLendable reports that no queue can be lent now.
 var ErrNoneLendable = errors.New("no queue can be lent now")
 
-// Loan is a queue that another program drives. Whoever has the descriptors can put any
+// Loan is a queue that another program drives. A holder of the descriptors can put any
 // frame on the wire, and sees the frames that arrive on this queue, and no others.
 type Loan struct {
 	Parts  Parts
-	Socket int // descriptors of which the borrower gets copies; -1 when they are closed
+	Socket int // descriptors, copied for the borrower; -1 when they are closed
 	Memory int
 
 	queue *lendable
@@ -111,7 +111,7 @@ func (l *Loan) copySocket() (int, error) {
 }
 
 // Return takes the queue back when the other program has ended: no frame goes there any
-// more, and the queue is bound anew as soon as nobody has it open. It closes the
+// more, and the queue is bound anew as soon as no process has it open. It closes the
 // descriptors.
 func (l *Loan) Return() {
 	l.once.Do(func() {

@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 )
 
-// lendable is a queue that can be lent. One goroutine has it as long as nobody else does,
+// lendable is a queue that can be lent. One goroutine has it while no program does,
 // and takes the frames that arrive there:
 //
 //	bind ─▶ mind ─ Lend ─▶ lent ─ Loan.Return ─┐
@@ -43,7 +43,7 @@ type lendable struct {
 	lends uint64
 }
 
-// LendableState says where a queue is that can be lent.
+// LendableState reports where a queue is that can be lent.
 type LendableState string
 
 // The states.

@@ -30,7 +30,7 @@ type Options struct {
 	UDP bool
 	// Execute lets the XDP program call another one: see bpf.Config.
 	Execute bool
-	// Adopt is a folder of a BPF file system in which another process has left its XDP
+	// Adopt is a folder of a BPF file system in which another process left its XDP
 	// program (bpf.Program.Pin); empty for none. The interface adopts that program.
 	Adopt string
 	// Inherit is what the interface's former user has left (Interface.Leave); nil for

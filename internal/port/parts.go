@@ -73,7 +73,7 @@ func (q *Queue) Close() error { return q.close() }
 // Number is the queue's number on its interface.
 func (q *Queue) Number() int { return q.number }
 
-// Modes says how packets get to and from the queue.
+// Modes reports how packets get to and from the queue.
 func (q *Queue) Modes() (copied xsk.Mode, pages xsk.Pages) { return q.mode, q.umem.Pages() }
 
 // Counters returns the statistics of the queue and its socket by name, as those of an

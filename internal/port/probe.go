@@ -20,7 +20,7 @@ import (
 type Probed struct {
 	// Interface is closed again; it still describes itself.
 	*Interface
-	// Refused says what was tried before, and why the kernel or the driver refused it.
+	// Refused reports what was tried before, and why the kernel or the driver refused it.
 	Refused []error
 	// Opening is how long it took until the interface could send.
 	Opening time.Duration

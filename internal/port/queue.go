@@ -152,8 +152,8 @@ func (q *Queue) Receive(packets [][]byte) int {
 	return good
 }
 
-// lend notes that the caller gets a chunk. It refuses one that the caller has already, or
-// that is not for receiving: a driver that looks at stale descriptors delivers a chunk
+// lend records that the caller gets a chunk. It refuses one that the caller has already,
+// or that is not for receiving: a driver that looks at stale descriptors delivers a chunk
 // twice (igb, when its ring runs short of chunks), and then the kernel would have it
 // twice after the next Release.
 func (q *Queue) lend(addr uint64) bool {

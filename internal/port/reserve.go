@@ -48,7 +48,7 @@ func (i *Interface) reserve(addrs []netip.Addr) error {
 	return taken
 }
 
-// hold binds a socket that nobody reads, in the interface's network namespace.
+// hold binds a socket that no thread reads, in the interface's network namespace.
 func (i *Interface) hold(a netip.Addr) (fd int, err error) {
 	err = i.netns.do(func() error {
 		fd, err = bound(a)

@@ -216,7 +216,7 @@ func (w *watcher) judgeProgram() {
 		"or the interface was replaced: frames no longer arrive; open it again", name)
 }
 
-// readdress serves the present addresses, and tells which have come and gone.
+// readdress serves the present addresses, and tells which came and gone.
 func (w *watcher) readdress() {
 	if !w.i.udp {
 		return
@@ -264,7 +264,7 @@ func (w *watcher) end(e Event, format string, args ...any) {
 	w.lost = true
 }
 
-// trouble tells that something could not be read, once until it can be read
+// trouble reports that something could not be read, once until it can be read
 // again. The next change, or the next hint, causes another attempt.
 func (w *watcher) trouble(err error) {
 	if !w.short && !errors.Is(err, route.ErrClosed) && !errors.Is(err, bpf.ErrClosed) {

@@ -26,7 +26,7 @@ func (s *Stepper) Call(f func()) {
 	}
 }
 
-// stepFor steps until ran is closed, by this goroutine or by the one that has the turn.
+// stepFor steps until ran is closed, by this goroutine or by the holder of the turn.
 // If the stepper is closed meanwhile, stepFor returns only when the turn is retired:
 // until then f may be running.
 func (s *Stepper) stepFor(ran chan struct{}) {

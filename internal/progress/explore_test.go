@@ -15,7 +15,7 @@ func (w world) inEngine() (n int) {
 	return n
 }
 
-// unheard says that a goroutine is parked and its signal raised, but no message is on
+// unheard reports that a goroutine is parked and its signal raised, but no message is on
 // its way: it would have to wait until another one does not need the turn any more.
 func (w world) unheard() bool {
 	for j, t := range w.threads {
@@ -26,7 +26,7 @@ func (w world) unheard() bool {
 	return false
 }
 
-// raises says that a thread is in the second half of Raise for goroutine j.
+// raises reports that a thread is in the second half of Raise for goroutine j.
 func (w world) raises(j int) bool {
 	for _, t := range w.threads {
 		if (t.at == raising || t.at == pollRaise) && int(t.target) == j {
@@ -36,7 +36,7 @@ func (w world) raises(j int) bool {
 	return false
 }
 
-// over says that a world is final: all goroutines have left, and the poller steps or,
+// over reports that a world is final: all goroutines have left, and the poller steps or,
 // after Close, no thread steps again.
 func (m model) over(w world) bool {
 	for _, t := range w.threads {
@@ -108,7 +108,7 @@ func (m model) explore() (worlds int, wrong string) {
 	return len(all), ""
 }
 
-// ended says that Close has returned.
+// ended reports that Close has returned.
 func (m model) ended(w world) bool {
 	if !m.closer {
 		return false

@@ -34,8 +34,8 @@ type programTally struct {
 	told resident.Touched
 }
 
-// programTallies are those of a domain. Whoever reads a counter looks at them first, and
-// an event of the program has them looked at while nobody reads.
+// programTallies are those of a domain. The reader of a counter looks at them first, and
+// an event of the program has them looked at while no goroutine reads.
 type programTallies struct {
 	some atomic.Bool // the list is not empty
 
@@ -47,8 +47,8 @@ type programTallies struct {
 	asked atomic.Bool // the caller's goroutine has yet to look, with ThreadDomain
 }
 
-// rest is how long the program need not tell of further operations if nobody waits for
-// them. Otherwise it would tell of each, as fast as a goroutine wakes up.
+// rest is how long the program need not report further operations if no goroutine waits
+// for them. Otherwise it would tell of each, as fast as a goroutine wakes up.
 const rest = time.Millisecond
 
 // look counts what the program has applied since the last call. Any goroutine; in a

@@ -55,7 +55,7 @@ func (h *Residence) Start(life uint64) error {
 	return nil
 }
 
-// SettleIn fails: a former process has left nothing.
+// SettleIn fails: a former process left nothing.
 func (h *Residence) SettleIn() error { return errLinux }
 
 // ResidentMemory fails.

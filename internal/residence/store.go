@@ -56,7 +56,7 @@ func openStored(ctx context.Context, ifname, path string, o port.Options) (node.
 	return dev, h, nil
 }
 
-// openFresh discards state whose interface has ended, and then opens.
+// openFresh discards state whose interface ended, and then opens.
 func (h *Store) openFresh(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
 	if err, h.Folder = errors.Join(h.Folder.Remove(), h.Folder.Close()), nil; err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (h *Residence) Start(life uint64) error {
 	return nil
 }
 
-// SettleIn has a new node go on with what a former process has left, if it has.
+// SettleIn has a new node go on with what a former process left, if it has.
 func (h *Residence) SettleIn() error {
 	if h.Store != nil && h.Store.Vacant {
 		return nil
@@ -222,7 +222,7 @@ func (h *Residence) describe(o *mr.Options) resident.Region {
 		Name: resident.Name{Name: o.Name, Virtual: o.Virtual}}
 }
 
-// left makes a registration the one that a former process has left, if that was the same,
+// left makes a registration the one that a former process left, if that was the same,
 // and reports whether it was.
 func (h *Residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 	h.Mu.Lock()
@@ -256,7 +256,7 @@ func (h *Residence) left(m *mr.Memory, o *mr.Options) (bool, error) {
 	return false, nil
 }
 
-// GoOn takes back the sessions that a former process has left, and ends what else it has
+// GoOn takes back the sessions that a former process left, and ends what else it has
 // left that this one does not want. The engines are paused.
 func (h *Residence) GoOn() {
 	h.Mu.Lock()

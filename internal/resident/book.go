@@ -40,7 +40,7 @@ type Node struct {
 	Salt      []byte // of Executor.Digest; Pin fills it in
 }
 
-// Name says of which memory a region is the registration, and how.
+// Name names the memory that a region registers, and how.
 type Name struct {
 	Memory  string
 	Name    string `json:",omitempty"` // in the catalogue
@@ -104,7 +104,7 @@ func (b *book) close() error {
 	return errors.Join(errs...)
 }
 
-// write notes a text.
+// write records a text.
 func (b *book) write(name string, key any, text []byte) error {
 	if b == nil {
 		return nil

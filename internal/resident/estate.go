@@ -23,7 +23,7 @@ import (
 // Session.Detach.
 
 // Estate is what a process leaves of an executor. Its file descriptors are named by
-// whoever passes them on: by Executor.Estate their numbers.
+// their sender: by Executor.Estate their numbers.
 type Estate struct {
 	Version  string         // of the state
 	Node     Node           // as written down, if the state is pinned
@@ -137,7 +137,7 @@ func (e *EstateMemory) open() (*Memory, error) {
 	return mem, nil
 }
 
-// take returns a memory that another process has left, or nil. It can be taken again when
+// take returns a memory that another process left, or nil. It can be taken again when
 // it has been forgotten. x.mu is held.
 func (x *Executor) take(name string, size int) (*Memory, error) {
 	if x.named(name) {

@@ -129,7 +129,7 @@ func load(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) (*Executor, erro
 	return x, nil
 }
 
-// findPlaces notes which places no session and no region has.
+// findPlaces records which places no session and no region has.
 func (x *Executor) findPlaces() error {
 	var id, place uint32
 	taken := map[uint32]struct{}{}

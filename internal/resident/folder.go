@@ -170,7 +170,7 @@ func (f *Folder) Remove() error {
 	return nil
 }
 
-// RemoveFolder removes what a process has left that has died. The error matches ErrOwned
+// RemoveFolder removes what a process left that died. The error matches ErrOwned
 // if it lives, fs.ErrNotExist if there is no such folder, and ErrConfig if there is
 // something else than a state: the folder may be the whole machine's.
 func RemoveFolder(path string) error {

@@ -166,7 +166,7 @@ func killOne(t *testing.T, folder string) {
 	}
 }
 
-// checkKilled adopts what a process has left, compares what ran with what is in memory,
+// checkKilled adopts what a process left, compares what ran with what is in memory,
 // and runs a frame more.
 func checkKilled(t *testing.T, folder string, round int, before uint64) (frames uint64) {
 	t.Helper()

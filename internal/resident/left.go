@@ -226,7 +226,7 @@ type LeftSession struct {
 }
 
 // Sessions returns the sessions that can go on in this process, by Server.Adopt. The
-// others are ended: their initiators learn that nobody knows them.
+// others are ended: their initiators learn that they are unknown.
 func (x *Executor) Sessions() (all []LeftSession, err error) {
 	var id, place uint32
 	var ids []uint32
@@ -316,7 +316,7 @@ func (v *Server) adopt(now int64, p session.TargetParams, place uint32, s *execu
 	return a
 }
 
-// noteName writes down of which memory a region is the registration. x.mu is held.
+// noteName records the memory that a region registers. x.mu is held.
 func (x *Executor) noteName(m *Memory, r *Region) error {
 	r.Name.Memory = m.name
 	text, err := json.Marshal(r.Name)

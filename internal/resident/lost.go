@@ -34,8 +34,8 @@ const (
 	retryEvery = int64(10 * time.Second)
 )
 
-// arrived notes that the initiator has the answers up to ack. If user space has not given
-// one of them, the program's gets there.
+// arrived records that the initiator has the answers up to ack. If user space has not
+// given one of them, the program's gets there.
 func (l *losses) arrived(ack uint32) {
 	n := wire.Diff(ack, l.acked)
 	if n <= 0 {
@@ -57,8 +57,8 @@ func between(behind, last uint32) uint64 {
 	return ^uint64(0)
 }
 
-// answered notes that user space sends an answer: to one frame, to a run of them, or to a
-// probe.
+// answered records that user space sends an answer: to one frame, to a run of them, or to
+// a probe.
 func (l *losses) answered(frame []byte) {
 	psn, last := binary.LittleEndian.Uint32(frame[10:]), binary.LittleEndian.Uint32(frame[14:])
 	switch {
@@ -69,7 +69,7 @@ func (l *losses) answered(frame []byte) {
 	}
 }
 
-// again notes that a frame was sent again which has run: the program's answer to it is
+// again records that a frame was sent again which has run: the program's answer to it is
 // lost, or late. If user space has answered it before, that says nothing of the program.
 func (s *Session) again(psn uint32) {
 	if l := &s.losses; !l.relays && l.ours&bit(psn) == 0 {
@@ -121,7 +121,7 @@ func (s *Session) attended() (why uint32) {
 // session begins.
 func (x *Executor) OnLoss(f func()) { x.onLoss = f }
 
-// relayed notes that user space relays for another session.
+// relayed records that user space relays for another session.
 func (x *Executor) relayed() {
 	if x.relays.Add(1) == 1 && x.onLoss != nil {
 		go x.onLoss()

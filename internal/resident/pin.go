@@ -69,7 +69,7 @@ func (x *Executor) pin(at string, n Node) error {
 // are not looked at. The error matches fs.ErrNotExist if there is no state.
 //
 // Early frames that the process held come again. A session in which it was executing a
-// frame by itself is ended: nobody can tell whether that frame ran.
+// frame by itself is ended: it is unknown whether that frame ran.
 //
 // The former program works on the same state until the new one takes its place
 // (bpf.Program.SetExecutor): two versions may run at a time.
@@ -99,7 +99,7 @@ func Adopt(folder string, cfg Config) (*Executor, error) {
 	return x, nil
 }
 
-// opener opens a map that another process has left, by its name.
+// opener opens a map that another process left, by its name.
 type opener func(name string) (*ebpf.Map, error)
 
 // pinnedIn opens maps that are pinned in a folder.
@@ -107,7 +107,7 @@ func pinnedIn(at string) opener {
 	return func(name string) (*ebpf.Map, error) { return ebpf.LoadPinnedMap(filepath.Join(at, name), nil) }
 }
 
-// loadOver loads the program over a state that another process has left.
+// loadOver loads the program over a state that another process left.
 func loadOver(open opener, cfg Config) (*Executor, error) {
 	spec, err := object()
 	if err != nil {

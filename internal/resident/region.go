@@ -74,7 +74,7 @@ func mapOwn(m *ebpf.Map, size int) (*Memory, error) {
 // Name is the name by which the next process finds the memory.
 func (m *Memory) Name() string { return m.name }
 
-// Found reports whether a former process has left the memory.
+// Found reports whether a former process left the memory.
 func (m *Memory) Found() bool { return m.found }
 
 // Bytes returns the memory. Peers change it by atomic instructions, so its owner must use
@@ -148,7 +148,7 @@ func (x *Executor) register(m *Memory, r *Region) error {
 
 // A process can die between any two steps of a registration, or of its end. So a region
 // is entered last and removed first: where there is one, memory and name are its own.
-// What else is found is nobody's, and Sweep discards it.
+// Sweep discards everything else that is found.
 
 // entering returns the steps of a registration at a free place, of a key that has none.
 func (x *Executor) entering(m *Memory, r *Region, place uint32) []func() error {

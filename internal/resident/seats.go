@@ -73,7 +73,7 @@ func (x *Executor) makeRoom(p session.Party) {
 	}
 }
 
-// sit notes that a session has a place.
+// sit records that a session has a place.
 func (x *Executor) sit(s *Session) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

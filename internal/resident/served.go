@@ -60,7 +60,7 @@ func (s *Session) Receive(_ int64, h *wire.Header, payload, out []byte) (o sessi
 	case h.Type == wire.Reset:
 		o.Verdict = s.onReset(payload)
 		return o
-	case s.torn: // forgotten, so that the initiator learns that nobody knows what ran
+	case s.torn: // forgotten, so that the initiator learns that its outcome is unknown
 		o.Verdict = session.Gone
 		return o
 	case s.barred:
@@ -167,7 +167,7 @@ func (s *Session) take(h *wire.Header, payload []byte, o *session.Outcome) (answ
 	return answer
 }
 
-// ran notes that a frame of so many operations has run.
+// ran records that a frame of so many operations has run.
 func (s *Session) ran(psn uint32, ops uint8, o *session.Outcome) {
 	s.toSend |= bit(psn)
 	o.Verdict = session.Execute
@@ -190,7 +190,7 @@ const answerHead = 8
 
 // execute runs a frame that the program cannot run, and which it has claimed for user
 // space: until the program is told the outcome, nothing else of the session runs. If this
-// process dies before that, the frame stays claimed, and nobody can tell whether it ran.
+// process dies before that, the frame stays claimed, and it is unknown whether it ran.
 func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
 	o.Verdict = session.Execute
 	uses, reason := s.v.local.Check(payload, int(h.Ops))
@@ -221,7 +221,7 @@ func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
 // Retry has nothing to do: there are no messages.
 func (s *Session) Retry() (o session.Outcome) { return o }
 
-// Settle says that the burst is over to which the executed frames belonged.
+// Settle reports that the burst is over to which the executed frames belonged.
 func (s *Session) Settle() { s.v.local.Leave() }
 
 // Ran returns which frames have run.

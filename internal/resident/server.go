@@ -59,7 +59,7 @@ func Suits(p *session.TargetParams) bool { return p.Places == nil && p.Inflow ==
 // Takes reports whether a session can be resident.
 func Takes(p *session.TargetParams) bool { return Suits(p) && p.MaxFrame <= MaxFrame }
 
-// Begin makes a session that has been accepted resident. It wraps ErrFull if there is no
+// Begin makes a session that was accepted resident. It wraps ErrFull if there is no
 // place for another one.
 func (v *Server) Begin(now int64, p session.TargetParams) (*Session, error) {
 	return v.Continue(now, p, session.FirstPSN(p.Epoch))

@@ -49,7 +49,7 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place 
 	return place, nil
 }
 
-// giveBack makes the place of a session free, which has been released.
+// giveBack makes the place of a session free, which was released.
 func (x *Executor) giveBack(place uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -66,7 +66,7 @@ func (x *Executor) state(place uint32) (s executorSession, err error) {
 	return s, err
 }
 
-// claimInPart says that a frame has run in part: enum claim.
+// claimInPart reports that a frame has run in part: enum claim.
 const claimInPart = 2
 
 // Life of a session: enum life.

@@ -355,7 +355,7 @@ func (w *twin) refer(frame []byte) (action uint32, answer []byte) {
 	return xdpTX, answer
 }
 
-// wantsSocket reports whether a frame asks for an answer that has been lost, perhaps. No
+// wantsSocket reports whether a frame asks for an answer that was lost, perhaps. No
 // user space looks at those frames here, so every other one is the program's.
 func (w *twin) wantsSocket(h *wire.Header, payload []byte) bool {
 	ran := w.go_.Ran()

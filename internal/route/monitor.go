@@ -34,7 +34,7 @@ var groups = []uint{
 	unix.RTNLGRP_NEXTHOP,
 }
 
-// Change says what has to be read again. The kernel's messages are only the
+// Change reports what has to be read again. The kernel's messages are only the
 // occasion to do so: the tables are right even if messages were lost or came
 // late.
 type Change struct {
@@ -119,7 +119,7 @@ func (m *Monitor) Next() (Change, error) {
 func (m *Monitor) drain() {
 	m.closing.Lock()
 	defer m.closing.Unlock()
-	var message [4096]byte // a longer one is cut: nobody reads it
+	var message [4096]byte // a longer one is cut: it is not read
 	for !m.closed.Load() {
 		_, _, err := unix.Recvfrom(m.socket.GetFd(), message[:], unix.MSG_DONTWAIT)
 		if errors.Is(err, unix.EAGAIN) {

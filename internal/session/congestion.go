@@ -40,7 +40,7 @@ const (
 	basePeriod = int64(10e9) // ns; the path may change
 )
 
-// start begins with a window for a path of which nothing is known.
+// start begins with a window for an unknown path.
 func (c *congestion) start(frames uint32, baseRTT int64) {
 	*c = congestion{window: min(initialWindow, float64(frames)), slow: true, most: baseRTT}
 }
@@ -64,10 +64,10 @@ func (c *congestion) answered(now, rtt int64, frames uint32) {
 	c.window = min(c.window, float64(frames))
 }
 
-// lost notes that a frame had to be sent again.
+// lost records that a frame had to be sent again.
 func (c *congestion) lost(now, rtt int64) { c.cut(now, rtt, lossCut) }
 
-// timedOut notes that nothing came back for a whole timeout.
+// timedOut records that nothing came back for a whole timeout.
 func (c *congestion) timedOut(now int64) {
 	c.window, c.slow, c.cutAt = max(c.window/2, 1), false, now
 }

@@ -57,7 +57,7 @@ type Params struct {
 	Origin   uint64         // id of the initiating endpoint; random
 	Serial   uint32         // of this session among those of the origin
 	Resume   wire.Resume    // the suspended session to be settled, if there is one
-	// Unordered says that the target may run requests in any order. It does so if both
+	// Unordered reports that the target may run requests in any order. It does so if both
 	// sides have [wire.FeatureUnordered].
 	Unordered bool
 	Options   wire.Options // the further options of the hello, without the proof
@@ -168,7 +168,7 @@ func (s *Initiator) Doubtful(now int64) bool {
 	return s.state == Open && s.wait != 0 && now-s.workedAt >= int64(IdleClose)
 }
 
-// attend notes that this side is looking at the clock. The time for which it did
+// attend records that this side is looking at the clock. The time for which it did
 // not, because it was stopped, does not count as silence of the target. A method
 // that sets heardAt to the present calls attend first, or the next call would move
 // heardAt into the future.
@@ -251,7 +251,7 @@ func (s *Initiator) Commit(now int64, b []byte, n int, ops, flags uint8) uint32 
 	return psn
 }
 
-// FrameOutcome says what became of frame psn of a closed session.
+// FrameOutcome reports what became of frame psn of a closed session.
 func (s *Initiator) FrameOutcome(psn uint32) FrameOutcome {
 	r := &s.reqs[psn&slotMask]
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Answer says what a frame from the target means for the initiator's
+// Answer reports what a frame from the target means for the initiator's
 // operations.
 type Answer uint8
 
@@ -106,7 +106,7 @@ func (s *Initiator) shows(h *wire.Header) bool {
 	return true
 }
 
-// hear notes whether a frame shows that the target lives, and whether the target waits
+// hear records whether a frame shows that the target lives, and whether the target waits
 // for room for a message. That may take any time, and probes keep the session alive
 // meanwhile. An old frame that is sent again does not end them.
 func (s *Initiator) hear(now int64, lives, busy bool) {
@@ -218,7 +218,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 	}
 	s.attend(now)
 	if s.life != 0 && s.life != a.Life {
-		// Nothing tells which of the two lives is over, since answers may be late. The
+		// Nothing reports which of the two lives is over, since answers may be late. The
 		// hello of the next session has another nonce, so it is the present life that
 		// answers it.
 		return s.end(Outdated)

@@ -4,11 +4,11 @@ package session
 
 import "github.com/xdpfab/xdpfab/internal/wire"
 
-// Ran says which requests of a session have run at its target.
+// Ran reports which requests of a session have run at its target.
 type Ran struct {
 	PSN   uint32 // all requests up to this one
 	Early uint64 // and later ones, in a session without order: bit i is PSN+2+i
-	Torn  bool   // nobody knows: a frame has run in part
+	Torn  bool   // unknown: a frame ran in part
 }
 
 // Has reports whether request psn, which is in the window, has run.

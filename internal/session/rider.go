@@ -32,7 +32,7 @@ func (s *Initiator) Carries() bool {
 // Carry makes the next frame carry a rider; Carries has been asked.
 func (s *Initiator) Carry(r wire.Rider) { s.rider, s.rides = r, true }
 
-// Ridden takes an ack that has come as a rider, of all requests up to psn.
+// Ridden takes an ack that came as a rider, of all requests up to psn.
 func (s *Initiator) Ridden(now int64, psn uint32) Event {
 	switch {
 	case s.state != Open:

@@ -142,7 +142,7 @@ func (c Config) WithDefaults() (Config, error) {
 	return c, nil
 }
 
-// Reason says why a session ended, or why it never began.
+// Reason reports why a session ended, or why it never began.
 type Reason uint8
 
 // Reasons. What each means for the operations in flight is decided by
@@ -172,7 +172,7 @@ const (
 	RefusedOtherKey        // the two have different ones
 	Unproven               // the target accepts, but does not prove that it knows the key
 	Rejected               // the owner of the target has rejected the request for a connection
-	Unanswered             // nobody has answered the request for a connection
+	Unanswered             // the request for a connection was not answered
 	HostLost               // the process that takes the operations to their targets has ended
 )
 
@@ -194,7 +194,7 @@ func (r Reason) String() string {
 // FrameOutcome is what the initiator knows of one request frame.
 type FrameOutcome uint8
 
-// The fates of a frame in a session that has ended.
+// The fates of a frame in a session that ended.
 const (
 	Answered    FrameOutcome = iota // its answer arrived
 	NeverRan                        // it did not run and never will

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Verdict says what becomes of a frame at the target.
+// Verdict reports what becomes of a frame at the target.
 type Verdict uint8
 
 // The verdicts.
@@ -48,7 +48,7 @@ type Outcome struct {
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come
 	Ops     int         // records of them
 	Refused wire.Reason // if not ok, the payload that should run next is malformed, so the session has to end
-	// Notices are those of the operations that have succeeded, in their order. A place
+	// Notices are those of the operations that succeeded, in their order. A place
 	// has been taken for each. They are valid until the next call.
 	Notices []wire.Notice
 }
@@ -267,7 +267,7 @@ func (t *Target) hold(psn uint32, payload []byte, ops, flags uint8) bool {
 	return true
 }
 
-// free forgets the answers up to ack, which have arrived. It returns false when
+// free forgets the answers up to ack, which arrived. It returns false when
 // ack names a frame that has not been executed. An ack from the past changes
 // nothing.
 func (t *Target) free(ack uint32) bool {

@@ -15,7 +15,7 @@ import (
 // The guest's side of Credit: messages that are announced wait here, outside the ring, so
 // that nothing else waits for them.
 
-// Room says that messages which wait may find room now. Any goroutine may call it; the
+// Room reports that messages which wait may find room now. Any goroutine may call it; the
 // engine has to be woken afterwards.
 func (c *GuestRing) Room() { c.in.room.Store(true) }
 

@@ -57,7 +57,7 @@ func (o *op) show(c *engine.Completion) {
 	}
 }
 
-// succeed writes the completion of an operation on one word that has succeeded, field by
+// succeed writes the completion of an operation on one word that succeeded, field by
 // field into the ring: of its place for results only the beginning, which has the value.
 func (f *HostRing) succeed(o *op, c *engine.Completion) {
 	x := &f.segment.done[f.completed&uint64(len(f.ops)-1)]

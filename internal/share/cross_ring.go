@@ -48,7 +48,7 @@ type deckHeader struct {
 	_      [56]byte
 	taken  atomic.Uint64 // those that have been taken out; written by the other side
 	_      [56]byte
-	sleeps atomic.Uint32 // that side has to be woken; set by it, cleared by the one that wakes it
+	sleeps atomic.Uint32 // that side has to be woken; set by it, cleared by its waker
 	_      [60]byte
 }
 
@@ -192,7 +192,7 @@ func (f *CrossRing) take(deliver func(packet []byte)) bool {
 // Close closes this end. Run returns.
 func (f *CrossRing) Close() error { return f.leave(true) }
 
-// leave ends Run, or the cross ring. Whoever comes last unmaps the memory.
+// leave ends Run, or the cross ring. The last to leave unmaps the memory.
 func (f *CrossRing) leave(closes bool) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -60,7 +60,7 @@ func NewGuestRing(a *Segment, doorbell *Doorbell, peers Peers) (*GuestRing, erro
 	return c, nil
 }
 
-// Lose says that the host has ended. The engine must have completed what it had.
+// Lose reports that the host has ended. The engine must have completed what it had.
 func (c *GuestRing) Lose() error {
 	if !c.alive {
 		return nil

@@ -47,7 +47,7 @@ func (f *HostRing) begin(o *op, x *engine.Entry) (cost int) {
 	return engine.EntryCost
 }
 
-// next takes the next part of an operation. One that has ended meanwhile needs none.
+// next takes the next part of an operation. One that ended meanwhile needs none.
 func (f *HostRing) next(x *engine.Entry) (cost int) {
 	of := f.streams[x.Key]
 	o := f.free[len(f.free)-1]
@@ -82,14 +82,14 @@ func (f *HostRing) next(x *engine.Entry) (cost int) {
 // unfed completes a part that no operation has taken.
 var unfed = engine.Completion{Outcome: engine.NotExecuted, Reason: session.ClosedHere}
 
-// endParts ends an operation, of which no other part comes.
+// endParts ends an operation that gets no further part.
 func (f *HostRing) endParts(o *op) {
 	if o != nil {
 		o.peer.Peer.Cancel(o)
 	}
 }
 
-// released completes a part that has been taken.
+// released completes a part that was taken.
 func (f *HostRing) released(p *engine.Part) {
 	f.write(p.Context.(*op), &engine.Completion{Outcome: engine.Success, Length: uint64(len(p.Result))})
 }
@@ -106,7 +106,7 @@ func (f *HostRing) opEnded(o *op, kept bool) {
 	}
 }
 
-// drop completes the parts that are left of an operation which has ended, those that have
+// drop completes the parts that are left of an operation which ended, those that have
 // come to be known with their results.
 func (f *HostRing) drop(o *op) {
 	for _, p := range o.stream.Parts() {

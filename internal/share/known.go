@@ -17,7 +17,7 @@ import "github.com/xdpfab/xdpfab/internal/engine"
 type openings struct {
 	n     int   // operations
 	bytes int   // of the arena, that the guest keeps for their results
-	known []*op // those of which the second completion waits for room
+	known []*op // those whose second completion waits for room
 }
 
 // keeps reports whether an operation whose outcome may become known can stay open. Half
@@ -38,7 +38,7 @@ func (o *op) keeps() int {
 	return 0
 }
 
-// keep tells that the outcome of an operation is unknown, and will tell it when it is
+// keep reports that the outcome of an operation is unknown, and will tell it when it is
 // known.
 func (f *HostRing) keep(o *op, c *engine.Completion, later *engine.Later) {
 	f.open.n++

@@ -24,7 +24,7 @@ func (doorbellPort) Buffer() []byte       { return nil }
 func (doorbellPort) Send(int)             {}
 func (doorbellPort) Flush() error         { return nil }
 
-// Wait says that this side sleeps, looks once more, and then waits for the doorbell.
+// Wait reports that this side sleeps, looks once more, and then waits for the doorbell.
 func (p doorbellPort) Wait(limit time.Duration) {
 	if !p.c.alive {
 		(&Doorbell{fd: -1}).Wait(p.c.wake, limit)

@@ -17,7 +17,7 @@ type Receiver interface {
 	Inflow(endpoint uint16, from wire.Addr) (in Inflow, identity uint64)
 	// Events takes the events of an endpoint; nil if it takes none.
 	Events(endpoint uint16) engine.Events
-	// Lost says that no host has credit from now on.
+	// Lost reports that no host has credit from now on.
 	Lost()
 }
 
@@ -27,7 +27,7 @@ type Inflow interface {
 	session.Inflow
 	// AdmitLeased takes a message for which there is room that was leased.
 	AdmitLeased(m *wire.Message)
-	// Find tells how a tagged atomic will end that was admitted, and copies what its
+	// Find reports how a tagged atomic will end that was admitted, and copies what its
 	// elements hold to values, if that is not nil.
 	Find(values []byte) wire.Status
 	// Lease leases room to the host: all that there is, or none if it is not worth the
@@ -42,6 +42,6 @@ type Counted interface {
 	// Count adds operations that returned what they found, and operations that did not,
 	// with the bytes of each kind. It must not block.
 	Count(reads, writes, bytesRead, bytesWritten uint64)
-	// Tell follows Count, and tells whoever waits.
+	// Tell follows Count, and wakes the waiters.
 	Tell()
 }

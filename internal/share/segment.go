@@ -125,8 +125,8 @@ const (
 	VerbAdmit = wire.VerbLocal + 4
 )
 
-// places says where in the arena the parts of an operation are that its entry has no room
-// for. With engine.FlagOutside it takes the place of Entry.Inline; without, only the
+// places reports where in the arena the parts of an operation are that its entry has no
+// room for. With engine.FlagOutside it takes the place of Entry.Inline; without, only the
 // result of a lookup is in the arena, at Entry.Offset.
 type places struct {
 	Operand, Compare, Result uint64 // offsets; compare operands follow the operands

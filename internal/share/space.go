@@ -18,7 +18,7 @@ const (
 	unitLog = 8
 )
 
-// newSpace manages an arena of a number of bytes, of which it uses the largest power of
+// newSpace manages an arena of a number of bytes. It uses the largest power of
 // two.
 func newSpace(bytes int) *space {
 	orders := bits.Len(uint(bytes)) - unitLog

@@ -183,7 +183,7 @@ func filesIn(oob []byte) (all []int, err error) {
 // ErrPaused is the error of Receive after Pause.
 var ErrPaused = errors.New("the conversation has been paused")
 
-// restOfText bounds the wait for the rest of a text of which a part has come.
+// restOfText bounds the wait for the rest of a text that came in part.
 const restOfText = 2 * time.Second
 
 // Pause makes Receive return ErrPaused, between two texts.
@@ -196,7 +196,7 @@ func (t *Talk) Pause() {
 func (t *Talk) FD() (fd int, err error) { return dup(t.conn) }
 
 // Control calls f with the file descriptor of the connection, which stays the talk's. The
-// error says that the conversation has ended.
+// error reports that the conversation has ended.
 func (t *Talk) Control(f func(fd int)) error {
 	raw, err := t.conn.SyscallConn()
 	if err != nil {

@@ -139,7 +139,7 @@ func (t *Tallies) Pending() bool {
 }
 
 // Look counts what has been added since the last call. Any goroutine of the guest; it
-// finds all that was added before the call, whoever looks at the same time.
+// finds all that was added before the call, whatever other readers do.
 func (t *Tallies) Look() {
 	if t == nil {
 		return

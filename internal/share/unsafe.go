@@ -36,7 +36,7 @@ func parts(mem []byte, s Sizes) (*header, []engine.Entry, []engine.Completion, [
 		mem[arena+s.Arena : s.Len()]
 }
 
-// talliesOf returns tallies in a memory, none of which is in use.
+// talliesOf returns tallies in a memory, all of them unused.
 func talliesOf(m *mr.Memory) *Tallies {
 	p := unsafe.Pointer(unsafe.SliceData(m.Bytes()))
 	return &Tallies{mem: m, h: (*tallyHeader)(p),

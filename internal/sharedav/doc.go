@@ -12,6 +12,6 @@
 // Locks are those of open file descriptions (F_OFD_SETLK), which the kernel gives back
 // when a process dies. Each user of the table holds one that it shares with the others:
 // the user that can have it alone is the last one, and removes the file. So a crash
-// leaves at most a file that nobody holds, which the next one to create the table takes
+// leaves at most a file without a holder, which the next one to create the table takes
 // over.
 package sharedav

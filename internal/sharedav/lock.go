@@ -14,8 +14,8 @@ import (
 
 // The locks are on bytes of the file, whose contents they do not touch.
 const (
-	usersByte   = 0 // shared by all users; had alone by the one that begins or removes the table
-	writersByte = 1 // had alone by the one that changes it
+	usersByte   = 0 // shared by all users; exclusive while a user begins or removes the table
+	writersByte = 1 // exclusive to a writer
 )
 
 // lock asks for a lock (unix.F_RDLCK, F_WRLCK or F_UNLCK) on a byte, in place of the one

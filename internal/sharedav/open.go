@@ -114,13 +114,13 @@ func (t *Table) join(ctx context.Context) (again bool, err error) {
 		return true, nil
 	}
 	if st, err := t.f.Stat(); err == nil && st.Size() == 0 {
-		return true, nil // the one that made it has died of it
+		return true, nil // its maker died
 	}
 	_, err = t.Len()
 	return false, err
 }
 
-// first begins the table, of which t is the only user. What a process that died has left
+// first begins the table, whose only user is t. What a process that died has left
 // is replaced; a file that was never a table is not touched.
 func (t *Table) first() (again bool, err error) {
 	if t.unlinked() {

@@ -95,7 +95,7 @@ func (n *node) forgot(from, to int64) bool {
 	return slices.ContainsFunc(n.forgets, func(at int64) bool { return from < at && at <= to })
 }
 
-// restarted notes that operations failed because the target restarted. Each life of
+// restarted records that operations failed because the target restarted. Each life of
 // the target ends at most one session of each pair; that life may itself be over
 // when this shows.
 func (p *pair) restarted(o *op, now int64) { p.met.note(p, o, now) }

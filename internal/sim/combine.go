@@ -44,7 +44,7 @@ func (l *letter) drawCombination(w *world) {
 	}
 }
 
-// combined looks at a tagged atomic that has come to a receive.
+// combined looks at a tagged atomic that came to a receive.
 func (b *mailbox) combined(r *receive, l *letter, d *matching.Done) arrival {
 	w, end := b.n.w, l.shift+l.length
 	w.count(combinations)

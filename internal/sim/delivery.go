@@ -8,7 +8,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
-// delivered notes that a letter has come, into a receive or to be discarded.
+// delivered records that a letter has come, into a receive or to be discarded.
 func (b *mailbox) delivered(l *letter, r *receive) {
 	w := b.n.w
 	w.count(lettersCame)
@@ -37,7 +37,7 @@ func (b *mailbox) checkTurn(l *letter) {
 }
 
 // checkOldest checks that no older receive has waited all the time for a letter like the
-// one that has come into r. A receive waits if no message goes into it, which is certain
+// one that came into r. A receive waits if no message goes into it, which is certain
 // if there is none in progress; and one of a message that broke off waits again.
 func (b *mailbox) checkOldest(l *letter, r *receive) {
 	if r.claim {

@@ -89,7 +89,7 @@ func (l *listener) Deliver(e *engine.Event) {
 }
 
 // shows reports whether memory can have what the operation added to it, on top of what
-// earlier ones of its pair that have succeeded did.
+// earlier ones of its pair that succeeded did.
 func (o *op) shows() bool {
 	r := o.peer.target.regions[o.region]
 	if o.code != uint8(atomic.Sum) || o.datatype != atomic.Uint64 || o.refused || r.wiped(o.call, o.peer.c.n.w.now) {

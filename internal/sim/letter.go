@@ -28,7 +28,7 @@ type letter struct {
 	match   bool // it must not be kept for a receive that is posted later
 	welcome bool // its endpoint receives messages, as far as the client knows
 
-	came    int      // deliveries, of which there may be one
+	came    int      // deliveries, at most one
 	at      int64    // when it was delivered
 	into    *receive // nil if it was discarded
 	claimed bool

@@ -187,7 +187,7 @@ func (b *mailbox) drain() {
 }
 
 // refill keeps receives posted that take any message, besides those into which messages
-// of senders may be going that have died or pause.
+// of senders may be going that died or pause.
 func (b *mailbox) refill() {
 	if !b.lives() {
 		return

@@ -80,7 +80,7 @@ func newNetwork(w *world, n int) *network {
 	return net
 }
 
-// send takes a packet that has left the NIC of a node at time t.
+// send takes a packet that left the NIC of a node at time t.
 func (net *network) send(from *node, packet []byte, t int64) {
 	w := net.w
 	to := net.receiver(from, packet)

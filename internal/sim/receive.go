@@ -15,7 +15,7 @@ type receive struct {
 	b       *mailbox
 	id      int // among those of its mailbox, in posting order
 	match   matching.Match
-	buf     []byte   // followed by fringe bytes, which belong to nobody
+	buf     []byte   // followed by fringe bytes, outside of it
 	pieces  [][]byte // of buf
 	multi   bool
 	claim   bool
@@ -121,7 +121,7 @@ func (b *mailbox) post(r *receive) {
 	}
 }
 
-// remove notes that a receive has completed, or was never posted.
+// remove records that a receive has completed, or was never posted.
 func (b *mailbox) remove(r *receive) {
 	for i, x := range b.posted {
 		if x == r {
@@ -211,7 +211,7 @@ func (b *mailbox) Deliver(d *matching.Done) {
 	}
 }
 
-// receive looks at the message that has come into a receive.
+// receive looks at the message that came into a receive.
 func (b *mailbox) receive(r *receive, d *matching.Done) {
 	w := b.n.w
 	got := r.buf[:min(int(d.Received), len(r.buf))]

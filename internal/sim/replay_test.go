@@ -10,7 +10,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// A watch of a target that has died ends, though all that the target ever sent comes
+// A watch of a target that died ends, though all that the target ever sent comes
 // again and again.
 func TestReplayKeepsNoWatch(t *testing.T) {
 	p := plan{nodes: 4, delay: cableDelay} // of which two know all features

@@ -23,7 +23,7 @@ func newTracer(w *world, text io.Writer) *tracer {
 	return &tracer{w: w, sum: fnv.New64a(), text: text}
 }
 
-// packet notes a packet that leaves ('>') or reaches ('<') a node.
+// packet records a packet that leaves ('>') or reaches ('<') a node.
 func (t *tracer) packet(what byte, n *node, b []byte) {
 	var head [18]byte
 	head[0], head[1] = what, byte(n.index)

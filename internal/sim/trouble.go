@@ -13,7 +13,7 @@ type trouble struct {
 	span
 }
 
-// excuse notes that two nodes cannot be expected to reach each other until a time.
+// excuse records that two nodes cannot be expected to reach each other until a time.
 func (w *world) excuse(a, b int, until int64) {
 	w.troubles = append(w.troubles, trouble{a, b, span{w.now, until}})
 }
@@ -183,7 +183,7 @@ func (n *node) earn(frames float64) {
 	n.frames.left = min(n.frames.left+frames, max(n.frames.left, mostFrames))
 }
 
-// earnBacklog allows a node that wakes up an answer to each packet that has come in
+// earnBacklog allows a node that wakes up an answer to each packet that came in
 // meanwhile, however often the same one was sent.
 func (n *node) earnBacklog() {
 	for _, p := range n.ports {

@@ -81,7 +81,7 @@ func add(t atomic.Datatype, a, b value) value {
 	return value{lo: (a.lo + b.lo) << unused(t) >> unused(t)}
 }
 
-// less compares values of which none has more than its lower 64 bits set, unless it
+// less compares values with at most their lower 64 bits set, unless it
 // is negative.
 func less(t atomic.Datatype, a, b value) bool {
 	switch t {

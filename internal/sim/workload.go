@@ -42,7 +42,7 @@ type pair struct {
 	life     int     // of the client's node
 	ops      []*op   // in the order posted
 	since    int64   // when it was made
-	told     int     // seq of the last operation of which there was an event
+	told     int     // seq of the last operation with an event
 	met      notices // from operations that may have run
 }
 
@@ -84,7 +84,7 @@ func newClient(n *node, id int) *client {
 	return c
 }
 
-// boot begins the client's life on a node that has come up.
+// boot begins the client's life on a node that came up.
 func (c *client) boot() {
 	w := c.n.w
 	var err error

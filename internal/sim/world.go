@@ -207,7 +207,7 @@ func (w *world) use(o *op, all, open int) {
 	w.words[id] = use{u.all + all, u.open + open}
 }
 
-// note remembers an operation that has been posted.
+// note remembers an operation that was posted.
 func (w *world) note(o *op) {
 	w.use(o, 1, 1)
 	if o.fenced {
@@ -217,7 +217,7 @@ func (w *world) note(o *op) {
 
 func (w *world) count(c counter) { w.counts[c]++ }
 
-// fail notes the first violation of an invariant; the run ends there.
+// fail records the first violation of an invariant; the run ends there.
 func (w *world) fail(format string, args ...any) {
 	if w.failure == nil {
 		w.failure = fmt.Errorf("at %.6f ms: "+format, append([]any{float64(w.now) / float64(millisecond)}, args...)...)

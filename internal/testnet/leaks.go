@@ -14,7 +14,7 @@ import (
 )
 
 // Run runs the tests of a package, for its TestMain, and returns the exit code. That is
-// not 0 either if they leave goroutines behind. A goroutine that has been told to end may
+// not 0 either if they leave goroutines behind. A goroutine that was told to end may
 // take its time on a busy machine: goleak by itself waits half a second.
 func Run(m *testing.M) (code int) {
 	if code = m.Run(); code != 0 {

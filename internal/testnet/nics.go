@@ -23,7 +23,7 @@ const (
 	NICQueuesEnv = "XDPFAB_NIC_QUEUES" // the most queues that they have
 )
 
-// NICs says what NewPair makes pairs of.
+// NICs reports what NewPair makes pairs of.
 type NICs struct {
 	names  [2]string
 	XDP    string // "native" or "generic"
@@ -55,8 +55,8 @@ func Borrowed(t testing.TB) *NICs {
 	return n
 }
 
-// Granted says what xdpfab gets on the pairs of NewPair: on veths native XDP, copy, and
-// any number of queues.
+// Granted reports what xdpfab gets on the pairs of NewPair: on veths native XDP, copy,
+// and any number of queues.
 func Granted(t testing.TB) *NICs {
 	t.Helper()
 	if n := Borrowed(t); n != nil {

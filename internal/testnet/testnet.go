@@ -144,7 +144,7 @@ func SkipUnlessVM(t testing.TB, reason error) {
 	t.Skip(reason)
 }
 
-// KernelBefore tells whether the running kernel is older than a version. A test
+// KernelBefore reports whether the running kernel is older than a version. A test
 // that skips because the kernel lacks a feature calls it too, so that a skip on a
 // kernel that should have the feature is a failure.
 func KernelBefore(t testing.TB, major, minor int) bool {

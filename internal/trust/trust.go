@@ -76,7 +76,7 @@ func inProc(path string) bool {
 	return syscall.Statfs(path, &s) == nil && s.Type == 0x9fa0 // PROC_SUPER_MAGIC
 }
 
-// safe returns nil if nobody but root and this process's user can change which files are
+// safe returns nil if only root and this process's user can change which files are
 // in a folder.
 func safe(path string) error {
 	info, err := os.Stat(path)

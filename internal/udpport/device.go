@@ -93,7 +93,7 @@ func (d *Device) Port() port { return d.queue }
 // Name is the interface's, or the address, as in Open.
 func (d *Device) Name() string { return d.name }
 
-// Interface is the one that has the addresses, as it was when the device was opened.
+// Interface has the addresses, as it was when the device was opened.
 func (d *Device) Interface() net.Interface { return d.iface }
 
 // Addrs are the addresses at which peers reach the device.

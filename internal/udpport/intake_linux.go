@@ -24,7 +24,7 @@ type intake struct {
 	copies   [burst][]byte // packets of joined datagrams, but for the first one of each message
 
 	socket  *socket // that the messages are from
-	got, at int     // messages received, and the one that is being cut
+	got, at int     // messages received, and the one being cut
 	off     int     // bytes of that one that have been handed out
 	hot     int     // index of the socket that had messages last
 	other   int     // index of the socket that was asked last besides

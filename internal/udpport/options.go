@@ -5,15 +5,15 @@ package udpport
 import "errors"
 
 var (
-	// ErrClosed says that the Device was closed.
+	// ErrClosed reports that the Device was closed.
 	ErrClosed = errors.New("udp: device is closed")
-	// ErrInUse says that another socket of this node has an address and wire.UDPPort.
+	// ErrInUse reports that another socket of this node has an address and wire.UDPPort.
 	ErrInUse = errors.New("address in use")
-	// ErrNoAddress says that there is no address to bind a socket to.
+	// ErrNoAddress reports that there is no address to bind a socket to.
 	ErrNoAddress = errors.New("no address")
-	// ErrNoRoute says that there is no way to an address.
+	// ErrNoRoute reports that there is no way to an address.
 	ErrNoRoute = errors.New("no route")
-	// ErrMTU says that the interface's MTU is too small for frames.
+	// ErrMTU reports that the interface's MTU is too small for frames.
 	ErrMTU = errors.New("unsuitable MTU")
 )
 
@@ -21,6 +21,6 @@ var (
 type Options struct {
 	// Portable uses package net also on Linux.
 	Portable bool
-	// Single leaves joining and cutting datagrams to nobody, on Linux: each is a message.
+	// Single joins and cuts no datagrams, on Linux: each is a message.
 	Single bool
 }

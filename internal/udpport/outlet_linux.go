@@ -21,7 +21,7 @@ const (
 )
 
 // outlet queues packets, and sends them. Frames of one length that follow each other to
-// one peer go as one message, of which the last one may be shorter: the kernel cuts it,
+// one peer go as one message, whose last datagram may be shorter: the kernel cuts it,
 // or the NIC.
 type outlet struct {
 	bufs       [outgoing][]byte

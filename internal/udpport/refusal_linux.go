@@ -46,7 +46,7 @@ func (r *refusals) at(to *[16]byte) *refusal {
 	return &r.places[hash>>(64-refusalBits)]
 }
 
-// add notes a refusal.
+// add records a refusal.
 func (r *refusals) add(to *[16]byte) {
 	x := r.at(to)
 	if x.left == 0 {

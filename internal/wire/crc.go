@@ -12,7 +12,7 @@ import (
 // has three streams too, but of fixed lengths, which leave much of a frame to a single
 // one.
 //
-// Elsewhere hash/crc32 sums. The frame must not be written to (nobody shares a received
+// Elsewhere hash/crc32 sums. The frame must not be written to (no one shares a received
 // chunk, but there may be other views of it), and a copy on the stack would escape. CRC
 // is linear: two equally long inputs that differ by d in one place have checksums that
 // differ by d, advanced over the bytes that follow. So we sum the bytes as they are, and

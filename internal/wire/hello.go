@@ -22,8 +22,8 @@ type Resume struct {
 	Session uint32 // the target's id of it
 	Epoch   uint32
 	PSN     uint32
-	// Early says which later requests of an unordered session have run: bit i is PSN+2+i.
-	// It is not in the payload, but in the header of a hello-ack, as Sack.
+	// Early reports which later requests of an unordered session have run: bit i is
+	// PSN+2+i. It is not in the payload, but in the header of a hello-ack, as Sack.
 	Early uint64
 }
 
@@ -189,7 +189,7 @@ func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, ke
 	le.PutUint32(b[48:], r.PSN)
 }
 
-// ResetReason says why a frame was answered with a reset. A reason that this version
+// ResetReason reports why a frame was answered with a reset. A reason that this version
 // does not know is taken for ResetUnknownSession: the answer to the next hello tells
 // more.
 type ResetReason uint8

@@ -4,8 +4,8 @@ package wire
 
 import "golang.org/x/sys/cpu"
 
-// native says whether the CPU has the instructions of checksumNative. Written only here
-// and by tests.
+// native reports whether the CPU has the instructions of checksumNative. Written only
+// here and by tests.
 var native = cpu.X86.HasSSE42 && cpu.X86.HasPCLMULQDQ
 
 // powers[n] advances a CRC state over n words: the state times powers[n], without

@@ -54,7 +54,7 @@ func TestNoticeRoundTrip(t *testing.T) {
 	}
 }
 
-// Rest tells whether there is a notice also when Next has read it already.
+// Rest reports whether there is a notice also when Next has read it already.
 func TestRestBehindNotice(t *testing.T) {
 	var w RecordWriter
 	w.Reset(make([]byte, 64), 64)

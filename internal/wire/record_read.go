@@ -72,7 +72,7 @@ func (r *RecordReader) Reset(payload []byte, ops int) {
 	*r = RecordReader{payload: payload, left: ops}
 }
 
-// Reason says why Next returned false: ReasonOK when all records were read and nothing
+// Reason reports why Next returned false: ReasonOK when all records were read and nothing
 // but permitted padding follows them.
 func (r *RecordReader) Reason() Reason { return r.reason }
 

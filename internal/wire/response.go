@@ -45,7 +45,7 @@ func (w *ResponseWriter) AppendValue(index, n int) []byte {
 	return v
 }
 
-// AppendStatus notes that the record of the given index (0-based, ascending) failed; it
+// AppendStatus records that the record of the given index (0-based, ascending) failed; it
 // must not have a value. StatusOK is not noted.
 func (w *ResponseWriter) AppendStatus(index int, s Status) {
 	if s == StatusOK || w.failed >= MaxOps {

@@ -20,8 +20,8 @@ type Message struct {
 	Begins  bool // this is the beginning, which alone has Length, Source and all of the below
 	Tagged  bool
 	HasData bool
-	// Match says that the message must not be kept for a receive that is posted later: it
-	// runs when there is one that it matches.
+	// Match reports that the message must not be kept for a receive that is posted later:
+	// it runs when there is one that it matches.
 	Match bool
 	// Drop, of a further part, says that the initiator has let go of the message: there
 	// are no more bytes, and what has come of it is worth nothing.
@@ -130,7 +130,7 @@ func (r *MessageReader) Reset(payload []byte, records int) {
 	*r = MessageReader{payload: payload, left: records}
 }
 
-// Reason says why Next returned false: ReasonOK when all records were read and nothing
+// Reason reports why Next returned false: ReasonOK when all records were read and nothing
 // but permitted padding follows them.
 func (r *MessageReader) Reason() Reason { return r.reason }
 
@@ -221,7 +221,7 @@ func nextPart(m *Message, p []byte) (length int, reason Reason) {
 	return partHead + pad4(int(n)), ReasonOK
 }
 
-// Skip steps over n records, which have been checked.
+// Skip steps over n records, which were checked.
 func (r *MessageReader) Skip(n int) {
 	for m := (Message{}); n > 0 && r.Next(&m); n-- {
 	}

@@ -17,7 +17,7 @@ const (
 	StatusBadCount           // count that cannot be served, for instance results longer than a frame
 	StatusNotFound           // no such catalogue entry
 	StatusNotExecuted        // refused for another reason, for instance shutting down
-	StatusStale              // the key now belongs to another registration than the one that was meant
+	StatusStale              // the key now belongs to another registration than the one meant
 	numStatuses
 )
 

@@ -2,7 +2,7 @@
 
 package wire
 
-// Verb says what a record asks for: the first byte of the record.
+// Verb reports what a record asks for: the first byte of the record.
 type Verb uint8
 
 // The verbs of version 1. Numbers from VerbLocal on never travel: a node is free to use
@@ -63,7 +63,7 @@ func (v Verb) Atomic() bool { return v-VerbAtomic <= VerbCompare-VerbAtomic } //
 func (v Verb) Transfer() bool { return v-VerbRead <= VerbWrite-VerbRead }
 
 // Array reports whether the verb is about elements in memory, be it atomic or a transfer,
-// the elements of which are bytes.
+// whose elements are bytes.
 func (v Verb) Array() bool { return v.Atomic() || v.Transfer() }
 
 // Returns reports whether the verb returns what it finds in memory.

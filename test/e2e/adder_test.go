@@ -336,7 +336,7 @@ func startAdder(t *testing.T, side *testnet.Side, n *node, args ...string) *proc
 	return start(t, side, self, append([]string{"-i", side.IfName, "-peer", n.addr()}, args...), env(asAdder+"=1"))
 }
 
-// fates is the account of an adder that has ended. Its parts must make the whole.
+// fates is the account of an adder that ended. Its parts must make the whole.
 func fates(p *process) account {
 	p.t.Helper()
 	a := decoded[account](p)

@@ -94,7 +94,7 @@ func (n *node) end() {
 	}
 }
 
-// cutShort reports whether a daemon that has ended did so before it had closed: it ends
+// cutShort reports whether a daemon that ended did so before it had closed: it ends
 // within two seconds, also on a machine too busy for it to close in that time. Then the
 // kernel does the rest, and peers do not learn of the end.
 func (n *node) cutShort() bool { return strings.Contains(n.err.String(), "closing takes too long") }

@@ -27,7 +27,7 @@ func startAdding(t *testing.T, side *testnet.Side, n *node, args ...string) (p *
 }
 
 // Daemons take over from one another under load of clients, and of a guest that posts and
-// serves memory, and that only a further control socket lets in. A program that has ended
+// serves memory, and that only a further control socket lets in. A program that ended
 // has left a region. Every operation runs once and succeeds, and nothing is left over.
 func TestTakeover(t *testing.T) {
 	testnet.Require(t)

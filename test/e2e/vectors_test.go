@@ -182,7 +182,7 @@ func checkVectors(t *testing.T, side *testnet.Side, addr string, some []vector) 
 	}
 }
 
-// numbers says how the floats of a datatype are laid out: bytes of a number, bytes
+// numbers reports how the floats of a datatype are laid out: bytes of a number, bytes
 // of those that count, bits of the exponent, and of the fraction below it.
 // Datatypes that are not listed are compared byte by byte.
 var numbers = map[string]struct{ size, used, exponent, fraction int }{

@@ -27,7 +27,7 @@ import (
 // oldest is the first Linux that can have resident regions.
 var oldest = kernel.Version{Major: 5, Minor: 18}
 
-// canReside tells whether this kernel can have resident regions.
+// canReside reports whether this kernel can have resident regions.
 var canReside = sync.OnceValue(func() bool {
 	release, err := kernel.Release()
 	if err != nil {

@@ -28,7 +28,7 @@ var ErrHost = errors.New("this machine lacks something")
 // and its shell prefers its own to any other.
 var tools = []string{"sh", "ip", "tc", "setpriv", "unshare"}
 
-// Image says what a test machine has in its memory; it has no disk.
+// Image reports what a test machine has in its memory; it has no disk.
 type Image struct {
 	Kernel  *Kernel
 	Sysroot *Sysroot          // has the guest's programs; nil means the host
@@ -203,7 +203,7 @@ func librariesOf(path string) (map[string]string, error) {
 	return found, nil
 }
 
-// isDynamic tells whether a program needs a dynamic linker.
+// isDynamic reports whether a program needs a dynamic linker.
 func isDynamic(path string) (bool, error) {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -36,7 +36,7 @@ var (
 // word, although they could.
 var errSpeechless = errors.New("the guest said nothing")
 
-// Config says which machine to start.
+// Config reports which machine to start.
 type Config struct {
 	Image  Image
 	CPUs   int   // 0 means 2
@@ -50,7 +50,7 @@ type Config struct {
 	Cable *os.File // an end of NewCable; Start takes it
 	MAC   string   // of the interface at the cable
 
-	NIC      *NIC      // of which the machine has two; it needs Image.Drivers and Emulator
+	NIC      *NIC      // the machine has two; it needs Image.Drivers and Emulator
 	Emulator *Emulator // nil means the host's QEMU
 }
 

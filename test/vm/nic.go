@@ -21,7 +21,7 @@ type NIC struct {
 	Name    string   // as vmtest -nic takes it
 	Device  string   // of QEMU, with its properties
 	Queues  int      // that tests may ask for, and that frames are spread over
-	Kernel  string   // by name; the one that has the driver
+	Kernel  string   // by name; it has the driver
 	Modules []string // the driver, besides those of every machine
 	Expect  string   // what xdpfab gets with it: XDP mode and copy mode
 	Leaks   bool     // the driver never frees XDP programs that it had when it was set down

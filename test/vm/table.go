@@ -80,7 +80,7 @@ func (t *Table) Column(kernel string) map[string]string {
 	return t.verdicts[kernel]
 }
 
-// Broken notes that a kernel could not be tested, or not to the end.
+// Broken records that a kernel could not be tested, or not to the end.
 func (t *Table) Broken(kernel string, err error) {
 	t.Column(kernel)
 	t.broken[kernel] = err

@@ -209,7 +209,7 @@ func (av *AddressVector) learn(a Address) {
 	}
 }
 
-// unlearn takes an address that has been removed out of the index; the next one that is
+// unlearn takes an address that was removed out of the index; the next one that is
 // the same takes its place. av.mu is held.
 func (av *AddressVector) unlearn(a Address) {
 	av.latest = sourceName{}

@@ -89,7 +89,7 @@ func TestInsertAsync(t *testing.T) {
 	})
 }
 
-// A program that has read the last event of an insertion may close the vector: nothing
+// A program that read the last event of an insertion may close the vector: nothing
 // uses it any more.
 func TestInsertAsyncIsOver(t *testing.T) {
 	a, b, err := xdpfab.Pipe()

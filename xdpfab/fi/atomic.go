@@ -194,9 +194,9 @@ type AtomicAttr struct {
 	// Order has the bytes of a call up to which data is ordered as operations are
 	// (max_order_raw_size and so on), by endpoints that have an order.
 	Order OrderSizes
-	// Resident says that on a resident region the XDP program of the target's interface
-	// runs the operation, in the kernel, if the session has a place with it: see
-	// Domain.NewResidentRegion. Everything else is run by the thread that steps the
+	// Resident reports that on a resident region the XDP program of the target's
+	// interface runs the operation, in the kernel, if the session has a place with it:
+	// see Domain.NewResidentRegion. Everything else is run by the thread that steps the
 	// engine on which the session has come in: the poller, or with manual progress a
 	// goroutine of the target. The poller also runs the rest of a frame that has one
 	// operation for it. The NIC runs nothing.
@@ -250,7 +250,7 @@ func coherentAlign(dt atomic.Datatype) int {
 // An atomic on the buffer of a tagged receive is a message of one record, which is in one
 // frame: so it is combined as a whole or not at all, whatever becomes of its session.
 
-// Causes of tagged atomics that have failed.
+// Causes of tagged atomics that failed.
 var (
 	errBeyondReceive = fmt.Errorf("%w: here, of the buffer of the receive that the tag matched; post a longer one",
 		ErrOutOfBounds)

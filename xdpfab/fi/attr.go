@@ -71,7 +71,7 @@ type DomainAttr struct {
 
 	// ResidentSessions is how many sessions of peers the XDP program can execute at a
 	// time, once there is resident memory; each takes 130 KiB. 256, at most 16384. What
-	// another process has left, or hands over, keeps the number that it was made with.
+	// another process left, or hands over, keeps the number that it was made with.
 	ResidentSessions int
 
 	// ResidentPin is a folder of a BPF file system, such as /sys/fs/bpf/xdpfab/eth0. It
@@ -92,14 +92,14 @@ type DomainAttr struct {
 	MRMode MRMode
 
 	// TrafficClass is that of endpoints which leave it to the domain (tclass), also of
-	// the one that dials; TrafficUnspec.
+	// the dialling domain's; TrafficUnspec.
 	TrafficClass TrafficClass
 
 	// AuthKey is the authorization key of endpoints and regions that have none of their
 	// own (auth_key), also of the endpoint that dials; none.
 	AuthKey AuthKey
 
-	// Attach says whether the domain goes through the daemon that has the interface;
+	// Attach reports whether the domain goes through the daemon that has the interface;
 	// AttachAuto. Through it, no privilege is needed; Queues, Copy, Generic and UDP are
 	// the daemon's and those here have no effect. GiveUp is the domain's own; Window,
 	// RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are refused.
@@ -119,7 +119,7 @@ type DomainAttr struct {
 	clock     func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
 
-// defaulted says which attributes have their default, for a guest: there it is the
+// defaulted reports which attributes have their default, for a guest: there it is the
 // host's.
 type defaulted struct{ giveUp, idleRetire bool }
 
@@ -213,7 +213,7 @@ type InterfaceInfo struct {
 	// Daemon is the control socket of the daemon through which the domain uses the
 	// interface, empty if it has the interface itself.
 	Daemon string `json:"daemon,omitempty"`
-	// Lent says that the domain drives a queue which that daemon has lent it.
+	// Lent reports that the domain drives a queue which that daemon has lent it.
 	Lent bool `json:"lent,omitempty"`
 	// Transport is "xdp" or "udp"; empty for a Pipe. Through a daemon it is the daemon's.
 	Transport string `json:"transport,omitempty"`

@@ -20,7 +20,7 @@ import (
 // can be found by trial from a captured handshake.
 type AuthKey []byte
 
-// ErrAuthKey means that an authorization key is not the one that was wanted
+// ErrAuthKey means that an authorization key is not the wanted one
 // (FI_EKEYREJECTED), or cannot be one.
 var ErrAuthKey = errno.AuthKey
 

@@ -12,8 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/udpport"
 )
 
-// OverSockets says that the tests of pipes run over UDP sockets on a loopback interface,
-// as `make test-udp` wants it: package fabrictest sees to it.
+// OverSockets reports that the tests of pipes run over UDP sockets on a loopback
+// interface, as `make test-udp` wants it: package fabrictest sees to it.
 var OverSockets = os.Getenv("XDPFAB_TEST_CABLE") == "udp"
 
 // Nobody is an address at which no node is.

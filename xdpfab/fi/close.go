@@ -78,7 +78,7 @@ func (o *object) open(d *Domain, what string, waits *sleepers) {
 	d.children[o] = what
 }
 
-// hold counts a user, and drop one that has ended.
+// hold counts a user, and drop one that ended.
 func (o *object) hold() error {
 	o.dom.mu.Lock()
 	defer o.dom.mu.Unlock()

@@ -202,13 +202,13 @@ func (c *connection) established() {
 	c.tell(e)
 }
 
-// fail tells that there will be no connection or, if the peer had one to this side, that
-// it has ended. Any thread.
+// fail reports that there will be no connection or, if the peer had one to this side,
+// that it has ended. Any thread.
 func (c *connection) fail(err error, param []byte) {
 	c.end(err, Event{Kind: EventConnected, Err: err, Param: bytes.Clone(param)})
 }
 
-// parted tells that the connection has ended. Engine's thread.
+// parted reports that the connection has ended. Engine's thread.
 func (c *connection) parted(err error) {
 	c.end(err, Event{Kind: EventShutdown})
 }
@@ -238,7 +238,7 @@ func (c *connection) end(cause error, e Event) {
 // and then calls a function. It does not wait. Any thread.
 func (c *connection) endSessions(then func()) {
 	d := c.ep.dom
-	if d.node.End.Err() != nil { // all sessions end, and perhaps nobody steps the engines
+	if d.node.End.Err() != nil { // all sessions end, and perhaps no thread steps the engines
 		then()
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// The side that has been told of the end of a connection is not changed by the other one,
+// The side that was told of the end of a connection is not changed by the other one,
 // which lives on; and that one is told too.
 func TestConnectionEndsForBoth(t *testing.T) {
 	progressModes(t, func(t *testing.T, a fi.DomainAttr) {
@@ -58,7 +58,7 @@ func TestConnectionEndsForBoth(t *testing.T) {
 	})
 }
 
-// So it is when the side that has been told is the one that accepted, also as a guest,
+// So it is when the side that was told is the one that accepted, also as a guest,
 // for which its host ends the sessions.
 func TestConnectionEndsForTheCallee(t *testing.T) {
 	for _, b := range []fi.DomainAttr{{}, {Attach: fi.AttachAlways}} {

@@ -131,8 +131,8 @@ func (c *Counter) succeeded(n int, bytes uint64) {
 	c.count(uint64(n), 0)
 }
 
-// count notes operations that succeeded, and operations that failed, and starts the work
-// that waits for the new value. Any thread.
+// count records operations that succeeded, and operations that failed, and starts the
+// work that waits for the new value. Any thread.
 func (c *Counter) count(successes, failures uint64) {
 	if successes > 0 && c.value.Add(successes) >= c.due.Load() {
 		c.dom.triggers.fire(c)

@@ -199,7 +199,7 @@ func (q *CompletionQueue) repay() {
 	}
 }
 
-// push writes a completion, whose place has been reserved. Engine's thread.
+// push writes a completion, whose place was reserved. Engine's thread.
 func (q *CompletionQueue) push(ep *endpoint, context any, c *engine.Completion, err *OpError) {
 	at := q.written & q.mask
 	q.entries[at] = entryOf(c)
@@ -214,7 +214,7 @@ func (q *CompletionQueue) push(ep *endpoint, context any, c *engine.Completion, 
 	q.written++
 }
 
-// pushAll writes the completions of operations that have succeeded; c is what they have
+// pushAll writes the completions of operations that succeeded; c is what they have
 // in common. Engine's thread.
 func (q *CompletionQueue) pushAll(ep *endpoint, done []*engine.Submission, c *engine.Completion) {
 	e := entryOf(c)
@@ -252,7 +252,7 @@ func (q *CompletionQueue) pushRun(ep *endpoint, done []engine.Follower, c *engin
 	}
 }
 
-// show lets the reader see the completions that have been written. Engine's thread.
+// show lets the reader see the completions that were written. Engine's thread.
 func (q *CompletionQueue) show() {
 	q.repay()
 	t := q.written

@@ -9,7 +9,7 @@ import (
 )
 
 // failures are the entries of operations that took no place in their completion queue,
-// since their success would have made none: those that have failed, in their order. No
+// since their success would have made none: those that failed, in their order. No
 // such operation is accepted while as many failures as the queue has places are unread,
 // so that the list is never longer than that and the operations in flight together. It
 // grows as failures come: each of them allocates its error in any case.
@@ -28,7 +28,7 @@ type failure struct {
 	pointers
 }
 
-// pushFailure writes the entry of an operation that has failed and has no place. Engine's
+// pushFailure writes the entry of an operation that failed and has no place. Engine's
 // thread.
 func (q *CompletionQueue) pushFailure(ep *endpoint, context any, c *engine.Completion, err *OpError) {
 	f := &q.failures
@@ -38,7 +38,7 @@ func (q *CompletionQueue) pushFailure(ep *endpoint, context any, c *engine.Compl
 	f.fresh++
 }
 
-// show lets the reader see the failures that have been written, and reports whether there
+// show lets the reader see the failures that were written, and reports whether there
 // are any. The tail of the queue is moved afterwards, so that a reader that finds the
 // entries behind a failure finds the failure. Engine's thread.
 func (f *failures) show() bool {

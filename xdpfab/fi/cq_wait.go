@@ -42,7 +42,7 @@ func (q *CompletionQueue) satisfied(w *sleeper) bool {
 }
 
 // Signal ends every Wait under way with ErrSignalled, and makes the file descriptor
-// readable if it is armed (fi_cq_signal). If nobody waits, it ends the next Wait or
+// readable if it is armed (fi_cq_signal). Without a waiter, it ends the next Wait or
 // TryWait, so that it is never too early. A queue that was made with WaitNone has no use
 // for it.
 func (q *CompletionQueue) Signal() error {

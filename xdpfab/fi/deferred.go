@@ -59,7 +59,7 @@ func (ep *endpoint) rings() []*engine.Ring {
 	return []*engine.Ring{ep.ring, ep.deferral.ring}
 }
 
-// postpone takes in an operation that has been checked, until its counter has reached the
+// postpone takes in an operation that was checked, until its counter has reached the
 // threshold.
 func (ep *endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64, peer engine.PeerID,
 	count uint32) error {
@@ -158,7 +158,7 @@ func (e *deferredSink) Follow(s *engine.Submission, done []engine.Follower, c *e
 // Flush implements the engine's Sink.
 func (e *deferredSink) Flush() { (*sink)(e).Flush() }
 
-// cancelOperations ends operations of the endpoint that have been taken out, and never
+// cancelOperations ends operations of the endpoint that were taken out, and never
 // start. Engine's thread.
 func (ep *endpoint) cancelOperations(list []*deferred) {
 	for _, w := range list {

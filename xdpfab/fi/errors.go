@@ -26,7 +26,7 @@ var (
 	// array, some elements may have been changed.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 	// ErrPeerRestarted means that the peer has lost its state, or that the region meant
-	// is not the one that has its key now: the memory may be new. The operation ran in
+	// no longer has its key: the memory may be new. The operation ran in
 	// the former life once or not at all, unless the error says ErrNotExecuted as well.
 	ErrPeerRestarted = errors.New("peer restarted")
 )

@@ -31,7 +31,7 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // An interface that a daemon serves is listed as this program would have it through the
 // daemon, with what the daemon's rule allows it (Info.Allowance), and also for direct
 // use, if that is possible; Info.Attach tells the ways apart, and in hints chooses. The
-// daemon is the one that Open would find: see DomainAttr.Control, in hints
+// daemon is the one found by Open: see DomainAttr.Control, in hints
 // Interface.Daemon. If its rules keep this program out and nothing else meets the hints,
 // the error names the rule, and wraps ErrDenied, too.
 //
@@ -281,7 +281,7 @@ func instance(p node.Place) *Domain {
 type Probe struct {
 	// InterfaceInfo describes it as a domain would that has opened it.
 	InterfaceInfo
-	// Refused says what was tried before, and why the driver or the kernel refused it:
+	// Refused reports what was tried before, and why the driver or the kernel refused it:
 	// native XDP, zero-copy. It is empty if the fastest modes can be had.
 	Refused []string `json:"refused"`
 	// OpeningSeconds is how long it took until the interface was open and could send.
@@ -289,10 +289,10 @@ type Probe struct {
 	OpeningSeconds float64 `json:"opening_seconds"`
 }
 
-// ProbeInterface tells what an interface of the calling thread's network namespace would
-// give to a domain. GetInfo says what its driver promises; only binding shows what a
-// queue really gets. So it opens the interface, on all queues, in native mode or else in
-// generic mode, with zero-copy or else without, and closes it again at once.
+// ProbeInterface reports what an interface of the calling thread's network namespace
+// would give to a domain. GetInfo says what its driver promises; only binding shows what
+// a queue really gets. So it opens the interface, on all queues, in native mode or else
+// in generic mode, with zero-copy or else without, and closes it again at once.
 //
 // It takes the privileges of Open. For the moment the XDP program is attached; all other
 // traffic reaches the kernel as before, but a NIC may lose its carrier for a second or

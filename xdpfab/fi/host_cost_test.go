@@ -26,7 +26,7 @@ type rawGuest struct {
 	n    uint64
 }
 
-// rawGuestOf returns a guest that has attached.
+// rawGuestOf returns a guest that attached.
 func rawGuestOf(t *testing.T, d *xdpfab.Domain, limits host.GuestLimits) *rawGuest {
 	t.Helper()
 	talk, hosted := talkTo(t, d, limits)

@@ -272,7 +272,7 @@ func TestWithdrawKept(t *testing.T) {
 	serveAt(t, a, 7) // nothing has the number any more
 }
 
-// Nobody takes messages for a program that has ended: senders are told so, and memory is
+// Nobody takes messages for a program that ended: senders are told so, and memory is
 // served all the same; and the next program takes messages again.
 func TestKeptTakesNoMessages(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)

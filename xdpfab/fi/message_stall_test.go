@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// A call of Receive whose context has ended returns within the give-up time, though a
+// A call of Receive whose context ended returns within the give-up time, though a
 // message has begun to go into its buffer and its sender has stopped. The sender learns
 // that the message was not executed, and sends it again.
 func TestMessageStalls(t *testing.T) {

@@ -110,7 +110,7 @@ const (
 	// WaitUnspec lets callers wait with Wait, which makes progress, and sleeps when there
 	// has been none for a while (FI_WAIT_UNSPEC).
 	WaitUnspec WaitObject = iota
-	// WaitNone means that nobody waits: Wait is refused with ErrNotImplemented
+	// WaitNone means that no thread waits: Wait is refused with ErrNotImplemented
 	// (FI_WAIT_NONE).
 	WaitNone
 	// WaitFD is WaitUnspec, and a file descriptor for select, poll and epoll besides
@@ -140,7 +140,7 @@ func (w WaitObject) check(what string) error {
 		ErrNotImplemented)
 }
 
-// AttachMode says whether a domain goes through the daemon that has the interface.
+// AttachMode reports whether a domain goes through the daemon that has the interface.
 type AttachMode uint8
 
 // The modes.

@@ -55,7 +55,7 @@ func (ep *endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 		return nil
 	}
 	attr := ep.attr
-	if attr.InitiateOnly { // nobody addresses it, and another program may have its number by now
+	if attr.InitiateOnly { // no peer addresses it, and another program may have its number by now
 		attr.Number = AnyNumber
 	}
 	if _, _, err := dev.Number(attr.toHost(ep.identity)); err != nil {

@@ -120,7 +120,7 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 }
 
 // implied returns the number of elements of an operation whose Count is 0: as many as the
-// buffer holds, of which the last one may be short.
+// buffer holds, the last one perhaps short.
 func (m *Msg) implied() int {
 	n, size := m.operandLen(), m.Datatype.Size()
 	if m.Op == atomic.Read {

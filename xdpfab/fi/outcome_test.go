@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// The outcome of an operation whose context has ended becomes known when the operation
+// The outcome of an operation whose context ended becomes known when the operation
 // ends, and nothing is written to the caller's memory after the call.
 func TestResolveAfterDeadline(t *testing.T) {
 	progressModes(t, func(t *testing.T, a fi.DomainAttr) {

@@ -208,7 +208,7 @@ func (ep *endpoint) contextPeer(a Address) (known, bool) {
 	return known{}, false
 }
 
-// setContextPeer notes the peer of a receive context's address. ep.mu is held.
+// setContextPeer records the peer of a receive context's address. ep.mu is held.
 func (ep *endpoint) setContextPeer(a Address, k known) {
 	peers := map[Address]known{}
 	if old := ep.contextPeers.Load(); old != nil {

@@ -79,7 +79,7 @@ func (ep *endpoint) unreserve(cookie uint64) {
 	ep.dom.Progress()
 }
 
-// hand gives a submission that has been filled in to the engine.
+// hand gives a submission that was filled in to the engine.
 func (ep *endpoint) hand(c calls.Claimed) {
 	switch c.Way {
 	case calls.Queued:

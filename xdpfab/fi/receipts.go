@@ -12,7 +12,7 @@ import (
 )
 
 // receipts are the deferred receives of a domain that are due. A counter may reach a
-// threshold while a queue of receives is locked, so whoever moves it leaves them here,
+// threshold while a queue of receives is locked, so the mover leaves them here,
 // and the engines' threads post them, when they hold no lock.
 //
 // The order of the locks is: receipts.mu, that of a queue of receives, triggers.mu.
@@ -36,7 +36,7 @@ func (t *triggers) startReceives() {
 	r := &t.receipts
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.any.Store(false) // before looking: whoever adds one sets it afterwards
+	r.any.Store(false) // before looking: adding one sets it afterwards
 	t.mu.Lock()
 	due := r.list
 	r.list = nil

@@ -80,7 +80,7 @@ func TestKeptRejoins(t *testing.T) {
 	}
 }
 
-// A program that has closed its kept regions while there was no host has them withdrawn
+// A program that closed its kept regions while there was no host has them withdrawn
 // when it is back, also if another program has the name of the first of them by then.
 func TestForsakenOfAnother(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)

@@ -80,7 +80,7 @@ func TestResidentPlacesAreShared(t *testing.T) {
 	}
 }
 
-// What a former process has left keeps its number of places, and a domain that wants
+// What a former process left keeps its number of places, and a domain that wants
 // another number says so.
 func TestResidentPlacesStay(t *testing.T) {
 	var log logged

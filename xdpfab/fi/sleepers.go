@@ -33,7 +33,7 @@ type sleeper struct {
 }
 
 // sleepers are those that wait for one object. The thread that completes operations looks
-// at count, after it has changed the object, and does no more while nobody waits. One
+// at count, after it has changed the object, and does no more without a waiter. One
 // that comes to wait counts itself, and then looks at the object. One of the two sees the
 // other.
 type sleepers struct {
@@ -42,7 +42,7 @@ type sleepers struct {
 
 	mu     sync.Mutex
 	list   []*sleeper
-	called bool // Signal was called while nobody waited
+	called bool // Signal was called without a waiter
 	fd     progress.EventFD
 	armed  sleeper // the file descriptor's
 	guard  runtime.Cleanup
@@ -102,7 +102,7 @@ func (ws *sleepers) wakeAll() {
 	}
 }
 
-// call ends every wait with ErrSignalled or, if nobody waits, the next one.
+// call ends every wait with ErrSignalled or, without one, the next.
 func (ws *sleepers) call() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -244,7 +244,7 @@ func (ws *sleepers) descriptor(what string) (int, error) {
 	return ws.fd.FD, ws.usable(what)
 }
 
-// refuse returns an error if nobody may wait.
+// refuse returns an error if waiting is not allowed.
 func (ws *sleepers) refuse(what string) error {
 	if ws.kind == WaitNone {
 		return fmt.Errorf("xdpfab: wait for a %s that was made with WaitNone: make it with another WaitObject: %w",

@@ -72,7 +72,7 @@ func (t *regionTally) Closed() {
 // it is closed.
 //
 // The region may be resident. What the XDP program executes is counted before the peer
-// can know, as is what the poller executes, and whoever reads the counter finds it.
+// can know, as is what the poller executes, and a reader of the counter finds it.
 // Callers that wait wake up when the program has executed what they wait for; one that
 // begins to wait while peers are at work may do so a millisecond later. A counter ends
 // with its process, though a resident region may not.

@@ -52,7 +52,7 @@ func (a *DomainAttr) attaches() bool {
 	return a.Attach != AttachNever && a.ResidentPin == ""
 }
 
-// bySockets notes that the domain has UDP sockets, which have no resident memory.
+// bySockets records that the domain has UDP sockets, which have no resident memory.
 func (a *DomainAttr) bySockets(ctx context.Context, ifname string, dev *udpnode.Device) {
 	a.ResidentPin, a.ResidentLeave = "", false
 	if a.Log != nil && dev.NoXDP != nil {
@@ -79,7 +79,7 @@ func socketEncap(dev node.Device, addr string) encap {
 	return encap{format, addr, fabric.Masked().String()}
 }
 
-// settle notes the place of a domain that has an interface. UDP sockets leave the
+// settle records the place of a domain that has an interface. UDP sockets leave the
 // interface to others.
 func (d *Domain) settle(p node.Place) {
 	if d.node.Dev.Medium() == wire.OnSocket {

@@ -44,10 +44,10 @@ type deferred struct {
 
 // triggers is all work of a domain that waits for counters. The thread that moves a
 // counter compares the new value with the lowest threshold of the counter, and only takes
-// the lock when that is reached. Whoever adds work sets that threshold first, and then
+// the lock when that is reached. The adder of work sets that threshold first, and then
 // looks at the value. One of the two sees the other.
 //
-// The lock may be taken by engines' threads, so nobody waits for an engine with it.
+// The lock may be taken by engines' threads, so no thread waits for an engine with it.
 type triggers struct {
 	mu       sync.Mutex
 	closed   bool // with the domain
@@ -227,7 +227,7 @@ func (w *deferred) counters() []*Counter {
 	return list
 }
 
-// setDue notes the lowest threshold. The greatest number stands for none: to reach it
+// setDue records the lowest threshold. The greatest number stands for none: to reach it
 // costs a look at nothing. t.mu is held.
 func (t *triggers) setDue(c *Counter) {
 	if len(c.waiting) == 0 {

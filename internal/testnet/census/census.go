@@ -29,7 +29,7 @@ import (
 )
 
 // Take lists what is there now, in no particular order. This process, kernel
-// threads, and processes that have ended are left out.
+// threads, and processes that ended are left out.
 func Take() ([]string, error) {
 	var all []string
 	for _, part := range []func() ([]string, error){processes, namespaces, links, programs, maps, bpfLinks} {
@@ -87,7 +87,7 @@ func processes() (found []string, err error) {
 	return found, nil
 }
 
-// Ended lists the children of a process that have ended and wait for it to ask
+// Ended lists the children of a process that ended and wait for it to ask
 // for their status.
 func Ended(of int) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

@@ -58,7 +58,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// A child that has ended cannot leave anything behind, and is listed for its
+// A child that ended cannot leave anything behind, and is listed for its
 // parent.
 func TestEnded(t *testing.T) {
 	cmd := exec.Command("true")

@@ -50,7 +50,7 @@ func (l *lane) upTo(d time.Duration) int64 {
 	return l.rnd.Int64N(int64(d) + 1)
 }
 
-// take decides what becomes of a frame that has arrived.
+// take decides what becomes of a frame that arrived.
 func (l *lane) take(now int64, frame []byte) {
 	f := l.faults.Load()
 	l.count(Received)
