@@ -37,15 +37,15 @@ func (h *Handover) device() (*port.Inheritance, error) {
 	return h.State.Device.With(h.file)
 }
 
-// openDevice opens the interface that the handover has, with the home of what is resident
-// there.
+// openDevice opens the interface that the handover has, with the store of the
+// resident state there.
 func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device,
 	*residence.Store, error) {
 	var err error
 	if o.Inherit, err = h.device(); err != nil {
 		return nil, nil, fmt.Errorf("takeover: %w", err)
 	}
-	at, err := h.home(&o)
+	at, err := h.store(&o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("takeover: %w", err)
 	}

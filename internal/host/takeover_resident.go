@@ -96,8 +96,8 @@ func (h *Handover) estate() (*resident.Estate, error) {
 	return &e, err
 }
 
-// home returns that of what is resident, and the options to open the interface with.
-func (h *Handover) home(o *port.Options) (at *residence.Store, err error) {
+// store returns the store of resident state, and the options to open the interface with.
+func (h *Handover) store(o *port.Options) (at *residence.Store, err error) {
 	s := h.State.Resident
 	switch {
 	case s == nil:
