@@ -27,7 +27,7 @@ const (
 	endLimit   = 3 * time.Second  // from asking a process to end to killing it
 )
 
-// command reports how to start a contestant.
+// command describes how to start a contestant.
 type command struct {
 	program string // name of a file in this program's folder, or in PATH
 	args    []string

@@ -225,7 +225,7 @@ const linkPatience = time.Second
 // nextLink goes to the next link. Tests replace it.
 var nextLink = func(it *link.Iterator) (bool, error) { return it.Next(), it.Err() }
 
-// errDetached reports that the Program is not attached.
+// errDetached means that the Program is not attached.
 var errDetached = errors.New("bpf: program is not attached")
 
 // Renew detaches the program from an interface of the caller's network namespace and

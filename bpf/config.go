@@ -26,7 +26,7 @@ const (
 	MinMTU = 256
 )
 
-// VLANPolicy reports whether frames with 802.1Q tags are accepted.
+// VLANPolicy describes whether frames with 802.1Q tags are accepted.
 //
 // There is no choice by VLAN id: NICs commonly strip the tag before an XDP
 // program runs, so that such a filter would look safer than it is. To restrict

@@ -17,18 +17,18 @@ import (
 // Errors that this package returns. They match an errno too: the kernel's, or EBADF
 // for ErrClosed, EBUSY for ErrAttached and ErrBusy, EINVAL for ErrConfig.
 var (
-	// ErrClosed reports that the Program was closed.
+	// ErrClosed means that the Program was closed.
 	ErrClosed = errno.New("bpf: program is closed", syscall.EBADF)
-	// ErrConfig reports that an argument, or a field of Config, has an impossible value.
+	// ErrConfig means that an argument, or a field of Config, has an impossible value.
 	ErrConfig = errno.New("bad configuration", syscall.EINVAL)
-	// ErrAttached reports that the Program is attached already; one serves one interface.
+	// ErrAttached means that the Program is attached already; one serves one interface.
 	ErrAttached = errno.New("bpf: program is already attached; load another for another interface", syscall.EBUSY)
-	// ErrBusy reports that another XDP program holds the interface. errors.As with a
+	// ErrBusy means that another XDP program holds the interface. errors.As with a
 	// *BusyError tells which.
 	ErrBusy = errno.New("interface has another XDP program", syscall.EBUSY)
-	// ErrNoNative reports that the driver has no native XDP, and generic was not allowed.
+	// ErrNoNative means that the driver has no native XDP, and generic was not allowed.
 	ErrNoNative = errors.New("driver has no native XDP")
-	// ErrKernel reports that the kernel is too old.
+	// ErrKernel means that the kernel is too old.
 	ErrKernel = errors.New("kernel is too old: attaching XDP by bpf_link needs Linux 5.9")
 )
 

@@ -25,11 +25,11 @@ import (
 // pinnedLink is the name of the link in the folder.
 const pinnedLink = "link"
 
-// ErrOtherInterface reports that the program to go on with is not attached to the
+// ErrOtherInterface means that the program to go on with is not attached to the
 // interface, but to another one.
 var ErrOtherInterface = errno.New("what another process has left belongs to another interface", syscall.ESTALE)
 
-// ErrEnded reports that the program pinned in a folder runs nowhere: its interface was
+// ErrEnded means that the program pinned in a folder runs nowhere: its interface was
 // removed, or it was detached.
 var ErrEnded = errno.New("what is pinned there has ended with its interface", syscall.ENOLINK)
 

@@ -4,7 +4,7 @@ package bpf
 
 import "fmt"
 
-// Reason reports why the program decided about a packet as it did. Each packet is
+// Reason describes why the program decided about a packet as it did. Each packet is
 // counted under exactly one reason. The order is that of enum reason in
 // headers/reason.h.
 type Reason uint32
@@ -25,17 +25,17 @@ const (
 	PassVLAN
 	// PassAddr is for the UDP port at an IP address that is not served.
 	PassAddr
-	// DropUDPLength reports that the IP and UDP lengths disagree, or exceed the
+	// DropUDPLength means that the IP and UDP lengths disagree, or exceed the
 	// packet.
 	DropUDPLength
-	// DropShort reports that the frame has less than 46 bytes.
+	// DropShort means that the frame has less than 46 bytes.
 	DropShort
-	// DropLong reports that the frame and its IP and UDP headers exceed
+	// DropLong means that the frame and its IP and UDP headers exceed
 	// Config.MTU.
 	DropLong
-	// DropVersion reports that the frame is not of version 1.
+	// DropVersion means that the frame is not of version 1.
 	DropVersion
-	// DropType reports that the frame's type is 0. Other types that version 1 does
+	// DropType means that the frame's type is 0. Other types that version 1 does
 	// not have are redirected: the process that serves a lane may be newer than
 	// the program.
 	DropType
@@ -43,7 +43,7 @@ const (
 	// It is dropped, not passed: the kernel could only answer with an ICMP
 	// error.
 	DropNoSocket
-	// Redirect reports that the frame was handed to a socket. The socket's
+	// Redirect means that the frame was handed to a socket. The socket's
 	// XDP_STATISTICS tell whether its ring had room (package xsk).
 	Redirect
 
@@ -51,7 +51,7 @@ const (
 	// answered or dropped it.
 	Executed
 
-	// DropSource reports that the sender's address is none to answer at: a group's MAC
+	// DropSource means that the sender's address is none to answer at: a group's MAC
 	// address, or an IP address that is unspecified, a loopback's, multicast or
 	// broadcast.
 	DropSource

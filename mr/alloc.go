@@ -4,7 +4,7 @@ package mr
 
 import "fmt"
 
-// Huge reports what Alloc does about huge pages: fewer TLB misses for random access to
+// Huge describes what Alloc does about huge pages: fewer TLB misses for random access to
 // large regions.
 type Huge uint8
 

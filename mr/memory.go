@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Kind reports where the bytes of a Memory come from.
+// Kind describes where the bytes of a Memory come from.
 type Kind uint8
 
 // The sources of memory.
@@ -29,7 +29,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Pages reports which sort of pages backs a Memory.
+// Pages describes which sort of pages backs a Memory.
 type Pages uint8
 
 // The sorts of pages.

@@ -14,8 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// places reports which words of a vector a call is about: those at the indexes in at, or,
-// if that is nil, n words from the one at index from on.
+// places describes which words of a vector a call is about: those at the indexes in at,
+// or, if that is nil, n words from the one at index from on.
 type places struct {
 	at   []uint64
 	from uint64

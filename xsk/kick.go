@@ -18,23 +18,23 @@ import (
 type KickResult uint16
 
 const (
-	// KickOK reports that the kernel has taken over. In copy mode it has sent all
+	// KickOK means that the kernel has taken over. In copy mode it has sent all
 	// of TX.
 	KickOK KickResult = 0
-	// KickAgain reports that entries are left in TX. TXBudget was used up, the
+	// KickAgain means that entries are left in TX. TXBudget was used up, the
 	// completion ring has no room, or SendBuffer is full. Reap completions and
 	// kick again.
 	KickAgain = KickResult(unix.EAGAIN)
-	// KickLost reports that the device dropped one frame, which was completed all the
+	// KickLost means that the device dropped one frame, which was completed all the
 	// same, as if it were lost on the wire. Entries after it are left in TX: kick
 	// again.
 	KickLost = KickResult(unix.EBUSY)
-	// KickNoBuffers reports that the kernel is out of memory for frames, or the
+	// KickNoBuffers means that the kernel is out of memory for frames, or the
 	// socket has no ring to serve. Entries are left in TX.
 	KickNoBuffers = KickResult(unix.ENOBUFS)
-	// KickDown reports that the interface is down. Entries are left in TX.
+	// KickDown means that the interface is down. Entries are left in TX.
 	KickDown = KickResult(unix.ENETDOWN)
-	// KickUnbound reports that the interface was removed. The socket is of no more
+	// KickUnbound means that the interface was removed. The socket is of no more
 	// use.
 	KickUnbound = KickResult(unix.ENXIO)
 

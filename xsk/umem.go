@@ -31,7 +31,7 @@ type UMEMConfig struct {
 	Share bool
 }
 
-// Pages reports what kind of memory a UMEM got.
+// Pages describes what kind of memory a UMEM got.
 type Pages uint8
 
 // The kinds, as in package mr.

@@ -18,7 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/load"
 )
 
-// phase reports how far a run is; bench.run is its sole writer.
+// phase describes how far a run is; bench.run is its sole writer.
 type phase struct{ v atomic.Int32 }
 
 const (

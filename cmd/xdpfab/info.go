@@ -45,7 +45,7 @@ type interfaceEntry struct {
 	// Daemon serves the interface: programs go through it, whatever Plan says; nil if
 	// none answers.
 	Daemon *servedBy `json:"daemon,omitempty"`
-	// Silent reports that a daemon which may serve the interface has not answered, and
+	// Silent means that a daemon which may serve the interface has not answered, and
 	// the remedy.
 	Silent  string  `json:"daemon_silent,omitempty"`
 	Sockets sockets `json:"udp_sockets"`

@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// servedBy reports which daemon serves an interface.
+// servedBy describes which daemon serves an interface.
 type servedBy struct {
 	PID     int    `json:"pid"`
 	Control string `json:"control"` // its socket

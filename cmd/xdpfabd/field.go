@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// shape reports which TOML values a field takes.
+// shape describes which TOML values a field takes.
 type shape uint8
 
 const (

@@ -25,7 +25,7 @@ func (s *served) release() {
 	s.promises--
 }
 
-// errPromised reports that the regions cannot change.
+// errPromised means that the regions cannot change.
 var errPromised = errors.New("another daemon takes this one's place: try again when it serves")
 
 // given returns the regions that pass to a daemon that claims these: those that this one

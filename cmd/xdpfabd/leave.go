@@ -60,7 +60,7 @@ type legacyOf struct {
 	Huge    mr.Huge
 }
 
-// verdict reports whether a step has succeeded.
+// verdict describes whether a step has succeeded.
 type verdict struct {
 	Error  string
 	PID    int // of the next daemon

@@ -41,7 +41,7 @@ type check struct {
 	run      func(s *Snapshot) Finding
 }
 
-// scope reports which interfaces a check is about.
+// scope describes which interfaces a check is about.
 type scope uint8
 
 const (

@@ -20,7 +20,7 @@ import (
 // DefaultMode are the permissions of a socket.
 const DefaultMode fs.FileMode = 0o660
 
-// Access reports who may connect to a socket.
+// Access describes who may connect to a socket.
 type Access struct {
 	Mode  fs.FileMode // permissions; 0 means DefaultMode
 	Group *int        // that the socket belongs to; nil means the process's

@@ -92,10 +92,10 @@ type Source func() (Status, error)
 // Errors of this package; errors returned wrap one of them, or one of the
 // system's.
 var (
-	// ErrLive reports that a process serves the socket. errors.As with a
+	// ErrLive means that a process serves the socket. errors.As with a
 	// *LiveError tells which one.
 	ErrLive = errors.New("control socket is in use")
-	// ErrNoDaemon reports that no process serves the socket.
+	// ErrNoDaemon means that no process serves the socket.
 	ErrNoDaemon = errors.New("no daemon serves the control socket")
 )
 

@@ -30,7 +30,7 @@ const dirMode = 0o755
 // variable for tests, whose verdicts must not depend on how busy the machine is.
 var AskLimit = time.Second
 
-// LiveError reports which process serves a socket. It matches ErrLive.
+// LiveError describes which process serves a socket. It matches ErrLive.
 type LiveError struct {
 	Path string
 	PID  int // 0 when it is not known

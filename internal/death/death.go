@@ -17,7 +17,7 @@ import (
 // have it, too.
 type Death struct{ f *os.File }
 
-// ErrDied reports that a process has ended before it could be watched.
+// ErrDied means that a process has ended before it could be watched.
 var ErrDied = errors.New("the process has ended")
 
 // Of is the Death of the process of a pidfd, which is the Death's from then on.

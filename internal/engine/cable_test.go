@@ -50,7 +50,7 @@ type cableNode struct {
 	refuse wire.HelloStatus
 	// request answers requests for connections; nil refuses them.
 	request func(asked *wire.Connection) (wire.HelloStatus, wire.Connection)
-	// full reports that there is no room for messages, which wait.
+	// full means that there is no room for messages, which wait.
 	full bool
 }
 

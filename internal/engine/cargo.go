@@ -17,7 +17,7 @@ type cargo struct {
 	// fragment is a simple operation and all values have one length; otherwise it is
 	// mixed.
 	each int
-	// messages reports that the frame is one of messages; told is how many of them have
+	// messages means that the frame is one of messages; told is how many of them have
 	// succeeded, and left segs, before the frame is answered.
 	messages bool
 	told     int

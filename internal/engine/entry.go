@@ -52,12 +52,12 @@ const (
 	// FlagFence defers the operation, and all after it, until every earlier one to
 	// the same peer has completed (FI_FENCE).
 	FlagFence uint8 = 1 << iota
-	// FlagOutside reports that the operands are not in the entry.
+	// FlagOutside means that the operands are not in the entry.
 	FlagOutside
-	// FlagExtents reports that the operation is on extents, which are not in the entry
+	// FlagExtents means that the operation is on extents, which are not in the entry
 	// either; Key and Offset are ignored then.
 	FlagExtents
-	// FlagPieces reports that the result lies in pieces, and with FlagOutside the
+	// FlagPieces means that the result lies in pieces, and with FlagOutside the
 	// operands as well.
 	FlagPieces
 	// FlagData asks for an event at the target, with Data, once an atomic or a transfer
@@ -68,7 +68,7 @@ const (
 	// matches, instead of being kept for one. A tagged atomic that returns what it finds
 	// has it always.
 	FlagMatch
-	// FlagStream reports that operands, extents and result come part by part: see
+	// FlagStream means that operands, extents and result come part by part: see
 	// [Stream].
 	FlagStream
 
@@ -137,7 +137,7 @@ const (
 	Restarted                  // as Unknown, and the target's memory may be new
 )
 
-// Result reports how an operation ended.
+// Result describes how an operation ended.
 type Result struct {
 	Outcome Outcome
 	Status  wire.Status    // why the target refused it, when it did

@@ -23,7 +23,7 @@ type Origin struct {
 	roster   roster
 	buffers  session.Lender // for requests in flight
 	payer    *ringShare     // whose origin it is; nil for the engine's own process
-	// unordered reports that its sessions need no order; see session.Params.
+	// unordered means that its sessions need no order; see session.Params.
 	unordered bool
 	cfg       *session.Config // of its sessions; set before it has peers
 	// The rest belongs to the engine's thread.

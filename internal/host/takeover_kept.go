@@ -34,7 +34,7 @@ type leftState struct {
 	Key    []byte `json:",omitempty"`
 }
 
-// keptMark reports that a region is kept.
+// keptMark records that a region is kept.
 type keptMark struct {
 	Rule  string
 	Taken bool // its holder is running, and uses it

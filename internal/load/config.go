@@ -42,7 +42,7 @@ var (
 // Adds reports whether the words grow.
 func (k Kind) Adds() bool { return k.op == atomic.Sum }
 
-// Config reports what a Generator posts.
+// Config describes what a Generator posts.
 type Config struct {
 	Kind      Kind
 	Region    xdpfab.RemoteRegion // whose words the operations go to; its size may be unknown, 0

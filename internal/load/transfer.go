@@ -27,7 +27,7 @@ type Transport interface {
 	Collect([]fi.Completion) (int, error)
 }
 
-// Test reports what a Transfer does. bench/c/transfer.h has the same for the peers.
+// Test describes what a Transfer does. bench/c/transfer.h has the same for the peers.
 type Test string
 
 // The tests.
@@ -43,7 +43,7 @@ const (
 // completion means.
 const CreditEvery = 16
 
-// TransferConfig reports what a Transfer measures, in the same words at both sides.
+// TransferConfig describes what a Transfer measures, in the same words at both sides.
 type TransferConfig struct {
 	Test   Test
 	Size   int // bytes of a message, a write or a read; 8 or more

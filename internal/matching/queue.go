@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Config reports how large a Queue is, and with whom it works.
+// Config describes how large a Queue is, and with whom it works.
 type Config struct {
 	Receives   int // most receives that are posted or being filled (fi_rx_attr: size)
 	Unexpected int // most messages held for which no receive is posted

@@ -4,8 +4,8 @@ package matching
 
 import "github.com/xdpfab/xdpfab/internal/wire"
 
-// Match reports which messages a receive takes: the untagged ones, or those whose tag is
-// Tag in all bits that are not in Ignore; and of all senders, or of one.
+// Match describes which messages a receive takes: the untagged ones, or those whose tag
+// is Tag in all bits that are not in Ignore; and of all senders, or of one.
 type Match struct {
 	Tag, Ignore uint64
 	Tagged      bool

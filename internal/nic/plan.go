@@ -17,7 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Want reports how an interface is to be used. The zero value holds xdpfab's
+// Want describes how an interface is to be used. The zero value holds xdpfab's
 // defaults.
 type Want struct {
 	Queues   int      // how many, from queue 0 on; 0 means all, without those to lend
@@ -35,7 +35,7 @@ const DefaultChunks = 2 * xsk.DefaultRingSize
 // its queue.
 const MaxQueues = wire.MaxQueues
 
-// Plan reports how xdpfab would use an interface, and what prevents that.
+// Plan describes how xdpfab would use an interface, and what prevents that.
 type Plan struct {
 	Usable   bool     `json:"usable"`   // by a process that has the privileges
 	XDP      string   `json:"xdp"`      // "native", "generic" or "unknown"

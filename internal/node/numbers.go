@@ -42,7 +42,7 @@ type Tenant interface {
 	IsTarget() bool
 }
 
-// Numbers reports who has which endpoint number. Any thread may look a tenant up.
+// Numbers describes who has which endpoint number. Any thread may look a tenant up.
 type Numbers struct {
 	mu     sync.Mutex // of those that change something; no other lock is taken under it
 	blocks map[uint16]*Block

@@ -11,7 +11,7 @@ import (
 // interface has to be opened again.
 var ErrLost = errors.New("interface can no longer be used")
 
-// EventKind reports what happened to an interface.
+// EventKind describes what happened to an interface.
 type EventKind uint8
 
 // The kinds. An event that ends the use of an interface has an Event.Err.

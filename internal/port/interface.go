@@ -23,10 +23,10 @@ import (
 )
 
 var (
-	// ErrMTU reports that no packet buffer is large enough for the MTU, or no
+	// ErrMTU means that no packet buffer is large enough for the MTU, or no
 	// frame small enough.
 	ErrMTU = nic.ErrMTU
-	// ErrEnded reports that the program of Options.Adopt no longer runs anywhere.
+	// ErrEnded means that the program of Options.Adopt no longer runs anywhere.
 	ErrEnded = bpf.ErrEnded
 )
 
@@ -306,7 +306,7 @@ func (i *Interface) Driver() string { return i.driver }
 // UDP reports whether frames over UDP are accepted.
 func (i *Interface) UDP() bool { return i.udp }
 
-// Modes reports which modes the kernel granted.
+// Modes describes which modes the kernel granted.
 type Modes struct {
 	XDP   bpf.Mode  // Native or Generic
 	Copy  xsk.Mode  // ZeroCopy, or Copy if any queue has it

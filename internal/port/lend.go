@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoneLendable reports that no queue can be lent now.
+// ErrNoneLendable means that no queue can be lent now.
 var ErrNoneLendable = errors.New("no queue can be lent now")
 
 // Loan is a queue that another program drives. A holder of the descriptors can put any

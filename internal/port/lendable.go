@@ -43,7 +43,7 @@ type lendable struct {
 	lends uint64
 }
 
-// LendableState reports where a queue is that can be lent.
+// LendableState describes where a queue is that can be lent.
 type LendableState string
 
 // The states.

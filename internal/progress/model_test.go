@@ -87,7 +87,7 @@ type world struct {
 	napping       bool
 }
 
-// model reports which threads there are, and which bug is sown.
+// model describes which threads there are, and which bug is sown.
 type model struct {
 	waiters, posters int
 	poller, closer   bool

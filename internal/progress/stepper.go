@@ -24,10 +24,10 @@ type Engine interface {
 	Call(func()) bool // makes a coming round run a function; false if too many wait
 }
 
-// Config reports how an engine is stepped.
+// Config describes how an engine is stepped.
 type Config struct {
 	Manual bool // without a poller
-	// Alone reports that the caller makes no two calls at a time (FI_THREAD_DOMAIN). With
+	// Alone means that the caller makes no two calls at a time (FI_THREAD_DOMAIN). With
 	// manual progress, the turn then needs no atomic instruction. The exceptions are
 	// Interrupt, and the methods of a Signal.
 	Alone bool

@@ -19,24 +19,24 @@ import (
 
 // Errors that this package returns. They match an errno too.
 var (
-	// ErrConfig reports that an argument, or a field of Config, has an impossible value.
+	// ErrConfig means that an argument, or a field of Config, has an impossible value.
 	ErrConfig = errno.New("resident: bad configuration", syscall.EINVAL)
-	// ErrKernel reports that the kernel cannot run the program.
+	// ErrKernel means that the kernel cannot run the program.
 	ErrKernel = errno.New("resident: this kernel cannot execute requests (it takes Linux 5.18)", syscall.EOPNOTSUPP)
-	// ErrFull reports that there is no place for another session or region.
+	// ErrFull means that there is no place for another session or region.
 	ErrFull = errno.New("resident: no place left", syscall.ENOSPC)
-	// ErrKeyInUse reports that another region has the key.
+	// ErrKeyInUse means that another region has the key.
 	ErrKeyInUse = errno.New("resident: the key is in use", syscall.EEXIST)
-	// ErrNoFileSystem reports that a folder for the state is not of a BPF file system.
+	// ErrNoFileSystem means that a folder for the state is not of a BPF file system.
 	ErrNoFileSystem = errno.New(
 		"resident: not on a BPF file system: mount one, `mount -t bpf bpf /sys/fs/bpf`, or name another folder",
 		syscall.ENOTSUP)
-	// ErrOwned reports that another process has the folder with the state.
+	// ErrOwned means that another process has the folder with the state.
 	ErrOwned = errno.New("another process has the folder; stop it, or name another folder", syscall.EBUSY)
-	// ErrVersion reports that the state in a folder is not of this version.
+	// ErrVersion means that the state in a folder is not of this version.
 	ErrVersion = errno.New("which is of another version of this software than "+version+", or is no state: "+
 		"run the one that made it, or end it with `xdpfab resident remove`", syscall.EPROTONOSUPPORT)
-	// ErrDamaged reports that the state in a folder cannot be adopted as it is.
+	// ErrDamaged means that the state in a folder cannot be adopted as it is.
 	ErrDamaged = errno.New("resident: what is pinned there is not whole: end it with `xdpfab resident remove`",
 		syscall.EUCLEAN)
 )

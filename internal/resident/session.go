@@ -66,7 +66,7 @@ func (x *Executor) state(place uint32) (s executorSession, err error) {
 	return s, err
 }
 
-// claimInPart reports that a frame has run in part: enum claim.
+// claimInPart means that a frame has run in part: enum claim.
 const claimInPart = 2
 
 // Life of a session: enum life.

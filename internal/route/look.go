@@ -16,7 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// ErrGone reports that the interface is not in the Resolver's network namespace any
+// ErrGone means that the interface is not in the Resolver's network namespace any
 // more.
 var ErrGone = errors.New("interface is gone")
 

@@ -34,7 +34,7 @@ var groups = []uint{
 	unix.RTNLGRP_NEXTHOP,
 }
 
-// Change reports what has to be read again. The kernel's messages are only the
+// Change describes what has to be read again. The kernel's messages are only the
 // occasion to do so: the tables are right even if messages were lost or came
 // late.
 type Change struct {

@@ -57,7 +57,7 @@ type Params struct {
 	Origin   uint64         // id of the initiating endpoint; random
 	Serial   uint32         // of this session among those of the origin
 	Resume   wire.Resume    // the suspended session to be settled, if there is one
-	// Unordered reports that the target may run requests in any order. It does so if both
+	// Unordered means that the target may run requests in any order. It does so if both
 	// sides have [wire.FeatureUnordered].
 	Unordered bool
 	Options   wire.Options // the further options of the hello, without the proof

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Answer reports what a frame from the target means for the initiator's
+// Answer describes what a frame from the target means for the initiator's
 // operations.
 type Answer uint8
 

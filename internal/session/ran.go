@@ -4,7 +4,7 @@ package session
 
 import "github.com/xdpfab/xdpfab/internal/wire"
 
-// Ran reports which requests of a session have run at its target.
+// Ran describes which requests of a session have run at its target.
 type Ran struct {
 	PSN   uint32 // all requests up to this one
 	Early uint64 // and later ones, in a session without order: bit i is PSN+2+i

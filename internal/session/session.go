@@ -142,7 +142,7 @@ func (c Config) WithDefaults() (Config, error) {
 	return c, nil
 }
 
-// Reason reports why a session ended, or why it never began.
+// Reason describes why a session ended, or why it never began.
 type Reason uint8
 
 // Reasons. What each means for the operations in flight is decided by

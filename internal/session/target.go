@@ -9,7 +9,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Verdict reports what becomes of a frame at the target.
+// Verdict describes what becomes of a frame at the target.
 type Verdict uint8
 
 // The verdicts.

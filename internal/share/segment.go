@@ -125,7 +125,7 @@ const (
 	VerbAdmit = wire.VerbLocal + 4
 )
 
-// places reports where in the arena the parts of an operation are that its entry has no
+// places describes where in the arena the parts of an operation are that its entry has no
 // room for. With engine.FlagOutside it takes the place of Entry.Inline; without, only the
 // result of a lookup is in the arena, at Entry.Offset.
 type places struct {

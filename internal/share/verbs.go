@@ -82,7 +82,7 @@ type Block struct {
 	Length int `json:"length"`
 }
 
-// Serve reports whether an endpoint accepts sessions.
+// Serve describes whether an endpoint accepts sessions.
 type Serve struct {
 	Endpoint uint16 `json:"endpoint"`
 	On       bool   `json:"on"`
@@ -113,7 +113,7 @@ type Region struct {
 	Tally int `json:"tally,omitempty"` // where to count what peers do to it; 0 for nowhere
 }
 
-// Observe reports where to count what peers do to a region.
+// Observe describes where to count what peers do to a region.
 type Observe struct {
 	Key   uint64 `json:"key"`
 	Tally int    `json:"tally"`

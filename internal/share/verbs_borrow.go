@@ -37,7 +37,7 @@ type Number struct {
 	Highest bool `json:"highest"` // of those that are free, take the highest; of one alone
 }
 
-// Follow reports which way the borrower knows to an address.
+// Follow describes which way the borrower knows to an address.
 type Follow struct {
 	Addr wire.Addr `json:"addr"`
 	Link wire.Link `json:"link"`

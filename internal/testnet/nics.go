@@ -23,7 +23,7 @@ const (
 	NICQueuesEnv = "XDPFAB_NIC_QUEUES" // the most queues that they have
 )
 
-// NICs reports what NewPair makes pairs of.
+// NICs describes what NewPair makes pairs of.
 type NICs struct {
 	names  [2]string
 	XDP    string // "native" or "generic"

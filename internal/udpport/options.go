@@ -5,15 +5,15 @@ package udpport
 import "errors"
 
 var (
-	// ErrClosed reports that the Device was closed.
+	// ErrClosed means that the Device was closed.
 	ErrClosed = errors.New("udp: device is closed")
-	// ErrInUse reports that another socket of this node has an address and wire.UDPPort.
+	// ErrInUse means that another socket of this node has an address and wire.UDPPort.
 	ErrInUse = errors.New("address in use")
-	// ErrNoAddress reports that there is no address to bind a socket to.
+	// ErrNoAddress means that there is no address to bind a socket to.
 	ErrNoAddress = errors.New("no address")
-	// ErrNoRoute reports that there is no way to an address.
+	// ErrNoRoute means that there is no way to an address.
 	ErrNoRoute = errors.New("no route")
-	// ErrMTU reports that the interface's MTU is too small for frames.
+	// ErrMTU means that the interface's MTU is too small for frames.
 	ErrMTU = errors.New("unsuitable MTU")
 )
 

@@ -21,7 +21,7 @@ const (
 	minPayload = MinFrame - HeaderLen
 )
 
-// Type reports what a frame is for.
+// Type describes what a frame is for.
 type Type uint8
 
 // The frame types. Those from 9 to 15 are kept for extensions.

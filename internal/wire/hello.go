@@ -189,7 +189,7 @@ func putHello(b []byte, nonce uint64, session uint32, at12, maxFrame, window, ke
 	le.PutUint32(b[48:], r.PSN)
 }
 
-// ResetReason reports why a frame was answered with a reset. A reason that this version
+// ResetReason describes why a frame was answered with a reset. A reason that this version
 // does not know is taken for ResetUnknownSession: the answer to the next hello tells
 // more.
 type ResetReason uint8

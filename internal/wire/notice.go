@@ -16,9 +16,9 @@ type Notice struct {
 	// the operation. 0 says that the initiator knows all of them to have succeeded.
 	Covers uint32
 	Source uint16 // number of the initiating endpoint
-	// Returns reports that the operation returns what it found: a fetch, compare or read.
+	// Returns means that the operation returns what it found: a fetch, compare or read.
 	Returns bool
-	// Transfer reports that the operation is a remote read or write, with FeatureMemory.
+	// Transfer means that the operation is a remote read or write, with FeatureMemory.
 	Transfer bool
 }
 

@@ -4,7 +4,7 @@ package wire
 
 import "strconv"
 
-// Reason reports why a packet, frame or record was refused. It indexes counters: see
+// Reason describes why a packet, frame or record was refused. It indexes counters: see
 // NumReasons.
 type Reason uint8
 

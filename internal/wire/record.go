@@ -20,10 +20,10 @@ const (
 	// offset and operands. It goes with RecordKey, RecordIncarnation and RecordShared
 	// only; see Record.Run.
 	RecordRun uint8 = 1 << 4
-	// RecordShared reports that the operations of a run have equal operands, which are
+	// RecordShared means that the operations of a run have equal operands, which are
 	// given once.
 	RecordShared uint8 = 1 << 5
-	// RecordIncarnation reports that the key is followed by the incarnation (u32) of
+	// RecordIncarnation means that the key is followed by the incarnation (u32) of
 	// the region that is meant. It is allowed only with RecordKey.
 	RecordIncarnation uint8 = 1 << 6
 

@@ -20,7 +20,7 @@ type Message struct {
 	Begins  bool // this is the beginning, which alone has Length, Source and all of the below
 	Tagged  bool
 	HasData bool
-	// Match reports that the message must not be kept for a receive that is posted later:
+	// Match means that the message must not be kept for a receive that is posted later:
 	// it runs when there is one that it matches.
 	Match bool
 	// Drop, of a further part, says that the initiator has let go of the message: there

@@ -11,7 +11,7 @@ import (
 	"net/netip"
 )
 
-// Link reports how frames reach one peer. The IP addresses are used by the UDP
+// Link describes how frames reach one peer. The IP addresses are used by the UDP
 // encapsulations alone.
 type Link struct {
 	Kind     Kind

@@ -2,7 +2,7 @@
 
 package wire
 
-// Verb reports what a record asks for: the first byte of the record.
+// Verb describes what a record asks for: the first byte of the record.
 type Verb uint8
 
 // The verbs of version 1. Numbers from VerbLocal on never travel: a node is free to use

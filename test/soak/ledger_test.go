@@ -23,7 +23,7 @@ type crew struct {
 	wg     sync.WaitGroup
 }
 
-// plan reports how a crew works.
+// plan describes how a crew works.
 type plan struct {
 	actors, depth, limit int
 	pace                 time.Duration

@@ -31,7 +31,7 @@ const (
 	maxActors   = regionSize/slotSize - 1
 )
 
-// setting reports what a world is like.
+// setting describes what a world is like.
 type setting struct {
 	seed           uint64
 	udp            bool // over UDP and IPv4 instead of raw Ethernet

@@ -28,7 +28,7 @@ var ErrHost = errors.New("this machine lacks something")
 // and its shell prefers its own to any other.
 var tools = []string{"sh", "ip", "tc", "setpriv", "unshare"}
 
-// Image reports what a test machine has in its memory; it has no disk.
+// Image describes what a test machine has in its memory; it has no disk.
 type Image struct {
 	Kernel  *Kernel
 	Sysroot *Sysroot          // has the guest's programs; nil means the host

@@ -36,7 +36,7 @@ var (
 // word, although they could.
 var errSpeechless = errors.New("the guest said nothing")
 
-// Config reports which machine to start.
+// Config describes which machine to start.
 type Config struct {
 	Image  Image
 	CPUs   int   // 0 means 2

@@ -194,7 +194,7 @@ type AtomicAttr struct {
 	// Order has the bytes of a call up to which data is ordered as operations are
 	// (max_order_raw_size and so on), by endpoints that have an order.
 	Order OrderSizes
-	// Resident reports that on a resident region the XDP program of the target's
+	// Resident means that on a resident region the XDP program of the target's
 	// interface runs the operation, in the kernel, if the session has a place with it:
 	// see Domain.NewResidentRegion. Everything else is run by the thread that steps the
 	// engine on which the session has come in: the poller, or with manual progress a

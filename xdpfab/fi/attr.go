@@ -119,7 +119,7 @@ type DomainAttr struct {
 	clock     func() int64 // of the engines, ns, monotonic; nil means the system's. For tests
 }
 
-// defaulted reports which attributes have their default, for a guest: there it is the
+// defaulted describes which attributes have their default, for a guest: there it is the
 // host's.
 type defaulted struct{ giveUp, idleRetire bool }
 
@@ -213,7 +213,7 @@ type InterfaceInfo struct {
 	// Daemon is the control socket of the daemon through which the domain uses the
 	// interface, empty if it has the interface itself.
 	Daemon string `json:"daemon,omitempty"`
-	// Lent reports that the domain drives a queue which that daemon has lent it.
+	// Lent means that the domain drives a queue which that daemon has lent it.
 	Lent bool `json:"lent,omitempty"`
 	// Transport is "xdp" or "udp"; empty for a Pipe. Through a daemon it is the daemon's.
 	Transport string `json:"transport,omitempty"`

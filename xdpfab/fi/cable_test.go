@@ -12,7 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/udpport"
 )
 
-// OverSockets reports that the tests of pipes run over UDP sockets on a loopback
+// OverSockets means that the tests of pipes run over UDP sockets on a loopback
 // interface, as `make test-udp` wants it: package fabrictest sees to it.
 var OverSockets = os.Getenv("XDPFAB_TEST_CABLE") == "udp"
 

@@ -166,7 +166,7 @@ const (
 	OrderAtomicWAR Order = 1 << 38 // FI_ORDER_ATOMIC_WAR
 	OrderAtomicWAW Order = 1 << 39 // FI_ORDER_ATOMIC_WAW
 
-	// OrderNone reports that no order is kept; it stands alone. FI_ORDER_NONE is 0, which
+	// OrderNone means that no order is kept; it stands alone. FI_ORDER_NONE is 0, which
 	// leaves the choice to the provider, and xdpfab then keeps all orders that it has. So
 	// this is a bit of xdpfab's own, for callers that need none: then an operation never
 	// waits for a packet that another one has lost. Messages keep OrderSAS even so.

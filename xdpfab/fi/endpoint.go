@@ -44,7 +44,7 @@ type endpoint struct {
 	av    *AddressVector
 	cq    *CompletionQueue
 	recv  *CompletionQueue // of the events of peers; it may be the same
-	// selective reports that only failures, and operations with FlagCompletion, make
+	// selective means that only failures, and operations with FlagCompletion, make
 	// entries in cq; selectiveRecv says the same of receives and recv.
 	selective     bool
 	selectiveRecv bool

@@ -21,7 +21,7 @@ const (
 	// buffers of a write and RMA.Extents (FI_INJECT). The buffers may have up to
 	// EndpointAttr.InjectSize bytes together.
 	FlagInject OpFlags = 1 << 25
-	// FlagMore reports that another operation follows at once, so the poller need not be
+	// FlagMore means that another operation follows at once, so the poller need not be
 	// woken for this one (FI_MORE). The next post that fails, or has no FlagMore, wakes
 	// it, and so does any goroutine that reads completions or waits.
 	FlagMore OpFlags = 1 << 18

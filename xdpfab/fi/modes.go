@@ -140,7 +140,7 @@ func (w WaitObject) check(what string) error {
 		ErrNotImplemented)
 }
 
-// AttachMode reports whether a domain goes through the daemon that has the interface.
+// AttachMode describes whether a domain goes through the daemon that has the interface.
 type AttachMode uint8
 
 // The modes.

@@ -12,8 +12,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
-// PollSet reports which of several completion queues and counters of a domain have news;
-// it is the poll set and the wait set of fi_poll(3). Any number of goroutines may use it.
+// PollSet finds which of several completion queues and counters of a domain have
+// news; it is the poll set and the wait set of fi_poll(3). Any number of goroutines may
+// use it.
 type PollSet struct {
 	object
 

@@ -30,7 +30,7 @@ type loan struct {
 // borrowed is held while a pair of this process has NICs.
 var borrowed sync.Mutex
 
-// ErrOnePair reports that there is a pair of the NICs already.
+// ErrOnePair means that there is a pair of the NICs already.
 var ErrOnePair = errors.New("there are two NICs, and a pair has them")
 
 // Borrow builds a pair of two NICs of the caller's network namespace that are joined to
@@ -189,7 +189,7 @@ func setQueues(ifindex, n int) error {
 	return nil
 }
 
-// ErrInUse reports that a machine uses the interface that was to be borrowed.
+// ErrInUse means that a machine uses the interface that was to be borrowed.
 var ErrInUse = errors.New("the machine uses it")
 
 // lendable refuses interfaces of a namespace that anything but tests may need.

@@ -166,7 +166,7 @@ func (r *Routed) Disturb(n netlink.NetemQdiscAttrs) error {
 	return nil
 }
 
-// ErrNoNetem reports that the kernel was built without NET_SCH_NETEM, or lacks its
+// ErrNoNetem means that the kernel was built without NET_SCH_NETEM, or lacks its
 // module.
 var ErrNoNetem = errors.New("this kernel has no netem")
 

@@ -24,7 +24,7 @@ const IfName = "veth0"
 type Options struct {
 	Queues int // RX and TX queues per side; 0 means 1
 	MTU    int // bytes; 0 means the kernel's default. Native XDP on veth takes at most 3498
-	// Straight reports that what one side sends from a queue has to arrive on the same
+	// Straight means that what one side sends from a queue has to arrive on the same
 	// queue of the other, as it does on a veth. NICs choose the queue by themselves.
 	Straight bool
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/dump"
 )
 
-// ErrNoVLAN reports that the kernel was built without VLAN_8021Q, or lacks its
+// ErrNoVLAN means that the kernel was built without VLAN_8021Q, or lacks its
 // module.
 var ErrNoVLAN = errors.New("this kernel has no 802.1Q")
 
