@@ -14,7 +14,6 @@ import (
 	"slices"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/mr"
 	fab "github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -92,15 +91,18 @@ func (v *visitor) visit(ctx context.Context, ifname string, back bool) (err erro
 
 // serve serves a region that outlives the program, or one that outlived the last.
 func (v *visitor) serve(back bool) error {
-	var r *mr.Region
-	var err error
 	if back {
-		r, err = v.dom.TakeBack("own")
-	} else if r, err = v.dom.NewRegion("own", visitorOwn); err == nil {
-		err = v.dom.Keep(r)
-	}
-	if err != nil {
-		return err
+		if _, err := v.dom.TakeBack("own"); err != nil {
+			return err
+		}
+	} else {
+		r, err := v.dom.NewRegion("own", visitorOwn)
+		if err == nil {
+			err = v.dom.Keep(r)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	ep, err := v.dom.NewEndpoint(fab.EndpointAttr{Number: visitorServes})
 	if err != nil {
