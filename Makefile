@@ -15,14 +15,14 @@ GO      ?= go
 PKGS    := ./...
 TOOLS   := $(GO) tool -modfile=tools/go.mod
 # With the race detector: what has more than one thread. The detector slows everything
-# down tenfold, so with -short these packages shorten their long computations. Three kinds
+# down tenfold, so with -short these packages shorten their long computations. Four kinds
 # of tests are left out: those of kernel objects, which run the same code as a Pipe but
-# wait longer; the longest of package engine that have one goroutine; and one of the ways
-# of making progress, since "guest" has the threads of host and guest, and "manual" has
-# callers that make progress.
+# wait longer; the longest that post from one goroutine; those that count allocations; and
+# one of the ways of making progress, since "guest" has the threads of host and guest, and
+# "manual" has callers that make progress.
 RACE    := ./xdpfab ./xdpfab/fi ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
-RACEONE := Conservation|NamesAtRandom|NoticeFates|ScatterFates|Transfers|TransfersDoNotAllocate|WholeWindowBesideStrangers|NoRoomIsNoSilence|PollRunsTimersOfRareCallers
-RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)|^Test($(RACEONE))$$|/^manual guest$$
+RACEONE := Conservation|NamesAtRandom|NoticeFates|ScatterFates|Transfers|WholeWindowBesideStrangers|NoRoomIsNoSilence|PollRunsTimersOfRareCallers|Vector|TaggedAtomicLimits|EveryKindOfCall|LongMessage|UDPMTUChanges
+RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)|^Test($(RACEONE))$$|NotAllocate$$|/^manual guest$$
 # make test-long: also the rest, but not what has one thread only.
 RACELONG = $(shell $(GO) list ./xdpfab/... ./internal/engine ./cmd/... ./atomic ./xsk ./mr ./internal/... | grep -vE '/(sim|layout|histogram|errno|version|value)$$')
 # One build serves the tests, lint, and the guests of test/vm, which have no shared
