@@ -19,7 +19,7 @@ import (
 )
 
 // copySize is longer than what is under way at a time, in pipes and in chunks.
-const copySize = 24<<20 + 12345
+const copySize = 17<<20 + 12345
 
 // copied is a daemon whose region is a file, and bytes to copy there.
 type copied struct {
@@ -43,7 +43,7 @@ func newCopied(t *testing.T) *copied {
 	if err := os.WriteFile(c.file, c.data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.flags = []string{"--region", fmt.Sprintf("r=%d:backing=%s", 24<<20+16384, filepath.Join(dir, "memory"))}
+	c.flags = []string{"--region", fmt.Sprintf("r=%d:backing=%s", 17<<20+16384, filepath.Join(dir, "memory"))}
 	c.node = serve(t, c.net.B, c.flags...)
 	viaDaemon(t, c.net.A)
 	return c
