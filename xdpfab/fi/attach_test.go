@@ -5,6 +5,7 @@ package fi_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -146,10 +147,7 @@ func TestGuest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			long := make([]byte, 3<<20)
-			for i := range long {
-				long[i] = byte(i * 7)
-			}
+			long := random(rand.New(rand.NewPCG(1, 2)), reduced(3<<20, 1<<20+8192))
 			if err := p.Write(ctx, rr, 4096, long); err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +168,8 @@ func TestGuest(t *testing.T) {
 // Many goroutines of several guests count together, and nothing is lost or doubled.
 func TestGuestsCount(t *testing.T) {
 	a, b, region := pipeWithRegion(t, 4096)
-	const guests, each, adds = 3, 4, 500
+	const guests, each = 3, 4
+	adds := reduced(500, 100)
 	var wg sync.WaitGroup
 	for range guests {
 		g := guestOf(t, a, fi.DomainAttr{})
@@ -201,7 +200,7 @@ func TestGuestsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := w.Load(); n != guests*each*adds {
+	if n := w.Load(); n != uint64(guests*each*adds) {
 		t.Errorf("%d, want %d", n, guests*each*adds)
 	}
 }

@@ -107,7 +107,7 @@ func TestConnectionEndsSoon(t *testing.T) {
 			}
 			x := setUpBoth(t, a, b, 64)
 			s := newSwitchboard(&bench{t, x.client, x.server, x.av, x.dest, 1}, fi.PassiveAttr{Number: 9})
-			for range 20 {
+			for range reduced(20, 5) {
 				caller := s.caller()
 				s.ok(caller.Connect(ctx(t), s.pep.Name(), nil))
 				callee := s.callee(s.next(s.far, fi.EventConnReq, s.pep).Request)

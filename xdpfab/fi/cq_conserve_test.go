@@ -16,7 +16,8 @@ import (
 // as they can, by every way there is: each operation completes once, the latest of each
 // goroutine is the last to apply, and no place of the queue is lost.
 func TestCQConserves(t *testing.T) {
-	const posters, each = 4, 2000
+	const posters = 4
+	each := reduced(2000, 500)
 	for _, mode := range []fi.ProgressMode{fi.ProgressAuto, fi.ProgressManual} {
 		t.Run(mode.String(), func(t *testing.T) {
 			ctx := sleepLong(t)
@@ -81,7 +82,7 @@ func TestCQConserves(t *testing.T) {
 				}
 			}
 			for i := range posters {
-				if v := binary.LittleEndian.Uint64(mem[8*i:]); v != each {
+				if v := binary.LittleEndian.Uint64(mem[8*i:]); v != uint64(each) {
 					t.Errorf("the last write applied to word %d is number %d of %d", i, v, each)
 				}
 			}

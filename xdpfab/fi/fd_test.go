@@ -44,7 +44,7 @@ func TestQueueFD(t *testing.T) {
 		if !readable(t, fd, 0) {
 			t.Error("not readable until it is armed again")
 		}
-		for range 300 {
+		for range reduced(300, 100) {
 			if err := w.cq.TryWait(1); err != nil {
 				t.Fatal(err)
 			}

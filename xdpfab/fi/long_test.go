@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -76,17 +77,17 @@ func onBothWays(t *testing.T, f func(t *testing.T, a fi.DomainAttr)) {
 // once.
 func TestLongOperations(t *testing.T) {
 	onBothWays(t, func(t *testing.T, attr fi.DomainAttr) {
-		const most = 8<<20 + 8
+		sizes := []int{512 << 10, 1 << 20, 1<<20 + 8, 8<<20 + 8}
+		if testing.Short() {
+			sizes = []int{1<<20 + 8}
+		}
+		most := slices.Max(sizes)
 		l := newLong(t, attr, most)
 		rng := rand.New(rand.NewPCG(1, 2))
 		buf := random(rng, most)
 		copy(l.mem, random(rng, most))
 		result := make([]byte, most)
 		var reads, writes uint64
-		sizes := []int{512 << 10, 1 << 20, 1<<20 + 8, most}
-		if testing.Short() {
-			sizes = []int{1<<20 + 8}
-		}
 		for _, kind := range []string{"write", "read", "array", "fetch"} {
 			for _, n := range sizes {
 				what := fmt.Sprintf("%s of %d bytes", kind, n)

@@ -216,7 +216,8 @@ func TestSendWithoutReceiver(t *testing.T) {
 // Many goroutines send and receive at once, more than may wait at a time: each message is
 // received once.
 func TestMailboxManyGoroutines(t *testing.T) {
-	const senders, receivers, each = 8, 12, 200
+	const senders, receivers = 8, 12
+	each := reduced(200, 60)
 	progressModes(t, func(t *testing.T, attr fi.DomainAttr) {
 		a, b := pipe(t, attr, attr)
 		box, p := mailbox(t, a, b, xdpfab.MailboxAttr{Receives: 4})
@@ -276,7 +277,7 @@ func TestMailboxContext(t *testing.T) {
 		if m, err := box.Receive(ended, make([]byte, 8)); !errors.Is(err, context.Canceled) || m.Bytes != nil {
 			t.Errorf("%+v, %v", m, err)
 		}
-		const messages = 300
+		messages := reduced(300, 90)
 		var sending sync.WaitGroup
 		sending.Go(func() {
 			for i := range messages { // long ones, so that some are met while they come

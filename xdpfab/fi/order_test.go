@@ -208,7 +208,7 @@ func TestUnordered(t *testing.T) {
 		if a.Progress == fi.ProgressManual {
 			step = func() { f.server.Progress() }
 		}
-		addBoth(t, f.client, f.server.Name(0), 1, reduced(500, 200), step)
+		addBoth(t, f.client, f.server.Name(0), 1, reduced(500, 100), step)
 	})
 }
 

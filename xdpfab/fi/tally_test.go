@@ -137,7 +137,7 @@ func testRemoteCounters(t *testing.T, a fi.DomainAttr, events fi.CounterEvents) 
 // serves the region; of one that is refused, none.
 func TestRemoteBytesOfLongOperations(t *testing.T) {
 	onBothWays(t, func(t *testing.T, a fi.DomainAttr) {
-		const size = 3 << 20
+		size := reduced(3<<20, 1<<20+8192)
 		f := setUpBoth(t, fi.DomainAttr{}, a, 64)
 		m, err := mr.Memfd("long", size)
 		if err != nil {
