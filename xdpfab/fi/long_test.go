@@ -17,7 +17,7 @@ import (
 )
 
 // longBuffer is longer than the memory that a guest shares with its host.
-const longBuffer = 40 << 20
+const longBuffer = 20 << 20
 
 // long is a fixture with a region of many bytes, whose owner has counters of it.
 type long struct {
@@ -167,7 +167,7 @@ func TestLongerThanTheArena(t *testing.T) {
 			t.Errorf("%s with data: %+v, memory right: %t", kind, c, bytes.Equal(l.mem, want))
 		}
 	}
-	const words = 3 << 20
+	const words = 2 << 20
 	x := fi.Msg{Dest: dest, Datatype: atomic.Uint64, Op: atomic.Sum, Count: words, Buf: buf[:8*words], Result: into[:8*words]}
 	for i := range words {
 		x.RMA = append(x.RMA, mr.Extent{Key: 3, Offset: uint64(8 * (words - 1 - i)), Count: 1})
