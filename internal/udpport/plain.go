@@ -25,9 +25,10 @@ const (
 // thread.
 type plain struct {
 	conns  []plainConn
-	out    []byte      // the transmit buffer
-	in     chan []byte // received, to be handed out
-	free   chan []byte // memory to receive into
+	out    []byte       // the transmit buffer
+	in     chan []byte  // received, to be handed out
+	free   chan []byte  // memory to receive into
+	made   atomic.Int32 // how many buffers there are, at most waiting
 	lent   [][]byte
 	wake   chan struct{}
 	timer  *time.Timer
@@ -46,9 +47,6 @@ type plainConn struct {
 func openPlain(addrs []netip.Addr, mtu int) (port, error) {
 	p := &plain{out: make([]byte, wire.WayLen+mtu), in: make(chan []byte, waiting), free: make(chan []byte, waiting),
 		wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), closing: make(chan struct{})}
-	for range waiting {
-		p.free <- nil // allocated at first use
-	}
 	for _, a := range addrs {
 		c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, wire.UDPPort)))
 		if err != nil {
@@ -69,16 +67,10 @@ const plainBuffer = 1 << 20
 // read receives from one socket until the port is closed.
 func (p *plain) read(c plainConn, size int) {
 	for {
-		var b []byte
-		select {
-		case b = <-p.free:
-		case <-p.closing:
+		b := p.memory(size)
+		if b == nil {
 			return
 		}
-		if b == nil {
-			b = make([]byte, size)
-		}
-		b = b[:size]
 		n, from, err := c.ReadFromUDPAddrPort(b[wire.WayLen:])
 		way := wire.Way{From: from.Addr().As16(), To: c.as16}
 		switch {
@@ -97,6 +89,26 @@ func (p *plain) read(c plainConn, size int) {
 		wire.PutWay(b, &way)
 		p.in <- b[:wire.WayLen+n] // there is room for all buffers
 		p.Wake()
+	}
+}
+
+// memory returns a buffer to receive into, nil once the port is closed. A free one comes
+// before a new one, so that the port makes no more than have ever waited at once.
+func (p *plain) memory(size int) []byte {
+	select {
+	case b := <-p.free:
+		return b[:size]
+	default:
+	}
+	if p.made.Add(1) <= waiting {
+		return make([]byte, size)
+	}
+	p.made.Add(-1)
+	select {
+	case b := <-p.free:
+		return b[:size]
+	case <-p.closing:
+		return nil
 	}
 }
 
