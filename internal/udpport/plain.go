@@ -18,6 +18,9 @@ const (
 	waiting = 1024
 	// errorPause keeps a reader from spinning while its socket has nothing but errors.
 	errorPause = time.Millisecond
+	// spins is how many calls of Receive in a row may find nothing before one gives the
+	// processor away: more than a poller makes before it waits.
+	spins = 1024
 )
 
 // plain is the engine's port by package net, for systems without a better one: a
@@ -30,6 +33,7 @@ type plain struct {
 	free   chan []byte  // memory to receive into
 	made   atomic.Int32 // how many buffers there are, at most waiting
 	lent   [][]byte
+	vain   int // calls of Receive that have found nothing since there was something, or a Wait
 	wake   chan struct{}
 	timer  *time.Timer
 	tally  tally
@@ -119,11 +123,26 @@ func (p *plain) Receive(packets [][]byte) (n int) {
 			packets[n] = b
 			p.lent = append(p.lent, b)
 			n++
+			p.vain = 0
 		default:
+			if n == 0 {
+				p.giveWay()
+			}
 			return n
 		}
 	}
 	return n
+}
+
+// giveWay lets the readers run once in a while: they learn of packets from the runtime,
+// which looks for them at once only if a processor is free. A thread that never waits may
+// have the only one, and would then get its packets 10 ms late. The sleep has to be so
+// long that the runtime looks; it ends with the next packet, or after about 1 ms.
+func (p *plain) giveWay() {
+	if p.vain++; p.vain >= spins {
+		p.vain = 0
+		time.Sleep(time.Microsecond)
+	}
 }
 
 func (p *plain) Release() {
@@ -165,6 +184,7 @@ func (p *plain) put(packet []byte) {
 func (p *plain) Flush() error { return nil }
 
 func (p *plain) Wait(timeout time.Duration) {
+	p.vain = 0
 	if timeout <= 0 || len(p.in) > 0 {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -148,6 +149,29 @@ func TestBurstsAllocateNothing(t *testing.T) {
 			}
 			if n := testing.AllocsPerRun(100, round); n > 0 {
 				t.Errorf("%v allocations a burst", n)
+			}
+		})
+	}
+}
+
+// A thread that never waits gets its packets soon, also if it has the only processor.
+func TestSpinnersGetPackets(t *testing.T) {
+	for name, o := range kinds {
+		t.Run(name, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			a, b, way := two(t, o)
+			const rounds, most = 50, 20_000 // without a pause, one makes over 100,000 calls in 10 ms
+			calls := 0
+			for range rounds {
+				send(a.queue, &way, 46, 1)
+				_ = a.queue.Flush()
+				for got := 0; got == 0 && calls <= rounds*most; calls++ {
+					got = b.queue.Receive(scratch[:])
+				}
+				b.queue.Release()
+			}
+			if calls > rounds*most {
+				t.Errorf("over %d calls of Receive for %d packets", rounds*most, rounds)
 			}
 		})
 	}
