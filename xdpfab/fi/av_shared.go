@@ -16,8 +16,8 @@ import (
 type AVAttr struct {
 	// Name is that of an address vector which the processes of one user on one node
 	// share (FI_SHARED_AV): what one of them inserts, all have under the same Address.
-	// It has 1 to 64 receive calls, digits, dots, dashes and underscores. The first to
-	// open the name makes the vector, and with its last user it is gone.
+	// It has 1 to 64 letters, digits, dots, dashes and underscores. The first to open the
+	// name makes the vector, and with its last user it is gone.
 	Name string
 	// ReadOnly opens a vector that another one has made, and refuses Insert and Remove
 	// (FI_READ).

@@ -202,7 +202,7 @@ func TestSharedAV(t *testing.T) {
 	if _, err := one.Insert(ctx(t), b.Name(9)); !errors.Is(err, fi.ErrClosed) {
 		t.Errorf("inserted into a closed vector: %v", err)
 	}
-	for want, bad := range map[string]fi.AVAttr{"without a name": {ReadOnly: true}, "receive calls, digits": {Name: "a/b"}} {
+	for want, bad := range map[string]fi.AVAttr{"without a name": {ReadOnly: true}, "letters, digits": {Name: "a/b"}} {
 		if _, err := a.NewAddressVector(bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", bad, err, want)
 		}
