@@ -49,7 +49,7 @@ function apply(    i, j, k, first, found, at) {
 	for (i = 1; i <= n && !gone; i++) {
 		k = i
 		for (j = 1; j <= m; j++) if (kinds[j] != "+" && (k > n || plain(all[k++]) != plain(texts[j]))) break
-		if (j > m) { found++; at = i; last = k - 1 }
+		if (j > m) { found++; at = i }
 	}
 	for (first = 1; first < m && kinds[first] == "+"; first++);
 	if (!gone && found != 1) fail(found " places have this, want one", texts[first])
