@@ -12,14 +12,14 @@
  *   + arena                the ring of arrivals: bytes that peers send
  *
  * To post: fill in the entry at (posted % entries), then store posted + 1 with release
- * order; if host_sleeps is not 0 then, exchange it for 0 and send a byte on the bell. At
- * most `entries` may be posted beyond `taken`.
+ * order; if host_sleeps is not 0 then, exchange it for 0 and send a byte on the doorbell.
+ * At most `entries` may be posted beyond `taken`.
  * To complete: load completed with acquire order, read the entries from `seen` on, then
  * store seen. To sleep: store 1 into guest_sleeps, look at completed once more, and wait
- * until the bell can be read.
+ * until the doorbell can be read.
  * To receive: load arrived with acquire order, take the records from `read` on (each begins
  * at a multiple of 64 and may wrap around the end of the ring), then store read; if
- * host_waits is not 0 then, exchange it for 0 and send a byte on the bell.
+ * host_waits is not 0 then, exchange it for 0 and send a byte on the doorbell.
  * A message comes as XDPFAB_ANNOUNCE first. When there is a receive for it, or room to hold
  * it, answer with XDPFAB_ADMIT; then it comes as XDPFAB_BEGIN. Room that is granted with that
  * is for messages that come at once: each takes one of `messages` and, if it is longer than 64

@@ -18,7 +18,7 @@ type cargo struct {
 	// mixed.
 	each int
 	// messages means that the frame is one of messages; told is how many of them have
-	// succeeded, and left segs, before the frame is answered.
+	// succeeded, and left frags, before the frame is answered.
 	messages bool
 	told     int
 }

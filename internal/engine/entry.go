@@ -118,7 +118,7 @@ const (
 	CompletedTransfer                   // of a remote read or write; of an atomic without it
 	CompletedSend                       // of a message
 	CompletedTagged                     // of one with a tag, or an atomic on the buffer of a tagged receive
-	// from a Guest ring: the outcome is unknown, and another completion tells it when it
+	// from a GuestRing: the outcome is unknown, and another completion tells it when it
 	// is known, or never will be
 	CompletedOpen
 )

@@ -43,7 +43,7 @@ type Guest struct {
 	flights  *engine.Flights // of all its endpoints together
 	pays     payer
 	in       *share.Arrivals     // what peers send
-	holds    holding             // in place of feed and in; nil for none
+	holds    holding             // in place of Ring and in; nil for none
 	queue    atomic.Pointer[int] // that it borrows
 	sizes    share.Sizes
 	broken   atomic.Pointer[error] // the rule that it has broken

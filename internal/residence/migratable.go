@@ -123,7 +123,7 @@ func (m *Migratable) Release() {
 }
 
 // inProgram stands for the state of a session that the program has, and that a process
-// has left which died. One that is handed over has a handedState.
+// left when it died. One that is handed over has a handedState.
 var inProgram = []byte(`"in the program"`)
 
 // HandedState is what the program does not know of a session that it has. Its text is a

@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// cross rings are the two ends of a cross ring.
+// crossRings returns the two ends of a cross ring.
 func crossRings(t *testing.T) (a, b *CrossRing) {
 	t.Helper()
 	a, other, err := NewCrossRing()

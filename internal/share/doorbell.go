@@ -58,7 +58,7 @@ func (b *Doorbell) Wait(wake int, limit time.Duration) {
 
 // File returns the doorbell as a file whose Read waits for a ring, for a goroutine. The
 // doorbell is the file's from then on.
-func (b *Doorbell) File() *os.File { return os.NewFile(uintptr(b.fd), "bell") }
+func (b *Doorbell) File() *os.File { return os.NewFile(uintptr(b.fd), "doorbell") }
 
 // Close closes this end.
 func (b *Doorbell) Close() error { return unix.Close(b.fd) }

@@ -92,14 +92,14 @@ type DomainAttr struct {
 	MRMode MRMode
 
 	// TrafficClass is that of endpoints which leave it to the domain (tclass), also of
-	// the dialling domain's; TrafficUnspec.
+	// the endpoint that dials; TrafficUnspec.
 	TrafficClass TrafficClass
 
 	// AuthKey is the authorization key of endpoints and regions that have none of their
 	// own (auth_key), also of the endpoint that dials; none.
 	AuthKey AuthKey
 
-	// Attach reports whether the domain goes through the daemon that has the interface;
+	// Attach decides whether the domain goes through the daemon that has the interface;
 	// AttachAuto. Through it, no privilege is needed; Queues, Copy, Generic and UDP are
 	// the daemon's and those here have no effect. GiveUp is the domain's own; Window,
 	// RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are refused.

@@ -169,7 +169,7 @@ func (ep *Endpoint) ReceiveTagged(r *Receive, flags OpFlags) error {
 }
 
 func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
-	in, err := ep.inboxOf()
+	in, err := ep.usableQueue()
 	if err != nil {
 		return err
 	}
@@ -180,15 +180,15 @@ func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
 // is going into it (fi_cancel). It completes with an error that wraps ErrCancelled.
 // Cancel returns ErrNoReceive when there is none.
 func (ep *Endpoint) Cancel(context any) error {
-	in, err := ep.inboxOf()
+	in, err := ep.usableQueue()
 	if err != nil {
 		return err
 	}
 	return in.cancel(context)
 }
 
-// inboxOf returns the receive queue that receives are posted to by this handle.
-func (ep *Endpoint) inboxOf() (*receiveQueue, error) {
+// usableQueue returns the receive queue that receives are posted to by this handle.
+func (ep *Endpoint) usableQueue() (*receiveQueue, error) {
 	if ep.ended.Load() {
 		return nil, ep.errEnded()
 	}

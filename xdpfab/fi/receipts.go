@@ -79,7 +79,7 @@ func (x RecvWork) queue(d *Domain, w *Work) error {
 	if err := d.checkWork(x.Endpoint, nil); err != nil {
 		return err
 	}
-	in, err := x.Endpoint.inboxOf()
+	in, err := x.Endpoint.usableQueue()
 	if err != nil {
 		return err
 	}

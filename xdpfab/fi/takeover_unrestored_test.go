@@ -234,7 +234,7 @@ func TestTakeoverOfTraps(t *testing.T) {
 	host.Mu.Lock()
 	tallies := host.Tallies.FD()
 	host.Mu.Unlock()
-	files := map[string]int{"area": host.Segment.FD(), "region": n.trap.Memory().FD(), "tallies": tallies}
+	files := map[string]int{"segment": host.Segment.FD(), "region": n.trap.Memory().FD(), "tallies": tallies}
 	for what, fd := range files {
 		_, sealed := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE)
 		for how, err := range map[string]error{"sealed": sealed, "grown": unix.Ftruncate(fd, 1<<40), "cut": unix.Ftruncate(fd, 0)} {
