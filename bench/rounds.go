@@ -79,7 +79,7 @@ func goodput(s *sample) float64 {
 	return float64(s.Payload) / s.Seconds
 }
 
-// cpu returns the CPU time of a million operations, in seconds.
+// clientCPU and serverCPU return the CPU time of a million operations, in seconds.
 func clientCPU(s *sample) float64 { return s.CPUSeconds / (float64(max(s.Ops, 1)) / 1e6) }
 func serverCPU(s *sample) float64 { return s.ServerCPU / (float64(max(s.Ops, 1)) / 1e6) }
 func bothCPU(s *sample) float64   { return clientCPU(s) + serverCPU(s) }

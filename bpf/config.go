@@ -58,7 +58,7 @@ type Config struct {
 	// The MTU is that of layer 3: Ethernet header and tag are not counted. 0
 	// means DefaultMTU.
 	MTU int
-	// VLAN reports whether tagged frames are accepted.
+	// VLAN decides whether tagged frames are accepted.
 	VLAN VLANPolicy
 	// AllowGeneric lets Attach in mode Auto fall back to Generic.
 	AllowGeneric bool

@@ -108,14 +108,14 @@ func (p *places) evict(may func(*place) bool) {
 	}
 }
 
-// talks reports by which connection the program of a place talks.
+// talks records by which connection the program of a place talks.
 func (x *place) talks(conn *net.UnixConn) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
 	x.conn = conn
 }
 
-// settle reports that the program has attached.
+// settle records that the program has attached.
 func (x *place) settle() {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()

@@ -4,7 +4,7 @@ package engine
 
 import "sync"
 
-// callQueue are functions for the engine's thread from callers that cannot wait for it,
+// callQueue holds functions for the engine's thread from callers that cannot wait for it,
 // such as the thread of another engine. The callers bound their number.
 type callQueue struct {
 	mu  sync.Mutex

@@ -76,7 +76,7 @@ func (c *conn) remove() {
 	}
 }
 
-// over reports whether the session can carry no more operations.
+// spent reports whether the session can carry no more operations.
 func (c *conn) spent() bool {
 	state, _ := c.ini.State()
 	return state != session.Connecting && state != session.Open

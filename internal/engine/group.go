@@ -51,7 +51,7 @@ func (g *Group) pass(from *Engine, packet []byte, queue int) bool {
 	return g.carry(from, packet, queue, true)
 }
 
-// carry is pass for a packet that was looked at, or not yet.
+// carry is pass for a packet that may not have been looked at yet.
 func (g *Group) carry(from *Engine, packet []byte, queue int, passedOn bool) bool {
 	if g == nil {
 		return false

@@ -17,7 +17,7 @@ type GuestRing interface {
 	// NewPeer returns a number, not 0, for the peer at the end of a link, to which the
 	// operations of an origin go.
 	NewPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (uint32, error)
-	// Forget gives the number of a peer back: its session ends.
+	// ReleasePeer gives the number of a peer back: its session ends.
 	ReleasePeer(peer uint32)
 	// Tags is how many operations and parts can be in the guest ring at a time.
 	Tags() int
@@ -34,8 +34,8 @@ type GuestRing interface {
 	// Its completion has a tag of its own: then its memory is free for another part, its
 	// result has come, and the operation's outcome is still open.
 	Feed(tag, of uint32, s *Submission, first uint32) (count uint32)
-	// Sever reports that no other part of such an operation comes. It completes with what
-	// is known of it.
+	// EndParts is called when no other part of such an operation comes. It completes with
+	// what is known of it.
 	EndParts(tag uint32)
 	// Leave asks for the end of a watch that was posted with the tag.
 	Leave(tag uint32)

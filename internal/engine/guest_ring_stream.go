@@ -72,7 +72,7 @@ func (g *ringClient) more(of *ringStream) {
 	}
 }
 
-// end reports that nothing more of an operation is handed over.
+// end makes sure that nothing more of an operation is handed over.
 func (g *ringClient) end(of *ringStream) {
 	of.over = true
 	g.fed = slices.DeleteFunc(g.fed, func(x *ringStream) bool { return x == of })

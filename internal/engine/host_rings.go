@@ -11,10 +11,10 @@ type HostRing interface {
 	// cost as much as the credit (see [Entry.Cost]) or no other one can be posted. The
 	// last one may cost more than is left. It returns what they have cost.
 	Take(credit int) (spent int)
-	// Rest reports that the engine is about to sleep: the other process has to wake it
+	// Rest is called when the engine is about to sleep: the other process has to wake it
 	// from now on. It reports whether something waits to be taken already.
 	Rest() bool
-	// Rise reports that the engine is awake.
+	// Rise is called when the engine is awake.
 	Rise()
 }
 
@@ -110,7 +110,8 @@ func (s *hostRings) skip() {
 	}
 }
 
-// rest reports that the engine is about to sleep, and reports whether it must not.
+// rest tells the host rings that the engine is about to sleep, and reports whether it
+// must not.
 func (s *hostRings) rest() (waiting bool) {
 	for _, f := range s.all {
 		waiting = f.Rest() || waiting
@@ -118,7 +119,7 @@ func (s *hostRings) rest() (waiting bool) {
 	return waiting
 }
 
-// rise reports that the engine is awake.
+// rise tells the host rings that the engine is awake.
 func (s *hostRings) rise() {
 	for _, f := range s.all {
 		f.Rise()

@@ -80,8 +80,8 @@ func (r *remote) abandoned(f *flight) {
 	}
 }
 
-// sever has the target drop a message that is partly under way, and which has
-// left the queue. It returns false if the frame has no room for that.
+// endMessage has the target drop a message that is partly under way, and which has left
+// the queue. It returns false if the frame has no room for that.
 func (c *conn) endMessage() bool {
 	s := &c.stage
 	m := wire.Message{Offset: uint64(c.severed), Drop: true}

@@ -9,8 +9,8 @@ import (
 
 // An operation with data (FlagData) is followed by a notice, a record that ends its
 // frame. When the target has executed it, the owner of the target has an event. The
-// initiator reports which of the session's records the notice covers, and the executor
-// looks whether all of them have succeeded: so the event needs no other round trip.
+// initiator names the session's records that the notice covers, and the executor looks
+// whether all of them have succeeded: so the event needs no other round trip.
 
 // Event tells the owner of an endpoint that an operation of a peer has been executed.
 type Event struct {

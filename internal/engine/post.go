@@ -30,10 +30,10 @@ type kind struct {
 	head        uint32 // verb, operation, datatype, flags; 0: nothing can join
 }
 
-// Of reports which operation it is.
+// Of sets which operation it is.
 func (w *Word) Of(verb wire.Verb, opcode, datatype uint8) { w.head = head(verb, opcode, datatype) }
 
-// In reports which region the operation is on; see Entry.
+// In sets which region the operation is on; see Entry.
 func (w *Word) In(key uint64, incarnation uint32) { w.key, w.incarnation = key, incarnation }
 
 // kind returns the kind of an operation.

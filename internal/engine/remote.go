@@ -274,7 +274,7 @@ func (r *remote) avoid(p *Peer) {
 	}
 }
 
-// releasePeer makes room for another remote of the same identity.
+// releaseIdentity makes room for another remote of the same identity.
 func (r *remote) releaseIdentity() {
 	r.unclaim()
 	if r.origin.remotes[r.id] == r {

@@ -57,7 +57,7 @@ func (e *Engine) Sleep(limit time.Duration) {
 	e.rise()
 }
 
-// rise reports that the engine is awake.
+// rise records that the engine is awake.
 func (e *Engine) rise() {
 	e.sleeper.asleep.Store(false)
 	e.guests.rise()

@@ -126,8 +126,9 @@ func (e *Engine) Export() ([]PairState, error) {
 	return all, nil
 }
 
-// ExportIdle returns the pairs of the group that have no session, that which was
-// so for longest first. The engines are paused, and have exported. Engine's thread only.
+// ExportIdle returns the pairs of the group that have no session, beginning with the one
+// that has had none for longest. The engines are paused, and have exported. Engine's
+// thread only.
 func (e *Engine) ExportIdle() (all []PairState) {
 	ps := e.pairs
 	ps.mu.Lock()

@@ -17,7 +17,7 @@ type waiters struct {
 	room  atomic.Bool // set by Room, cleared by the engine's thread
 }
 
-// Room reports that messages that had to wait may find room now. Any goroutine may call
+// Room is called when messages that had to wait may find room now. Any goroutine may call
 // it, with any locks held: it only leaves a note.
 func (e *Engine) Room() {
 	e.waiters.room.Store(true)

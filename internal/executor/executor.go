@@ -37,10 +37,10 @@ type Memory interface {
 	// Touched returns how many operations of the last frame were applied, that returned
 	// what they found, and that did not, and the bytes that each kind reached.
 	Touched() (reads, writes, bytesRead, bytesWritten int)
-	// Present reports which authorization key the sessions have of which requests come
-	// from now on, by its number: see session.Key. At first they have none.
+	// Present sets the authorization key, by its number, of the sessions whose requests
+	// come from now on: see session.Key. At first they have none.
 	Present(auth uint32)
-	// Leave reports that nothing will be executed for a while. Calling it again does
+	// Leave is called when nothing will be executed for a while. Calling it again does
 	// nothing.
 	Leave()
 }

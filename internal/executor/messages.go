@@ -146,8 +146,8 @@ func (s *Session) Shutdown(why wire.ResetReason) {
 	s.Target.Shutdown(why)
 }
 
-// stop ends the inflow. The records of a frame that have not run will not run, and its
-// answer says so.
+// endInflow ends the inflow. The records of a frame that have not run will not run, and
+// its answer says so.
 func (s *Session) endInflow() {
 	if s.inflow == nil {
 		return

@@ -124,7 +124,7 @@ func (s *Session) noted() {
 	}
 }
 
-// Settle reports that the burst is over to which the executed frames belonged.
+// Settle is called when the burst to which the executed frames belonged is over.
 func (s *Session) Settle() { s.x.memory.Leave() }
 
 // Release gives back everything that the session has. Afterwards nothing is due, and

@@ -200,7 +200,7 @@ func (g *Guest) releaseRest() {
 	}
 }
 
-// OfferKept reports that the guest has ended: what it has kept can be taken back or
+// OfferKept is called when the guest has ended: what it has kept can be taken back or
 // withdrawn. If that is nothing, nothing is left of it: what was kept when KeepRegions
 // came may have been withdrawn since.
 func (g *Guest) OfferKept() {

@@ -185,7 +185,7 @@ func (h *Host) drainGuests(leavers []*leaver, deadline time.Time) {
 	h.undrained(all, deadline)
 }
 
-// farewells waits until the ends of sessions that were begun here have been sent.
+// drainSessions waits until the ends of sessions that were begun here have been sent.
 func (h *Host) drainSessions(deadline time.Time) {
 	for _, st := range h.n.Steppers {
 		for idle := false; !idle && time.Now().Before(deadline); {

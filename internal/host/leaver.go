@@ -56,7 +56,7 @@ func (g *Guest) movesCall(ctx context.Context, c *share.Call, err error) bool {
 	return true
 }
 
-// finish reports that the guest has ended before it could be handed over.
+// finish records that the guest has ended before it could be handed over.
 func (g *Guest) finish() {
 	g.finished = true
 	close(g.Paused)

@@ -80,7 +80,7 @@ func (h *Host) undrained(all []*outwaited, end time.Time) (slow []*outwaited) {
 	return slow
 }
 
-// over reports whether the guest has nothing in flight, or does not post the next part.
+// idle reports whether the guest has nothing in flight, or does not post the next part.
 func (x *outwaited) idle() (is bool) {
 	now := time.Now()
 	x.st.Call(func() {

@@ -16,8 +16,8 @@ import (
 
 const module = "github.com/xdpfab/xdpfab/"
 
-// imports reports which of our packages each may import, tests aside. A folder that
-// is not listed may not exist: adding one is a decision about the architecture.
+// imports lists which of our packages each may import, tests aside. A folder that is not
+// listed may not exist: adding one is a decision about the architecture.
 var imports = map[string][]string{
 	"atomic":                {"internal/errno"},
 	"mr":                    {"internal/errno"},
@@ -83,8 +83,8 @@ var imports = map[string][]string{
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 
-// external reports which modules the library packages may depend on; commands and
-// test tools may take more.
+// external lists which modules the library packages may depend on; commands and test
+// tools may take more.
 var external = map[string][]string{
 	"atomic":             {"golang.org/x/sys/cpu"},
 	"mr":                 {"golang.org/x/sys/unix"},

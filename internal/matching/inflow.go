@@ -102,7 +102,7 @@ func (in *Inflow) Put(piece []byte) {
 	}
 }
 
-// arrived reports that the last byte of a message has come.
+// arrived is called when the last byte of a message has come.
 func (q *Queue) arrived(m *message) {
 	switch {
 	case m.into != nil:
@@ -139,7 +139,7 @@ func (in *Inflow) Drop() {
 	q.makeRoom()
 }
 
-// Close reports that the session has ended: a message in progress is dropped. Nothing
+// Close is called when the session has ended: a message in progress is dropped. Nothing
 // else may be called afterwards. It may be called twice.
 func (in *Inflow) Close() {
 	in.q.mu.Lock()

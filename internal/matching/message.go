@@ -88,8 +88,8 @@ func (q *Queue) hold(m *message) bool {
 // holding returns how many messages are held, claimed ones among them.
 func (q *Queue) holding() int { return q.held[0].n + q.held[1].n + q.claimed.n }
 
-// discard drops a message that is held. If the rest of it is still coming, that is
-// dropped too.
+// drop drops a message that is held. If the rest of it is still coming, that is dropped
+// too.
 func (q *Queue) drop(m *message) {
 	m.at.leave()
 	q.memory.empty(m)

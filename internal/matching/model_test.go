@@ -307,7 +307,7 @@ func (m *model) admit(inflow, from int, s sent) bool {
 	return true
 }
 
-// arrive reports that so many bytes of a message have come.
+// arrive is called when so many bytes of a message have come.
 func (m *model) arrive(id, n int) {
 	i := slices.IndexFunc(m.msgs, func(x modelMessage) bool { return x.id == id })
 	x := &m.msgs[i]

@@ -64,16 +64,16 @@ func New(table *mr.Table) *Memory {
 	return &Memory{table: table, reader: table.NewReader()}
 }
 
-// Present reports which authorization key the sessions have whose frames come from now
-// on. Regions with another key grant them nothing.
+// Present sets the authorization key of the sessions whose frames come from now on.
+// Regions with another key grant them nothing.
 func (m *Memory) Present(auth uint32) { m.auth = mr.AuthKey(auth) }
 
 // Close ends the reader.
 func (m *Memory) Close() { m.reader.Close() }
 
-// Leave reports that a burst of Execute is over. Regions found in it were kept mapped,
-// and closing one would have waited for this call. Entering and leaving the readers
-// for each frame would cost as much as the rest of a short one.
+// Leave is called when a burst of Execute is over. Regions found in it were kept mapped,
+// and closing one would have waited for this call. Entering and leaving the readers for
+// each frame would cost as much as the rest of a short one.
 func (m *Memory) Leave() {
 	if m.inside {
 		m.inside = false

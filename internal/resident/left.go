@@ -199,7 +199,7 @@ func (x *Executor) Replace(m *Memory, r Region, used map[uint64]struct{}) error 
 	return x.Register(m, r)
 }
 
-// Over reports whether the region of a key is over a memory. What is written down does
+// OnMemory reports whether the region of a key is on a memory. What is written down does
 // not tell memories of one name apart, which have other sizes.
 func (x *Executor) OnMemory(key uint64, m *Memory) bool {
 	var r executorRegion

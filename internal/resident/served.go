@@ -221,7 +221,7 @@ func (s *Session) execute(h *wire.Header, payload []byte, o *session.Outcome) {
 // Retry has nothing to do: there are no messages.
 func (s *Session) Retry() (o session.Outcome) { return o }
 
-// Settle reports that the burst is over to which the executed frames belonged.
+// Settle is called when the burst to which the executed frames belonged is over.
 func (s *Session) Settle() { s.v.local.Leave() }
 
 // Ran returns which frames have run.

@@ -59,7 +59,7 @@ func touchedAt(touches []byte, place uint32) touchedView {
 		(*executorTouched)(unsafe.Pointer(&touches[int(place)*touchedLen : (int(place)+1)*touchedLen][0]))}
 }
 
-// count reports whether the program counts.
+// count sets whether the program counts.
 func (v touchedView) count(on bool) {
 	var n uint32
 	if on {

@@ -29,7 +29,7 @@ type Inflow interface {
 	// Drop drops the message in progress. Like Put, it is called between Begin and End.
 	Drop()
 	End()
-	// Close reports that nothing more will come: a message in progress is dropped. It may
-	// be called again.
+	// Close is called when nothing more will come: a message in progress is dropped. It
+	// may be called again.
 	Close()
 }

@@ -289,8 +289,8 @@ func (s *Initiator) Identity() wire.Resume {
 // again.
 func (s *Initiator) Resumed() (known wire.Resume, lost bool) { return s.resumed, s.lost }
 
-// ForgetUnsent drops the frames of a suspended session that never left, after
-// calling f for each: they never ran.
+// DropUnsent drops the frames of a suspended session that never left, after calling f for
+// each: they never ran.
 func (s *Initiator) DropUnsent(f func(psn uint32)) {
 	for s.next != s.una && s.reqs[(s.next-1)&slotMask].sends == 0 {
 		s.next--

@@ -218,7 +218,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 	}
 	s.attend(now)
 	if s.life != 0 && s.life != a.Life {
-		// Nothing reports which of the two lives is over, since answers may be late. The
+		// Nothing shows which of the two lives is over, since answers may be late. The
 		// hello of the next session has another nonce, so it is the present life that
 		// answers it.
 		return s.end(Outdated)

@@ -22,7 +22,7 @@ type inquest struct {
 // inquires reports whether the target is asked for the life of its process.
 func (s *Initiator) inquires() bool { return s.state == Open && s.watched && s.lasting != 0 }
 
-// nonce returns the nonce that asks for the life.
+// inquestNonce returns the nonce that asks for the life.
 func (s *Initiator) inquestNonce() uint64 { return ^s.p.Nonce + s.inquest.news }
 
 // emitInquest writes a hello that asks for the life.

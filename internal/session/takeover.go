@@ -32,8 +32,8 @@ type TargetState struct {
 	Lane     uint8 // the initiator's
 }
 
-// Over reports whether the session executes nothing from now on: the target was frozen or
-// shut down.
+// Ended reports whether the session executes nothing from now on: the target was frozen
+// or shut down.
 func (t *Target) Ended() bool { return t.frozen || t.ended != 0 }
 
 // KeptFrame is an answer or an early request. A clean answer has no bytes, and is not

@@ -15,7 +15,7 @@ func (t *Target) Keep(payload []byte, ops, ran uint8) {
 	}
 }
 
-// Wait reports that the frame at hand waits for a place for its event. The initiator is
+// Wait is called when the frame at hand waits for a place for its event. The initiator is
 // told that it waits, if it is its turn and the initiator knows that this may be said of
 // it, and otherwise that the target lives. It is not kept, and will come again.
 func (t *Target) Wait(told bool) {
@@ -29,7 +29,7 @@ func (t *Target) Wait(told bool) {
 	}
 }
 
-// Turn reports that the frame that waits for its turn is the one at hand.
+// Turn records that the frame that waits for its turn is the one at hand.
 func (t *Target) Turn() { t.turn = t.expected }
 
 // Ahead reports whether the frame at hand runs ahead of its turn.

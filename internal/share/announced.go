@@ -15,8 +15,8 @@ import (
 // The guest's side of Credit: messages that are announced wait here, outside the ring, so
 // that nothing else waits for them.
 
-// Room reports that messages which wait may find room now. Any goroutine may call it; the
-// engine has to be woken afterwards.
+// Room is called when messages which wait may find room now. Any goroutine may call it;
+// the engine has to be woken afterwards.
 func (c *GuestRing) Room() { c.in.room.Store(true) }
 
 // CatchUp takes everything that had arrived before the call, but for events for which

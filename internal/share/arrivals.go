@@ -113,7 +113,7 @@ func NewArrivals(a *Segment, doorbell *Doorbell, turnedOut func(error)) *Arrival
 // Refused reports, once, whether something has waited for room since the last call.
 func (a *Arrivals) Refused() bool { return a.refused.Load() && a.refused.Swap(false) }
 
-// End reports that the guest gets nothing from now on, and no longer has the segment.
+// End is called when the guest gets nothing from now on, and no longer has the segment.
 func (a *Arrivals) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

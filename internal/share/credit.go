@@ -86,7 +86,7 @@ func (in *inflow) giveBack(r *record) {
 	in.write(r, nil, nil)
 }
 
-// settle reports that the message no longer waits.
+// settle records that the message no longer waits.
 func (x *asked) settle(c *Credit) {
 	if x.is && x.forRoom && !x.admitted {
 		c.waiting--

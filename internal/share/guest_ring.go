@@ -60,7 +60,7 @@ func NewGuestRing(a *Segment, doorbell *Doorbell, peers Peers) (*GuestRing, erro
 	return c, nil
 }
 
-// Lose reports that the host has ended. The engine must have completed what it had.
+// Lose is called when the host has ended. The engine must have completed what it had.
 func (c *GuestRing) Lose() error {
 	if !c.alive {
 		return nil
@@ -198,7 +198,7 @@ func (c *GuestRing) room() bool {
 	return c.posted-c.taken < uint64(len(c.segment.entries))
 }
 
-// Forget implements engine.GuestRing.
+// ReleasePeer implements engine.GuestRing.
 func (c *GuestRing) ReleasePeer(peer uint32) {
 	c.note(engine.Entry{Verb: VerbForget, Peer: engine.PeerID(peer)})
 }

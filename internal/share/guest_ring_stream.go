@@ -139,7 +139,7 @@ func (w *window) extents(s *engine.Submission, left uint32) (list []mr.Extent, c
 	return list, max(count, 1)
 }
 
-// Sever implements engine.GuestRing.
+// EndParts implements engine.GuestRing.
 func (c *GuestRing) EndParts(tag uint32) { c.note(engine.Entry{Verb: VerbSever, Key: uint64(tag)}) }
 
 // completePart passes on the completion of such an operation or of a part of one, which

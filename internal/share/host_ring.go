@@ -332,7 +332,7 @@ func (f *HostRing) leave(tag uint64) {
 	}
 }
 
-// End reports that the host serves the guest no longer: nothing more is taken. Engine's
+// End is called when the host no longer serves the guest: nothing more is taken. Engine's
 // thread.
 func (f *HostRing) End() { f.broken, f.ended = true, true }
 

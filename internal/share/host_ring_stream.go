@@ -94,7 +94,7 @@ func (f *HostRing) released(p *engine.Part) {
 	f.write(p.Context.(*op), &engine.Completion{Outcome: engine.Success, Length: uint64(len(p.Result))})
 }
 
-// over is called when an operation has completed. Its parts that are left complete as
+// opEnded is called when an operation has completed. Its parts that are left complete as
 // well, unless results may still come into them.
 func (f *HostRing) opEnded(o *op, kept bool) {
 	if !o.more || o.stream == nil {

@@ -38,8 +38,8 @@ func (o *op) keeps() int {
 	return 0
 }
 
-// keep reports that the outcome of an operation is unknown, and will tell it when it is
-// known.
+// keep tells the guest that the outcome of an operation is unknown, and will tell it the
+// outcome when it is known.
 func (f *HostRing) keep(o *op, c *engine.Completion, later *engine.Later) {
 	f.open.n++
 	f.open.bytes += o.keeps()

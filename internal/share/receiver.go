@@ -17,7 +17,7 @@ type Receiver interface {
 	Inflow(endpoint uint16, from wire.Addr) (in Inflow, identity uint64)
 	// Events takes the events of an endpoint; nil if it takes none.
 	Events(endpoint uint16) engine.Events
-	// Lost reports that no host has credit from now on.
+	// Lost is called when no host has credit from now on.
 	Lost()
 }
 

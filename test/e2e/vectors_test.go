@@ -186,9 +186,9 @@ func checkVectors(t *testing.T, side *testnet.Side, addr string, some []vector) 
 	}
 }
 
-// numbers reports how the floats of a datatype are laid out: bytes of a number, bytes
-// of those that count, bits of the exponent, and of the fraction below it.
-// Datatypes that are not listed are compared byte by byte.
+// numbers describes how the floats of a datatype are laid out: bytes of a number, bytes
+// of those that count, bits of the exponent, and of the fraction below it. Datatypes that
+// are not listed are compared byte by byte.
 var numbers = map[string]struct{ size, used, exponent, fraction int }{
 	"float":               {4, 4, 8, 23},
 	"double":              {8, 8, 11, 52},

@@ -202,13 +202,13 @@ func (c *connection) established() {
 	c.tell(e)
 }
 
-// fail reports that there will be no connection or, if the peer had one to this side,
-// that it has ended. Any thread.
+// fail is called when there will be no connection or, if the peer had one to this side,
+// when it has ended. Any thread.
 func (c *connection) fail(err error, param []byte) {
 	c.end(err, Event{Kind: EventConnected, Err: err, Param: bytes.Clone(param)})
 }
 
-// parted reports that the connection has ended. Engine's thread.
+// parted is called when the connection has ended. Engine's thread.
 func (c *connection) parted(err error) {
 	c.end(err, Event{Kind: EventShutdown})
 }
