@@ -80,12 +80,15 @@ func (e *BusyError) Folder() string {
 		if len(mount) < 3 || mount[2] != "bpf" {
 			continue
 		}
-		if at := pinnedBelow(mount[1], e.LinkID); at != "" {
+		if at := pinnedBelow(unescaped.Replace(mount[1]), e.LinkID); at != "" {
 			return at
 		}
 	}
 	return ""
 }
+
+// unescaped has the bytes that the kernel escapes in the paths of mounts: proc(5).
+var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
 // pinnedBelow looks below a folder for one where a link is pinned.
 func pinnedBelow(root string, id uint32) (at string) {

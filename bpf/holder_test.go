@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/cilium/ebpf/link"
@@ -69,13 +70,17 @@ func TestHolderTakes(t *testing.T) {
 
 // The folder is found on whatever BPF file system is mounted.
 func TestHolderFolder(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a blank") // which the list of mounts escapes
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
-		// This thread ends with the pair's function; so do its mounts.
+		// This thread ends with the test, which first removes the folder.
 		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 			unix.Mount("bpf", dir, "bpf", 0, ""), os.Mkdir(dir+"/node", 0o700)); err != nil {
 			t.Fatal(err)
 		}
+		defer unix.Unmount(dir, unix.MNT_DETACH)
 		p := mustLoad(t, cfg, 1)
 		if err := errors.Join(p.Attach(pair.B.IfIndex, Native), p.Pin(dir+"/node")); err != nil {
 			t.Fatal(err)

@@ -4,7 +4,9 @@ package udpnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"time"
 
@@ -36,6 +38,9 @@ func hears(ctx context.Context, name string, index int, addrs []netip.Addr) (bes
 			return "", nil
 		}
 		takes, err := program.Takes(addrs)
+		if errors.Is(err, fs.ErrNotExist) && time.Now().Before(end) {
+			continue // it was detached meanwhile
+		}
 		if err != nil {
 			return fmt.Sprintf("%s has an XDP program, number %d, and this process may not know whether that takes "+
 				"the packets: if no peer is heard, see `xdpfab resident list` as root: %v", name,
@@ -59,8 +64,10 @@ func hears(ctx context.Context, name string, index int, addrs []netip.Addr) (bes
 
 // deaf is the refusal of an interface whose packets a program takes.
 func deaf(program *bpf.BusyError, folder string) error {
-	remedy := fmt.Sprintf("`xdpfab resident list` may show its folder, and `bpftool link detach id %d` ends it",
-		program.LinkID)
+	remedy := "`xdpfab resident list` may show its folder"
+	if program.LinkID != 0 {
+		remedy += fmt.Sprintf(", and `bpftool link detach id %d` ends it", program.LinkID)
+	}
 	if folder != "" {
 		remedy = fmt.Sprintf("end it with `xdpfab resident remove %s`, or take it back with AF_XDP: --transport xdp "+
 			"--udp --pin %s", folder, folder)
