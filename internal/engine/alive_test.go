@@ -90,7 +90,7 @@ func TestNoFalseRestart(t *testing.T) {
 			if to == 1 && h.Type == wire.Request { // a node that is not the target answers
 				b := make([]byte, 2048)
 				tmpl, _ := wire.NewTemplate(wire.Link{Local: worldMACs[1], Remote: worldMACs[0]})
-				n := session.Strange(b[tmpl.Len():], &h, 0, wire.ResetUnknownSession)
+				n := wire.Seal(b[tmpl.Len():], session.Strange(b[tmpl.Len():], &h, 0, wire.ResetUnknownSession))
 				c.pass = nil
 				c.deliver(0, b[:tmpl.Put(b, n)])
 				return false
