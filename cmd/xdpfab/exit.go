@@ -19,7 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// The exit codes. The fate of an operation takes precedence over the cause: an
+// The exit codes. The outcome of an operation takes precedence over the cause: an
 // operation whose outcome is unknown because the peer fell silent exits with 3.
 const (
 	exitOK          = 0

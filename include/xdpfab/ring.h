@@ -131,7 +131,7 @@ enum xdpfab_flag {
 	XDPFAB_OUTSIDE = 2,
 	XDPFAB_EXTENTS = 4,
 	XDPFAB_DATA = 16,
-	XDPFAB_STREAM = 64, /* operands, results and extents come with XDPFAB_FEED; its completion tells its fate */
+	XDPFAB_STREAM = 64, /* operands, results and extents come with XDPFAB_FEED; its completion tells its outcome */
 };
 
 /* A completion entry. */
@@ -140,7 +140,7 @@ struct xdpfab_completion {
 	uint64_t life;   /* names the process of the target that has answered last, 0 for none */
 	uint64_t length; /* bytes of the result, or of the operand if there is none */
 	uint32_t reserved;
-	uint8_t fate, status, reason, flags;
+	uint8_t outcome, status, reason, flags;
 	uint8_t result[XDPFAB_INLINE_RESULT]; /* if it has no place in the arena */
 };
 
@@ -151,7 +151,7 @@ enum xdpfab_fate {
 	XDPFAB_RESTARTED = 3,    /* likewise, and the target's memory may be new */
 };
 
-/* A flag of completions: the fate is XDPFAB_UNKNOWN for now, and another completion with the
+/* A flag of completions: the outcome is XDPFAB_UNKNOWN so far, and another completion with the
  * same cookie tells the outcome when it is known, or that it never will be. Until then the
  * program keeps the place of the result in the arena. */
 #define XDPFAB_OPEN 32u

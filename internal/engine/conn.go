@@ -253,9 +253,9 @@ func (r *remote) goesOn(why session.Reason) bool {
 
 // failAll completes everything in flight, without stand-ins.
 func (c *conn) failAll(why session.Reason) {
-	c.ini.Unanswered(func(psn uint32, fate session.FrameOutcome) {
+	c.ini.Unanswered(func(psn uint32, outcome session.FrameOutcome) {
 		r := Result{Reason: why}
-		switch fate {
+		switch outcome {
 		case session.NeverRan:
 			r.Outcome = NotExecuted
 		case session.LostToCrash:

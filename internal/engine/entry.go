@@ -129,7 +129,7 @@ const InlineResult = 32
 // Outcome is what the initiator knows of one operation when it completes.
 type Outcome uint8
 
-// The four fates, and nothing else.
+// The four outcomes, and nothing else.
 const (
 	Success     Outcome = iota // ran exactly once; results are in place
 	NotExecuted                // never ran and never will

@@ -19,8 +19,8 @@ type Later struct {
 // Done is closed when the outcome is known, or can never become known.
 func (l *Later) Done() <-chan struct{} { return l.done }
 
-// Outcome returns, once Done is closed, how the operation ended, and its data. A fate of
-// Unknown is final.
+// Outcome returns, once Done is closed, how the operation ended, and its data. A outcome
+// of Unknown is final.
 func (l *Later) Outcome() (Result, []byte) { return l.result, l.data }
 
 // Then has f called, on the engine's thread, when the outcome is known or never will be.

@@ -267,7 +267,7 @@ func (s *Initiator) FrameOutcome(psn uint32) FrameOutcome {
 
 // Unanswered calls f for every psn without answer, in order. After f returns the
 // frame's buffer is given back, so it may be called on a closed session only.
-func (s *Initiator) Unanswered(f func(psn uint32, fate FrameOutcome)) {
+func (s *Initiator) Unanswered(f func(psn uint32, outcome FrameOutcome)) {
 	for psn := s.una; psn != s.next; psn++ {
 		bit := uint64(1) << (psn & slotMask)
 		if s.wait&bit == 0 {

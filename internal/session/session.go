@@ -194,7 +194,7 @@ func (r Reason) String() string {
 // FrameOutcome is what the initiator knows of one request frame.
 type FrameOutcome uint8
 
-// The fates of a frame in a session that ended.
+// The outcomes of a frame in a session that ended.
 const (
 	Answered    FrameOutcome = iota // its answer arrived
 	NeverRan                        // it did not run and never will

@@ -56,7 +56,7 @@ func TestHeaderForC(t *testing.T) {
 		"peer", "Peer", "verb", "Verb", "op", "Opcode", "datatype", "Datatype", "flags", "Flags", "operands", "Inline")
 	fields("places", places{}, "operand", "Operand", "compare", "Compare", "result", "Result", "extents", "Extents", "extent_count", "ExtentCount")
 	fields("extent", mr.Extent{}, "offset", "Offset", "key", "Key", "count", "Count")
-	fields("completion", engine.Completion{}, "cookie", "Cookie", "life", "Data", "length", "Length", "fate", "Outcome", "status", "Status", "reason", "Reason",
+	fields("completion", engine.Completion{}, "cookie", "Cookie", "life", "Data", "length", "Length", "outcome", "Outcome", "status", "Status", "reason", "Reason",
 		"flags", "Flags", "result", "Inline")
 	fields("arrival", record{}, "kind", "Kind", "flags", "Flags", "endpoint", "Endpoint", "bytes", "Bytes", "session", "Session", "length", "Length",
 		"tag", "Tag", "data", "Data", "source", "Source", "mac", "MAC", "has_ip", "HasIP", "ip", "IP", "form", "Form", "count", "Count", "offset", "Offset", "unused", "Unused")

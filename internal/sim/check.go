@@ -75,7 +75,7 @@ func (w *world) checkOp(o *op) {
 	case w.plan.certain && r.Outcome != engine.Success && !o.refused && !o.cancelled &&
 		r.Reason != session.NoMessages &&
 		!o.misfits() && o.peer.endpoint < endpoints:
-		w.fail("%v: fate %d, reason %v, though nothing excuses it", o, r.Outcome, r.Reason)
+		w.fail("%v: outcome %d, reason %v, though nothing excuses it", o, r.Outcome, r.Reason)
 	}
 }
 

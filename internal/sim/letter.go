@@ -203,7 +203,7 @@ func (r renounced) Complete(_ *engine.Submission, c *engine.Completion, _ *engin
 	r.c.outstanding--
 	w.pending--
 	if c.Outcome != engine.NotExecuted || c.Reason != session.ClosedHere {
-		w.fail("%v: an operation by a peer that had been closed: fate %d, status %v, reason %v, want not executed, %v",
+		w.fail("%v: by a closed peer: outcome %d, status %v, reason %v, want not executed, %v",
 			r.c.n, c.Outcome, c.Status, c.Reason, session.ClosedHere)
 	}
 }

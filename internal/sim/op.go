@@ -158,7 +158,7 @@ func scribble(b []byte) {
 func (o *op) Complete(_ *engine.Submission, c *engine.Completion, later *engine.Later) {
 	r := c.Result(later)
 	w := o.peer.c.n.w
-	w.trace.event("done  %v: fate %d status %v reason %v", o, r.Outcome, r.Status, r.Reason)
+	w.trace.event("done  %v: outcome %d status %v reason %v", o, r.Outcome, r.Status, r.Reason)
 	if o.done {
 		w.fail("%v completed twice", o)
 		return

@@ -115,14 +115,14 @@ func (w *world) checkExcuse(o *op) {
 	full := w.plan.tight() && evicted(o.result)
 	last := w.troubled(p, o.call-w.aftermath(), o.ret)
 	if !o.cancelled && !full && last < 0 {
-		w.fail("%v, posted at %.3f s: fate %d, reason %v, though nothing stood in its way", o,
+		w.fail("%v, posted at %.3f s: outcome %d, reason %v, though nothing stood in its way", o,
 			float64(o.call)/float64(second),
 			o.result.Outcome, o.result.Reason)
 		return
 	}
 	if quiet := o.ret - max(last, o.call); w.plan.prompt && !w.plan.tight() && !o.cancelled &&
 		quiet >= int64(w.plan.session.GiveUp) {
-		w.fail("%v, posted at %.3f s: fate %d, reason %v, after %.3f s in which nothing stood in its way", o,
+		w.fail("%v, posted at %.3f s: outcome %d, reason %v, after %.3f s in which nothing stood in its way", o,
 			float64(o.call)/float64(second), o.result.Outcome, o.result.Reason, float64(quiet)/float64(second))
 		return
 	}

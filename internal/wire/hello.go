@@ -42,7 +42,7 @@ type HelloMsg struct {
 	Keep     uint16   // seconds of silence for which the target is asked to remember the session
 	Features Features // that the initiator knows
 	Cookie   Cookie
-	Resume   Resume // the session before, if its fate is in question; all answers up to PSN have arrived
+	Resume   Resume // the session before, if its outcome is in question; all answers up to PSN have arrived
 	// Origin names the initiating endpoint in this life of its process, whatever its
 	// addresses are. It is random and never used again. Serial numbers the sessions of
 	// the origin in the order in which they begin, so that the later of two hellos of

@@ -188,7 +188,7 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 // programs decide by errors.Is and by OpError.Errno. 0 is no failure.
 type ProvErrno uint32
 
-// A number has the fate of the operation in bits 16 to 23, the reason why the session
+// A number has the outcome of the operation in bits 16 to 23, the reason why the session
 // ended in bits 8 to 15, and the status from the target in bits 0 to 7.
 func provErrnoOf(r engine.Result) ProvErrno {
 	return ProvErrno(r.Outcome)<<16 | ProvErrno(r.Reason)<<8 | ProvErrno(r.Status)
@@ -199,8 +199,8 @@ func (e ProvErrno) String() string {
 	if e == 0 {
 		return "success"
 	}
-	fate, reason, status := engine.Outcome(e>>16), session.Reason(e>>8), wire.Status(e)
-	known := certainties[fate]
+	outcome, reason, status := engine.Outcome(e>>16), session.Reason(e>>8), wire.Status(e)
+	known := certainties[outcome]
 	if known == nil {
 		return fmt.Sprintf("ProvErrno(%#x)", uint32(e))
 	}

@@ -27,7 +27,7 @@ static void layout(void) {
 	FIELD(entry, flags), FIELD(entry, operands);
 	FIELD(places, operand), FIELD(places, compare), FIELD(places, result), FIELD(places, extents), FIELD(places, extent_count);
 	FIELD(extent, offset), FIELD(extent, key), FIELD(extent, count);
-	FIELD(completion, cookie), FIELD(completion, life), FIELD(completion, length), FIELD(completion, fate);
+	FIELD(completion, cookie), FIELD(completion, life), FIELD(completion, length), FIELD(completion, outcome);
 	FIELD(completion, status), FIELD(completion, reason), FIELD(completion, flags), FIELD(completion, result);
 	FIELD(arrival, kind), FIELD(arrival, flags), FIELD(arrival, endpoint), FIELD(arrival, bytes), FIELD(arrival, session);
 	FIELD(arrival, length), FIELD(arrival, tag), FIELD(arrival, data), FIELD(arrival, source), FIELD(arrival, mac);
@@ -93,8 +93,8 @@ int main(int argc, char **argv) {
 			recv(BELL, b, sizeof b, MSG_DONTWAIT);
 		}
 		struct xdpfab_completion *c = &cq[seen % entries];
-		if (c->cookie != (uint64_t)(1000 + i) || c->fate != XDPFAB_SUCCESS || c->length != 8) {
-			fprintf(stderr, "completion %llu: fate %d, status %d, reason %d\n", (unsigned long long)c->cookie, c->fate, c->status, c->reason);
+		if (c->cookie != (uint64_t)(1000 + i) || c->outcome != XDPFAB_SUCCESS || c->length != 8) {
+			fprintf(stderr, "completion %llu: outcome %d, status %d, reason %d\n", (unsigned long long)c->cookie, c->outcome, c->status, c->reason);
 			return 1;
 		}
 		memcpy(&value, c->result, sizeof value);
