@@ -93,6 +93,7 @@ func child(cmd *exec.Cmd, role string, n int) *exec.Cmd {
 func TestKilledProcessLeavesInterfaceClean(t *testing.T) {
 	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
 		cmd := child(pair.B.Command(os.Args[0]), "attach", pair.B.IfIndex)
+		cmd.Stderr = os.Stderr
 		stdin, err := cmd.StdinPipe() // ends the child if this test dies first
 		if err != nil {
 			t.Fatal(err)
