@@ -84,8 +84,10 @@ func (c *conn) join(f *flight) bool {
 		return true
 	}
 	if s.w.Ops() > 0 { // it is full
-		if c.commit(); c.begin() && c.add(f) {
-			return true
+		if c.r.e.look(); c.usable() {
+			if c.commit(); c.begin() && c.add(f) {
+				return true
+			}
 		}
 	}
 	c.unstage()
@@ -167,12 +169,11 @@ func (s *stage) measure(n int) {
 	}
 }
 
-// begin begins a frame, if the session and its window are open.
+// begin begins a frame, if the session and its window are open. A poster's look at the
+// time may be old, and the session may have been idle for long: whoever commits the frame
+// looks again.
 func (c *conn) begin() bool {
 	e, s := c.r.e, &c.stage
-	if c.ini.InFlight() == 0 {
-		e.look() // the session may have been idle for long
-	}
 	if !c.usable() {
 		return false
 	}

@@ -355,3 +355,25 @@ func TestLiesAboutSimpleOperations(t *testing.T) {
 		})
 	}
 }
+
+// Operations that fill frames before the next round do not go into a session that the
+// target has forgotten meanwhile: whoever commits a frame looks at the clock.
+func TestFullFramesAfterALongPause(t *testing.T) {
+	c := newCable(t, session.Config{})
+	p := c.peer(ethernet())
+	c.write(p, 0, 0)
+	before := p.r.conn
+	c.now += int64(time.Hour)
+	posted := make([]*outcomes, 400) // more than two frames
+	for i := range posted {
+		posted[i], _ = c.add(p, 0)
+	}
+	for i, r := range posted {
+		if got := c.done(r); got.Outcome != Success {
+			t.Fatalf("operation %d: %+v", i, got)
+		}
+	}
+	if p.r.conn == before || c.word(0) != uint64(len(posted)) {
+		t.Errorf("the sum is %d, want %d; the same session: %t", c.word(0), len(posted), p.r.conn == before)
+	}
+}

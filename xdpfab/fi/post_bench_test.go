@@ -114,6 +114,7 @@ func benchmarkTrip(b *testing.B, threading fi.Threading) {
 	p.msg.Result = make([]byte, 8)
 	batch := make([]fi.Completion, 1)
 	b.ReportAllocs()
+	start := cpu()
 	for i := 0; b.Loop(); i++ {
 		p.msg.Offset = uint64(i%(1<<17)) * 8
 		if err := p.ep.FetchAtomic(&p.msg, 0); err != nil {
@@ -127,4 +128,5 @@ func benchmarkTrip(b *testing.B, threading fi.Threading) {
 			}
 		}
 	}
+	b.ReportMetric(float64(cpu()-start)/float64(b.N), "cpu-ns/op")
 }
