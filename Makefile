@@ -48,13 +48,19 @@ demo:
 	@$(GO) build -o bin/ ./cmd/...
 	@bin/xdpfab demo
 
-# The time limit is for hangs: no package takes a tenth of it on an idle machine. Vet is
-# part of make lint.
+# The three parts run side by side: the longest packages of the first wait more than they
+# compute, and leave the cores to the others. The time limit is for hangs: no package takes
+# a tenth of it on an idle machine. Vet is part of make lint.
+.PHONY: test-plain test-race
 test:
-	@scripts/need root go ip gcc
+	@scripts/need root go ip gcc qemu-aarch64-static
+	@$(MAKE) --no-print-directory -j test-plain test-race test-vectors
+
+test-plain:
 	$(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
-	CGO_ENABLED=1 $(GO) test $(SIDE) -race -short -vet=off -timeout 30m -skip '$(RACENOT)' $(RACE)
-	@$(MAKE) --no-print-directory test-vectors
+
+test-race:
+	CGO_ENABLED=1 $(GO) test -p 2 -parallel 8 -race -short -vet=off -timeout 30m -skip '$(RACENOT)' $(RACE)
 
 # What make test does a part of: thousands of seeds of the random searches, the limits of
 # many nodes, a hundred deaths beside a resident region, and the race detector for all but

@@ -26,7 +26,7 @@ func TestCountersAreFresh(t *testing.T) {
 		w := xdpfab.WordAt[uint64](p, fi.RemoteRegion{Key: 1}, 0)
 		c := t.Context() // without a limit: all of them take long on a busy machine
 		const each = 1000
-		rounds := uint64(reduced(20, 2))
+		rounds := uint64(reduced(6, 2))
 		for done := uint64(each); done <= rounds*each; done += each {
 			for range each {
 				if _, err := w.Add(c, 1); err != nil {
