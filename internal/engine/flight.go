@@ -27,7 +27,8 @@ type flight struct {
 	// guest ring: its number of the peer
 	by      uint32
 	covered uint32 // with FlagData: how many records have been packed
-	_       [8]byte
+	long    bool   // memory for a long list of extents was afforded
+	_       [7]byte
 }
 
 // begin prepares for an operation.

@@ -201,8 +201,51 @@ func TestFlightsShared(t *testing.T) {
 	if flights.under() != 0 || flights.following != 0 {
 		t.Errorf("%d operations and %d followers are under way in the end", flights.under(), flights.following)
 	}
-	if n := int(reflect.TypeFor[flight]().Size()) + 8 + keptExtents*int(reflect.TypeFor[mr.Extent]().Size()); n > FlightLen {
+	if n := int(reflect.TypeFor[flight]().Size()) + 8 + shortList*int(reflect.TypeFor[mr.Extent]().Size()); n > FlightLen {
 		t.Errorf("a flight takes %d bytes, and FlightLen says %d", n, FlightLen)
+	}
+	if n := longList * int(reflect.TypeFor[mr.Extent]().Size()); n > ListLen || longList <= wire.MaxOps {
+		t.Errorf("a list of %d extents takes %d bytes, and ListLen says %d; a frame holds %d", longList, n, ListLen, wire.MaxOps)
+	}
+}
+
+// A flight keeps memory for the extents of a frame, once it has afforded that.
+func TestListsAreAfforded(t *testing.T) {
+	for _, can := range []bool{true, false} {
+		c := newCable(t, session.Config{})
+		p := c.peer(ethernet())
+		e, asked := c.nodes[0].eng[0], 0
+		flights := NewFlights(1, func(bytes int) bool { asked += bytes; return can })
+		c.nodes[0].ring = NewDirect(flights, Contexts{})
+		e.AddRing(c.nodes[0].ring, nil)
+		for _, n := range []int{1, shortList, shortList + 1, longList, longList + 1, 1, longList} {
+			got := c.done(c.submit(p, true, func(s *Submission) {
+				s.Count, s.Result = uint32(n), make([]byte, 8*n)
+				s.SetOperands(make([]byte, 8*n), nil)
+				for i := range s.MakeExtents(n) {
+					s.Extents[i] = mr.Extent{Key: 1, Offset: uint64(8 * i), Count: 1}
+				}
+			}))
+			if got.Outcome != Success {
+				t.Fatalf("%d extents: %+v", n, got)
+			}
+			kept, most, want := 0, longList, 0
+			if own := flights.free[0].own; own != nil {
+				kept = cap(*own)
+			}
+			if !can {
+				most = shortList
+			}
+			if n <= most {
+				want = n
+			}
+			if kept < want || kept > most {
+				t.Errorf("afforded: %v: after %d extents there is memory for %d, want %d..%d", can, n, kept, want, most)
+			}
+		}
+		if want := map[bool]int{true: ListLen}[can]; flights.Afforded() != want || can && asked != want || asked == 0 {
+			t.Errorf("%d bytes were asked for and %d given, want %d", asked, flights.Afforded(), want)
+		}
 	}
 }
 

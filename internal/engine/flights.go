@@ -12,6 +12,7 @@ type Flights struct {
 	following int       // followers in flight; for each a free flight is kept back
 	made      int
 	afford    func(bytes int) bool
+	afforded  int           // bytes
 	batch     []*Submission // scratch
 }
 
@@ -21,13 +22,18 @@ const maxFlights = 1 << 20
 // FlightsAtOnce is how many flights are made at a time.
 const FlightsAtOnce = 64
 
-// FlightLen is the memory that a flight takes, with the extents that it keeps memory for
-// between operations, bytes.
-const FlightLen = 2 << 10
+// FlightLen is the memory that a flight takes, with a short list of extents, which it
+// keeps memory for between operations, bytes. ListLen is that of a long list.
+const (
+	FlightLen = 2 << 10
+	ListLen   = 6 << 10
+)
 
 // NewFlights returns room for so many operations. All but the first ones are made when
 // they are needed; before that afford, if it is not nil, is asked for so many bytes of
-// memory. If it says no, operations wait until others are over.
+// memory. If it says no, operations wait until others are over. It is asked once more for
+// a flight that has had a long list of extents. If it says no then, that memory is not
+// kept.
 func NewFlights(size int, afford func(bytes int) bool) *Flights {
 	x := newFlights(size)
 	x.afford = afford
@@ -55,11 +61,29 @@ func (x *Flights) room() bool { return len(x.free) > x.following || x.spare > 0 
 // grow makes some more flights, if that can be afforded.
 func (x *Flights) grow() bool {
 	n := min(x.spare, FlightsAtOnce)
-	if x.afford != nil && !x.afford(n*FlightLen) {
+	if !x.affords(n * FlightLen) {
 		return false
 	}
 	x.make(n)
 	return true
+}
+
+func (x *Flights) affords(bytes int) bool {
+	if x.afford != nil && !x.afford(bytes) {
+		return false
+	}
+	x.afforded += bytes
+	return true
+}
+
+// keepList drops the memory for a long list of extents if the flight cannot keep it.
+func (x *Flights) keepList(f *flight) {
+	if f.long || f.own == nil || cap(*f.own) <= shortList {
+		return
+	}
+	if f.long = x.affords(ListLen); !f.long {
+		f.own = nil
+	}
 }
 
 // get takes a free flight. The caller knows that there is one.
@@ -72,5 +96,5 @@ func (x *Flights) get() *flight {
 // under is how many are in use.
 func (x *Flights) under() int { return x.made - len(x.free) }
 
-// Grown is how many were asked for. Engine's thread.
-func (x *Flights) Grown() int { return max(0, x.made-FlightsAtOnce) }
+// Afforded is how many bytes afford has given. Engine's thread.
+func (x *Flights) Afforded() int { return x.afforded }

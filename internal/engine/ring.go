@@ -174,6 +174,9 @@ func (r *Ring) announce(f *flight, length uint64, flags uint8, later *Later) {
 
 func (r *Ring) recycle(f *flight) {
 	f.drop()
+	if f.Flags&FlagExtents != 0 {
+		r.keepList(f)
+	}
 	r.free = append(r.free, f)
 }
 

@@ -3,7 +3,7 @@
 package engine
 
 import (
-	"slices"
+	"math/bits"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -80,14 +80,25 @@ func (s *Submission) MakeExtents(n int) []mr.Extent {
 	if s.own == nil {
 		s.own = new([]mr.Extent)
 	}
-	*s.own = slices.Grow((*s.own)[:0], n)[:n]
+	if n > cap(*s.own) {
+		room := n
+		if n <= longList {
+			room = 1 << bits.Len(uint(n-1))
+		}
+		*s.own = make([]mr.Extent, room)
+	}
+	*s.own = (*s.own)[:n]
 	s.SetExtents(*s.own)
 	return *s.own
 }
 
-// keptExtents is the number of extents that a submission keeps memory for between
-// operations.
-const keptExtents = 64
+// A submission keeps the memory for its extents between operations, if that has room for
+// longList at most. No frame holds more words. A flight that keeps memory for more than
+// shortList has to afford it: see [Flights].
+const (
+	shortList = 64
+	longList  = 256
+)
 
 // operands returns the operand and the compare operand.
 func (s *Submission) operands() (operand, compare []byte) {
@@ -148,7 +159,7 @@ func (s *Submission) drop() {
 		return
 	}
 	s.Operand, s.Compare, s.Extents, s.Pieces, s.Stream = nil, nil, nil, nil, nil
-	if s.own != nil && cap(*s.own) > keptExtents {
+	if s.own != nil && cap(*s.own) > longList {
 		s.own = nil
 	}
 }

@@ -248,7 +248,7 @@ func (g *Guest) releaseSegment(s share.Sizes) {
 	g.pays.give(segmentCost(s))
 	own := OwnCost(s)
 	if g.flights != nil {
-		g.St.Call(func() { own += g.flights.Grown()*engine.FlightLen + g.Ring.ListLen() })
+		g.St.Call(func() { own += g.flights.Afforded() + g.Ring.ListLen() })
 	}
 	g.pays.free(own)
 }

@@ -4,6 +4,7 @@ package share
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -282,28 +283,41 @@ func TestSpace(t *testing.T) {
 	})
 }
 
-// An operation of a guest allocates nothing, on either side.
+// An operation of a guest allocates nothing, on either side: on one word, or on as many
+// as a frame holds.
 func TestNoAllocations(t *testing.T) {
-	w := newWorld(t)
-	w.region(1, 4096)
-	g := w.guest(Sizes{Entries: 64, Arena: MinArena, Arrivals: MinArrivals})
-	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
-	o := &tally{}
-	add := func() {
-		for range 16 {
-			s := g.Begin(g.ring)
-			s.Peer, s.Key, s.Offset, s.Count, s.Verb, s.Opcode, s.Datatype = g.peer.ID(), 1, 8, 1, wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64)
-			s.SetOperands(one, nil)
-			s.Result, s.Context = o.result[:], o
-			g.Submit(g.ring)
-		}
-		for want := o.n + 16; o.n < want; {
-			w.step()
-		}
+	const full = 182
+	operands, extents := make([]byte, 8*full), make([]mr.Extent, full)
+	for i := range extents {
+		operands[8*i], extents[i] = 1, mr.Extent{Key: 1, Offset: uint64(8 * i), Count: 1}
 	}
-	add()
-	if n := testing.AllocsPerRun(100, add); n > 0 {
-		t.Errorf("16 operations make %v allocations, want none", n)
+	for _, words := range []int{1, full} {
+		t.Run(fmt.Sprintf("%d words", words), func(t *testing.T) {
+			w := newWorld(t)
+			w.region(1, 4096)
+			g := w.guest(Sizes{Entries: 64, Arena: 1 << 20, Arrivals: MinArrivals})
+			o := &tally{}
+			result := make([]byte, 8*words)
+			add := func() {
+				for range 16 {
+					s := g.Begin(g.ring)
+					s.Peer, s.Key, s.Offset, s.Count, s.Verb, s.Opcode, s.Datatype = g.peer.ID(), 1, 8, uint32(words), wire.VerbFetch, uint8(atomic.Sum), uint8(atomic.Uint64)
+					s.SetOperands(operands[:8*words], nil)
+					if words > 1 {
+						s.SetExtents(extents)
+					}
+					s.Result, s.Context = result, o
+					g.Submit(g.ring)
+				}
+				for want := o.n + 16; o.n < want; {
+					w.step()
+				}
+			}
+			add()
+			if n := testing.AllocsPerRun(100, add); n > 0 {
+				t.Errorf("16 operations make %v allocations, want none", n)
+			}
+		})
 	}
 }
 

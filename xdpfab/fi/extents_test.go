@@ -49,25 +49,31 @@ func TestInjectedExtents(t *testing.T) {
 }
 
 // An injected operation allocates nothing, once the entries of the ring have memory
-// for extents.
+// for extents, be they as many as a frame holds.
 func TestInjectedExtentsDoNotAllocate(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{Progress: fi.ProgressManual}, 16)
-	rma := []mr.Extent{{Key: 1, Count: 1}, {Key: 1, Offset: 64, Count: 1}}
-	m := fi.Msg{Buf: make([]byte, 16), Count: 2, Dest: f.dest, Datatype: atomic.Uint64, Op: atomic.Sum, RMA: rma}
-	c, background := make([]fi.Completion, 1), context.Background()
-	round := func() {
-		if err := errors.Join(f.ep.Atomic(&m, fi.FlagInject), f.cq.Wait(background, 1)); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := f.cq.Read(c); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
+	const full = 182
+	rma := make([]mr.Extent, full)
+	for i := range rma {
+		rma[i] = mr.Extent{Key: 1, Offset: uint64(8 * i), Count: 1}
 	}
-	for range 2000 {
-		round()
-	}
-	if n := testing.AllocsPerRun(2000, round); n >= 1 {
-		t.Errorf("%v allocations an operation, want 0", n)
+	c, background, result := make([]fi.Completion, 1), context.Background(), make([]byte, 8*full)
+	for _, words := range []int{2, full} {
+		m := fi.Msg{Result: result[:8*words], Count: words, Dest: f.dest, Datatype: atomic.Uint64, Op: atomic.Read, RMA: rma[:words]}
+		round := func() {
+			if err := errors.Join(f.ep.FetchAtomic(&m, fi.FlagInject), f.cq.Wait(background, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := f.cq.Read(c); n != 1 || err != nil || c[0].Err != nil {
+				t.Fatal(n, err, c[0].Err)
+			}
+		}
+		for range 2000 {
+			round()
+		}
+		if n := testing.AllocsPerRun(2000, round); n >= 1 {
+			t.Errorf("%v allocations an operation on %d words, want 0", n, words)
+		}
 	}
 }
 
