@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -214,11 +215,12 @@ func (r *remote) packExtents(w *wire.RecordWriter, f *flight, frag *fragment) {
 		if count > 1 && frag.records > 0 {
 			return
 		}
-		if count == 1 && x.Key == rec.Key && frag.records > 0 && extendRun(w, f, offset) {
-			f.within++
-			frag.count++
-			frag.records++
-			continue
+		if count == 1 && f.within == 0 && x.Key == rec.Key && frag.records > 0 {
+			if n := extendRun(w, f, x.Key); n > 0 {
+				frag.count += n
+				frag.records += n
+				continue
+			}
 		}
 		rec.Key = x.Key
 		n := r.packArray(w, f, frag, &rec, offset, count)
@@ -228,23 +230,38 @@ func (r *remote) packExtents(w *wire.RecordWriter, f *flight, frag *fragment) {
 	}
 }
 
-// extendRun appends the operation's next element to the run that is being written, if
-// that is simple: its operand must be 8 bytes long and equal to the run's, or there is
-// none.
-func extendRun(w *wire.RecordWriter, f *flight, offset uint64) bool {
+// extendRun appends the operation's next elements to the run that is being written, as
+// long as that is simple: each is an extent of the run's region, and its operand is 8
+// bytes long and equal to the run's, or there is none. It returns their number.
+//
+// packArray would do the same, element by element. With this loop the initiator takes
+// half the time for a word of BenchmarkPostFrame of package fi.
+func extendRun(w *wire.RecordWriter, f *flight, key uint64) (n uint32) {
+	given, compare, most := f.given(f.Count - f.sent)
 	var operand uint64
-	if f.Opcode != wire.OpRead {
-		given, compare, n := f.given(1)
-		if len(given) != 8 || len(compare) > 0 || n == 0 {
-			return false
+	alike := f.Opcode == wire.OpRead
+	if !alike {
+		if len(compare) > 0 || most == 0 || len(given) != 8*int(most) {
+			return 0
 		}
 		operand = binary.LittleEndian.Uint64(given)
 	}
-	if !w.Extend(offset, operand) {
-		return false
+	extents, room := f.Extents[f.extent:], w.Room(operand)
+	for ; n < most && int(n) < len(extents) && len(room) >= 4; n++ {
+		x := extents[n] // a copy: see packExtents
+		if x.Count != 1 || x.Key != key || x.Offset > math.MaxUint32 ||
+			!alike && binary.LittleEndian.Uint64(given[8*n:]) != operand {
+			break
+		}
+		binary.LittleEndian.PutUint32(room, uint32(x.Offset))
+		room = room[4:]
 	}
-	f.sent++
-	return true
+	if n > 0 {
+		w.Joined(n)
+		f.extent += int(n)
+		f.sent += n
+	}
+	return n
 }
 
 // lack fails an operation for which the session lacks a feature. The target may have

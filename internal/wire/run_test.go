@@ -5,7 +5,9 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -15,8 +17,8 @@ func fits8(rec *Record) bool {
 	return n == 0 || n == 8 && len(rec.Operand)+len(rec.Compare) == n
 }
 
-// Whatever is appended, by Append or Extend: a refusal leaves no trace, the reader
-// returns exactly the accepted records, and the longest possible response fits.
+// Whatever is appended, by Append, Extend or Joined: a refusal leaves no trace, the
+// reader returns exactly the accepted records, and the longest possible response fits.
 func TestWriterKeepsAccount(t *testing.T) {
 	for seed := range uint64(30000) {
 		rng := rand.New(rand.NewPCG(seed, 77))
@@ -45,7 +47,17 @@ func TestWriterKeepsAccount(t *testing.T) {
 					if rec.Op != OpRead {
 						operand = binary.LittleEndian.Uint64(append(bytes.Clone(rec.Operand), rec.Compare...))
 					}
-					ok = w.Extend(rec.Offset, operand)
+					if rng.IntN(2) == 0 {
+						ok = w.Extend(rec.Offset, operand)
+					} else if r := w.Room(operand); len(r) >= 4 && rec.Offset <= math.MaxUint32 {
+						n := 1 + rng.IntN(min(9, len(r)/4))
+						for i := range n {
+							binary.LittleEndian.PutUint32(r[4*i:], uint32(rec.Offset))
+						}
+						w.Joined(uint32(n))
+						sent = append(sent, slices.Repeat([]Record{rec}, n-1)...)
+						ok = true
+					}
 				}
 			}
 			if !ok {

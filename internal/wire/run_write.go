@@ -147,6 +147,26 @@ func (w *RecordWriter) Extend(offset, operand uint64) bool {
 	return true
 }
 
+// Room returns where Extend would put the offsets of further operations with this
+// operand, 4 bytes each, for as many as fit. The caller puts some there and calls Joined.
+func (w *RecordWriter) Room(operand uint64) []byte {
+	if operand != w.run.operand {
+		return nil
+	}
+	return w.buf[w.n:][:4*w.run.more]
+}
+
+// Joined makes operations part of the run, one or more, whose offsets are in place.
+func (w *RecordWriter) Joined(n uint32) {
+	r := &w.run
+	r.more -= n
+	r.n += n
+	binary.LittleEndian.PutUint32(w.buf[r.operands-4:], r.n)
+	w.n += 4 * int(n)
+	w.room -= max(int(r.value), statusEntry) * int(n)
+	w.ops += int(n)
+}
+
 // countAt returns where the run has its count.
 func (w *RecordWriter) countAt() int {
 	return w.run.at + int(fixedLen[w.buf[w.run.at+3]]) - 4

@@ -100,6 +100,43 @@ func benchmarkPost(b *testing.B, threading fi.Threading) {
 	b.ReportMetric(float64(mine)/float64(b.N), "initiator-ns/op")
 }
 
+// As many words a post as a frame holds, window full, both sides on one thread: the cost
+// of a word on it.
+func BenchmarkPostFrame(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const words, window = 182, 64
+	p := newPoster(b, window, fi.ThreadDomain)
+	operands, extents := make([]byte, 8*words), make([]mr.Extent, words)
+	for i := range extents {
+		operands[8*i], extents[i] = 1, mr.Extent{Key: p.msg.Key, Offset: uint64(i*739%(1<<17)) * 8, Count: 1}
+	}
+	p.msg.Buf, p.msg.Count, p.msg.Key, p.msg.RMA = operands, words, 0, extents
+	results := make([]byte, 8*words*window)
+	batch := make([]fi.Completion, window)
+	free := window
+	var mine int64
+	b.ReportAllocs()
+	b.ResetTimer()
+	for done := 0; done < b.N; {
+		start := cpu()
+		for ; free > 0; free-- {
+			p.msg.Result = results[8*words*(free-1) : 8*words*free]
+			if err := p.ep.FetchAtomic(&p.msg, fi.FlagMore); err != nil {
+				b.Fatal(err)
+			}
+		}
+		n, err := p.cq.Read(batch)
+		if err != nil {
+			b.Fatal(err)
+		}
+		free, done = free+n, done+n*words
+		mine += cpu() - start
+		p.other.Progress()
+	}
+	b.ReportMetric(float64(mine)/float64(b.N), "initiator-ns/op")
+}
+
 // One word at a time, both sides on one thread: what a round trip costs beside the
 // kernel.
 func BenchmarkTrip(b *testing.B) {
