@@ -81,7 +81,10 @@ func (s *Stepper) stepUntilWanted() {
 		if since.IsZero() {
 			since = time.Now()
 		} else if time.Since(since) >= s.spin {
-			s.eng.Sleep(s.limit)
+			giveWay()
+			if s.waiting.Load() == 0 {
+				s.eng.Sleep(s.limit)
+			}
 			since = time.Time{}
 		}
 	}

@@ -113,6 +113,7 @@ func (s *Stepper) sleep(ctx context.Context) {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, s.eng.Wake)()
 	}
+	giveWay()
 	s.eng.Sleep(s.limit)
 }
 
