@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -120,5 +121,21 @@ func TestTrafficOfSuspended(t *testing.T) {
 	}
 	if states["suspended"] != 1 || ops != 2 {
 		t.Errorf("states %v with %d operations, want a suspended one, and 2", states, ops)
+	}
+}
+
+// A field that add forgets is lost whenever a session ends.
+func TestTrafficAddsEveryField(t *testing.T) {
+	var sum, x Traffic
+	of := reflect.ValueOf(&x).Elem()
+	for i := range of.NumField() {
+		of.Field(i).SetUint(uint64(i + 1))
+	}
+	sum.add(&x)
+	sum.add(&x)
+	for i := range of.NumField() {
+		if got, want := reflect.ValueOf(sum).Field(i).Uint(), uint64(2*(i+1)); got != want {
+			t.Errorf("%s: %d, want %d", of.Type().Field(i).Name, got, want)
+		}
 	}
 }
