@@ -92,10 +92,12 @@ func (x *outlet) push(sockets []*socket, t *tally) {
 		sent, errno := sendMany(s.fd, x.messages[:n])
 		for i := range sent {
 			frames := x.parcels[i].frames
-			x.head += uint(frames)
 			if frames > 1 {
 				t.joined.Add(uint64(frames))
+			} else {
+				x.alone()
 			}
+			x.head += uint(frames)
 		}
 		switch {
 		case errno == 0 || errno == unix.EINTR: // if it was not all, the next call tells why
@@ -108,9 +110,20 @@ func (x *outlet) push(sockets []*socket, t *tally) {
 			x.refused.add(&way.To)
 			t.uncut.Add(1)
 		default:
+			if x.parcels[0].frames == 1 {
+				x.alone()
+			}
 			x.head += uint(x.parcels[0].frames)
 			t.lost.Add(uint64(x.parcels[0].frames))
 		}
+	}
+}
+
+// alone records that the first packet of the queue goes by itself.
+func (x *outlet) alone() {
+	if x.refused.some > 0 {
+		way := wire.WayOf(x.packet(x.head))
+		x.refused.left(&way.To)
 	}
 }
 
@@ -152,7 +165,7 @@ func (x *outlet) alike(s *socket, at uint) int {
 	if !s.gathers {
 		return 1
 	}
-	if way := wire.WayOf(first); x.refused.one(&way.To) {
+	if way := wire.WayOf(first); x.refused.of(&way.To) != nil {
 		return 1
 	}
 	size := len(first) - wire.WayLen

@@ -55,17 +55,23 @@ func (r *refusals) add(to *[16]byte) {
 	*x = refusal{*to, apart}
 }
 
-// one reports whether the next packet to a destination goes by itself, and counts it.
-func (r *refusals) one(to *[16]byte) bool {
+// of returns the refusal that is in force for a destination, or nil.
+func (r *refusals) of(to *[16]byte) *refusal {
 	if r.some == 0 {
-		return false
+		return nil
 	}
-	x := r.at(to)
-	if x.left == 0 || x.to != *to {
-		return false
+	if x := r.at(to); x.left > 0 && x.to == *to {
+		return x
 	}
-	if x.left--; x.left == 0 {
-		r.some--
+	return nil
+}
+
+// left records that a packet went to a destination by itself. A packet for which the
+// kernel had no room has not left: it is looked at again.
+func (r *refusals) left(to *[16]byte) {
+	if x := r.of(to); x != nil {
+		if x.left--; x.left == 0 {
+			r.some--
+		}
 	}
-	return true
 }

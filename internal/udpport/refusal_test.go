@@ -193,11 +193,13 @@ func TestRefusals(t *testing.T) {
 	r.add(&a)
 	r.add(&a)
 	for i := range apart {
-		if !r.one(&a) || r.one(&b) {
+		if r.of(&a) == nil || r.of(&b) != nil {
 			t.Fatalf("packet %d: want a refusal for %v alone", i, a)
 		}
+		r.left(&b)
+		r.left(&a)
 	}
-	if r.one(&a) || r.some != 0 {
+	if r.of(&a) != nil || r.some != 0 {
 		t.Errorf("a refusal for more than %d packets; %d are left", apart, r.some)
 	}
 	for e, want := range map[unix.Errno]bool{
@@ -206,5 +208,37 @@ func TestRefusals(t *testing.T) {
 		if refuses(e) != want {
 			t.Errorf("%v: %t", e, !want)
 		}
+	}
+}
+
+// A packet that the kernel had no room for is made into a message again, and counts once.
+func TestRefusalsCountPackets(t *testing.T) {
+	const frames, tries = 5, 10
+	a := netip.MustParseAddr("10.0.0.1")
+	s := &socket{addr: a, as16: a.As16(), gathers: true}
+	way := wire.Way{From: s.as16, To: netip.MustParseAddr("10.0.0.2").As16()}
+	var x outlet
+	x.init(100)
+	for range frames {
+		wire.PutWay(x.buffer(), &way)
+		x.add(wire.WayLen + 50)
+	}
+	if n := x.gather(s); n != 1 {
+		t.Fatalf("%d messages of %d equal frames, want 1", n, frames)
+	}
+	x.refused.add(&way.To)
+	for range tries {
+		if n := x.gather(s); n != frames {
+			t.Fatalf("%d messages of %d frames that go one by one", n, frames)
+		}
+	}
+	if left := x.refused.at(&way.To).left; left != apart {
+		t.Errorf("%d of %d packets are left to go one by one, and none has gone", left, apart)
+	}
+	var counts tally
+	x.push([]*socket{{addr: a, as16: s.as16, gathers: true, fd: -1}}, &counts) // the kernel refuses the descriptor
+	if left := x.refused.at(&way.To).left; left != apart-frames || counts.lost.Load() != frames {
+		t.Errorf("%d packets are left to go one by one, want %d; %d were lost, want %d", left, apart-frames,
+			counts.lost.Load(), frames)
 	}
 }
