@@ -33,6 +33,7 @@ type contest struct {
 // sample is one run of a contest.
 type sample struct {
 	measure.Result
+	pings
 	Payload   uint64   `json:"payload_bytes,omitempty"`   // carried by all operations
 	ServerCPU float64  `json:"server_cpu_seconds"`        // while the client measured
 	ServerRSS int64    `json:"server_rss,omitempty"`      // bytes, at the end
@@ -70,27 +71,37 @@ func (n *network) run(ctx context.Context, c *contest) (s sample, err error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: server: %w", c.name, err)
 	}
+	var before float64
+	if c.parse != nil { // such a client does not say when it begins
+		if before, err = n.ping(server); err != nil {
+			return s, fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
 	client, err := n.start(ctx, n.A, n.clientCore, c.client(n, ready))
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", c.name, err)
 	}
 	defer client.close()
+	others := []*process{server}
 	if c.hogged {
 		hog, err := n.hog(ctx)
 		if err != nil {
 			return s, fmt.Errorf("%s: %w", c.name, err)
 		}
 		defer hog.close()
+		others = append(others, hog)
 	}
 	if c.parse != nil {
 		s, err = n.foreign(ctx, c, server, client)
+		s.Before = before
 	} else {
-		s, err = n.own(ctx, c, server, client)
+		s, err = n.own(ctx, c, client, others)
 	}
 	if err != nil {
 		server.close()
 		return s, fmt.Errorf("%s: %w; server: %v %s", c.name, err, server.cmd.ProcessState, server.said())
 	}
+	s.State = stateOf(s.Before, s.After)
 	s.Payload = s.Ops * c.payload
 	if c.hogged {
 		s.Disturbed = "" // as it is meant to be
@@ -105,11 +116,20 @@ func (n *network) alone(ctx context.Context, c *contest) (s sample, err error) {
 		return s, fmt.Errorf("%s: %w", c.name, err)
 	}
 	defer client.close()
-	for _, line := range []string{measure.Begin, measure.End} {
-		if _, err := client.line(ctx, line); err != nil {
-			return s, err
-		}
+	if _, err := client.line(ctx, measure.Begin); err != nil {
+		return s, err
 	}
+	if s.Before, err = n.ping(client); err != nil {
+		return s, err
+	}
+	client.goOn()
+	if _, err := client.line(ctx, measure.End); err != nil {
+		return s, err
+	}
+	if s.After, err = n.ping(client); err != nil {
+		return s, err
+	}
+	s.State = stateOf(s.Before, s.After)
 	return s, client.report(ctx, &s.Result)
 }
 
@@ -151,20 +171,33 @@ func (n *network) ready(ctx context.Context, c *contest, server *process) (strin
 	return "", nil
 }
 
-// own follows a client that prints when it begins and ends measuring.
-func (n *network) own(ctx context.Context, c *contest, server, client *process) (s sample, err error) {
+// own follows a client that prints when it begins and ends measuring, and waits in between
+// to be told to go on. Its server is the first of the other processes.
+func (n *network) own(ctx context.Context, c *contest, client *process, others []*process) (s sample, err error) {
+	server := others[0]
 	if err := n.watch(server, client); err != nil {
 		return s, err
 	}
 	defer n.unwatch(server, client)
 	var looks [2]look
-	for i, line := range []string{measure.Begin, measure.End} {
-		if _, err := client.line(ctx, line); err != nil {
-			return s, err
-		}
-		if looks[i], err = n.look(server, client); err != nil {
-			return s, err
-		}
+	if _, err := client.line(ctx, measure.Begin); err != nil {
+		return s, err
+	}
+	if s.Before, err = n.ping(append(others, client)...); err != nil {
+		return s, err
+	}
+	if looks[0], err = n.look(server, client); err != nil {
+		return s, err
+	}
+	client.goOn()
+	if _, err := client.line(ctx, measure.End); err != nil {
+		return s, err
+	}
+	if looks[1], err = n.look(server, client); err != nil {
+		return s, err
+	}
+	if s.After, err = n.ping(append(others, client)...); err != nil {
+		return s, err
 	}
 	if err := client.report(ctx, &s.Result); err != nil {
 		return s, err

@@ -42,6 +42,9 @@ func (n *network) foreign(ctx context.Context, c *contest, server, client *proce
 		return s, err
 	}
 	server.close()
+	if s.After, err = n.ping(); err != nil {
+		return s, err
+	}
 	if s.Syscalls, err = n.callsOf(server, client, s.Ops); err != nil {
 		return s, err
 	}

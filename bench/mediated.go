@@ -94,6 +94,7 @@ func (n *network) together(ctx context.Context, count int) (rates []float64, err
 			return nil, err
 		}
 		defer p.close()
+		p.goOn()
 		clients = append(clients, p)
 	}
 	for _, p := range clients {

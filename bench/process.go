@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,8 @@ func (c command) String() string {
 type process struct {
 	name  string
 	cmd   *exec.Cmd
-	lines chan string // of its standard output; closed with it
+	in    io.WriteCloser // its standard input
+	lines chan string    // of its standard output; closed with it
 	stop  context.CancelFunc
 	log   bytes.Buffer  // of its standard error; valid once ended is closed
 	ended chan struct{} // closed when it is gone
@@ -68,6 +70,9 @@ func (n *network) start(ctx context.Context, side *veth.Side, core int, c comman
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = endLimit
 	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		p.in, err = p.cmd.StdinPipe()
+	}
 	if err == nil {
 		if err = spawn(side, core, p.cmd); err == nil {
 			favour(p.cmd.Process.Pid)
@@ -105,6 +110,10 @@ func (p *process) line(ctx context.Context, prefix string) (string, error) {
 		}
 	}
 }
+
+// goOn lets a client measure whose warm-up is over, or will be. A client that has ended
+// needs it no more.
+func (p *process) goOn() { _, _ = io.WriteString(p.in, "\n") }
 
 // close ends the process, if it has not ended yet, and waits until it has.
 func (p *process) close() {

@@ -101,14 +101,17 @@ func (r *results) values(id string, of func(*sample) float64) []float64 {
 // known returns the values that are not NaN.
 func known(v []float64) []float64 { return slices.DeleteFunc(slices.Clone(v), math.IsNaN) }
 
+// median returns the median of a figure: of samples with near cores, if there are any.
 func (r *results) median(id string, of func(*sample) float64) float64 {
-	return median(r.values(id, of))
+	return median(chosen(r.values(id, of), r.nearRounds(id)))
 }
 
 // ratio returns the median of the rounds' ratios of two contests: within a round the
-// machine was most alike for both. It is 0 if there is none.
+// machine was most alike for both. Rounds count in which the cores were near in both
+// samples, if there are any. It is 0 if there is none.
 func (r *results) ratio(a, b string, of func(*sample) float64) float64 {
-	return medianRatio(r.values(a, of), r.values(b, of))
+	both := r.nearRounds(a, b)
+	return medianRatio(chosen(r.values(a, of), both), chosen(r.values(b, of), both))
 }
 
 // ratioOfBest returns the ratio of the least p50 of each contest; 0 if there is none.

@@ -22,12 +22,13 @@ func (r *results) print(out io.Writer) {
 		if e.group != group {
 			group = e.group
 			fmt.Fprintf(w, "\n%s\n", group)
-			fmt.Fprintln(w, "  \t\tleast–most\tp99\tp99.9\tp99.99\tCPU s/M ops\tallocs/op\t")
-			fmt.Fprintf(w, "  \t%s\t\tµs\tµs\tµs\tclient+server\t\t\n", mainFigure(group).head)
+			fmt.Fprintln(w, "  \t\tleast–most\tp99\tp99.9\tp99.99\tCPU s/M ops\tallocs/op\tnear\t")
+			fmt.Fprintf(w, "  \t%s\t\tµs\tµs\tµs\tclient+server\t\t\t\n", mainFigure(group).head)
 		}
 		fmt.Fprintln(w, r.row(e))
 	}
 	w.Flush()
+	fmt.Fprintf(out, "\n%s\n", r.cores())
 	if r.retaken > 0 {
 		fmt.Fprintf(out, "\n%d samples were disturbed and taken again.\n", r.retaken)
 	}
@@ -56,7 +57,7 @@ func (r *results) row(e entry) string {
 	main := mainFigure(e.group)
 	v := known(r.values(e.id, main.of))
 	if len(v) == 0 {
-		return fmt.Sprintf("  %s\t–\t\t\t\t\t\t\t%s", e.name, r.flags(e.id))
+		return fmt.Sprintf("  %s\t–\t\t\t\t\t\t\t\t%s", e.name, r.flags(e.id))
 	}
 	cells := []string{"  " + e.name, number(median(v) / main.unit),
 		number(slices.Min(v)/main.unit) + "–" + number(slices.Max(v)/main.unit)}
@@ -68,7 +69,7 @@ func (r *results) row(e entry) string {
 	if slices.ContainsFunc(r.samples[e.id], func(s sample) bool { _, ok := s.Extra["allocs_per_op"]; return ok }) {
 		alloc = fmt.Sprintf("%.4f", r.median(e.id, allocs))
 	}
-	cells = append(cells, alloc)
+	cells = append(cells, alloc, fmt.Sprintf("%d/%d", len(r.nearRounds(e.id)), len(v)))
 	return strings.Join(append(cells, r.flags(e.id)), "\t")
 }
 

@@ -3,8 +3,9 @@
  * The parts that the C contestants of the benchmark share: the clock, a histogram of
  * latencies, and the report they print. The program that starts them pins them.
  *
- * A client prints the line "begin" when its warm-up is over, "end" when it has
- * measured, and then its report, one JSON object on one line. A server prints
+ * A client prints the line "begin" when its warm-up is over, waits for a line of its
+ * input or the end of it, prints "end" when it has measured, and then its report, one
+ * JSON object on one line. A server prints
  * "ready" and what a client has to know. bench/contest.go reads these lines.
  */
 #ifndef BENCH_MEASURE_H
@@ -143,6 +144,7 @@ static inline void measure_begin(struct measurement *m)
 {
 	histogram_reset(&m->latency);
 	puts("begin");
+	getchar(); /* the end of the input is as good as a line */
 	getrusage(RUSAGE_SELF, &m->usage);
 	m->begun = now_ns();
 }

@@ -171,13 +171,14 @@ static void give_up(void)
  * the next one. */
 #define LOOK_EVERY 64
 
+/* Runs until the time is over, and no frame is under way. */
 static void run(struct histogram *h, uint64_t duration)
 {
 	uint64_t now = now_ns(), end = now + duration, heard = now;
 	unsigned empty = 0;
 
-	while (now < end && !stopped) {
-		if (state.num_free) {
+	while ((now < end || state.num_free < config.window) && !stopped) {
+		if (now < end && state.num_free) {
 			while (state.num_free)
 				request(state.free_slot[--state.num_free], now);
 			xsk_kick(&xsk);

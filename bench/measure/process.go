@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"time"
 
@@ -22,13 +23,15 @@ type Run struct {
 	mem   runtime.MemStats
 }
 
-// BeginRun prints that the warm-up is over. It collects garbage first, so that the
-// measurement does not pay for the garbage of the warm-up.
+// BeginRun prints that the warm-up is over, and waits for a line of standard input or its
+// end: whoever measures looks at the machine in between. It collects garbage first, so
+// that the measurement does not pay for the garbage of the warm-up.
 func BeginRun(out io.Writer) *Run {
 	r := &Run{out: out}
 	runtime.GC()
-	runtime.ReadMemStats(&r.mem)
 	fmt.Fprintln(out, Begin)
+	_, _ = os.Stdin.Read(make([]byte, 1)) // the end of the input is as good as a line
+	runtime.ReadMemStats(&r.mem)
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &r.usage) // fails for a bad argument only
 	r.start = time.Now()
 	return r

@@ -28,6 +28,6 @@ func (r *Result) OpsPerSecond() float64 {
 // The lines around a measurement on a contestant's standard output.
 const (
 	Ready = "ready" // a server serves; what a client has to know follows
-	Begin = "begin" // a client's warm-up is over
+	Begin = "begin" // a client's warm-up is over; it waits for a line, or the end, of its input
 	End   = "end"   // a client has measured; its Result follows on a line
 )
