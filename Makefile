@@ -97,7 +97,7 @@ fast:
 
 # The benchmark beside the floor and the peers: see bench/.
 BENCH_NEEDS := root go gcc libc6-dev ip ucx_perftest libfabric-dev libucx-dev
-BENCH_CFLAGS := -O2 -march=native -D_GNU_SOURCE -Wall -Wextra
+BENCH_CFLAGS := -O2 -march=native -D_GNU_SOURCE -pthread -Wall -Wextra
 bench-build:
 	@scripts/need $(BENCH_NEEDS)
 	@mkdir -p bin/bench

@@ -33,16 +33,18 @@ const warmUp = "0.1" // seconds, of contestants that are not of Go
 // floorRun has the arguments of the floor's client.
 type floorRun struct {
 	window, size, counters, reply int
+	footprint                     bool // xdpfab's, on both sides
 	seconds                       time.Duration
 }
 
 // floor is our C echo and client, without any protocol.
 func floor(name string, r floorRun) *contest {
+	kind := map[bool]string{false: "bare", true: "footprint"}[r.footprint]
 	return &contest{
 		name:   name,
-		server: func(*network) command { return call("floor", "echo", veth.IfName) },
+		server: func(*network) command { return call("floor", "echo", veth.IfName, kind) },
 		client: func(n *network, _ string) command {
-			return call("floor", "client", veth.IfName, n.B.MAC, r.window, r.size, r.counters, r.reply,
+			return call("floor", "client", veth.IfName, kind, n.B.MAC, r.window, r.size, r.counters, r.reply,
 				r.seconds.Seconds(), warmUp)
 		},
 	}

@@ -68,6 +68,8 @@ func tripPlan(t time.Duration) []entry {
 	return []entry{
 		{"floor", g, floor("floor: AF_XDP in C, no protocol",
 			floorRun{window: 1, size: smallFrame, reply: smallFrame, seconds: t})},
+		{"floor_footprint", g, floor("floor with xdpfab's footprint, no protocol",
+			floorRun{window: 1, size: smallFrame, reply: smallFrame, footprint: true, seconds: t})},
 		{"trip", g, fab("xdpfab fetch-add, manual", fabRun{seconds: t})},
 		{"trip_domain", g, fab("xdpfab fetch-add, manual, ThreadDomain",
 			fabRun{threading: "domain", targetThreading: "domain", seconds: t})},

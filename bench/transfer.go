@@ -56,6 +56,8 @@ func transferPlan(t time.Duration) []entry {
 		{"ucx_read", streams, ucxTransfer("UCX/TCP get", read)},
 		{"libfabric_read", streams, libfabricTransfer("libfabric tcp;ofi_rxm read", read)},
 		{"floor_stream_large", streams, large(floorStream("floor: frames one way", writePart(largeMTU), false, t))},
+		{"floor_stream_copied_large", streams,
+			large(floorStream("floor: frames one way, from memory to memory", writePart(largeMTU), true, t))},
 		{"write_large", streams, large(fabTransfer("xdpfab write, manual, ThreadDomain", write))},
 		{"ucx_write_large", streams, large(ucxTransfer("UCX/TCP put", write))},
 	}

@@ -4,8 +4,11 @@
  * machine, with AF_XDP and no protocol at all. An echo that polls, and a client
  * that keeps WINDOW frames in flight.
  *
- *	floor echo   IFNAME
- *	floor client IFNAME PEER-MAC WINDOW SIZE COUNTERS REPLY SECONDS WARMUP
+ *	floor echo   IFNAME bare|footprint
+ *	floor client IFNAME bare|footprint PEER-MAC WINDOW SIZE COUNTERS REPLY SECONDS WARMUP
+ *
+ * With a footprint, both sides have what any program has that does more than echo, and
+ * still no protocol: see struct line.
  *
  * SIZE is the length of a request with its Ethernet header. COUNTERS is how many
  * counters the echo increments for a frame. The frame names each of them, and is
@@ -13,6 +16,8 @@
  * around it. The report counts counters as operations if there are any, else frames.
  * REPLY is the length of the answer.
  */
+#include <pthread.h>
+
 #include "xsk.h"
 
 #define WORDS 4096
@@ -36,6 +41,59 @@ struct frame {
 static uint64_t words[WORDS];
 static struct xsk xsk;
 
+/*
+ * The footprint of xdpfab, as far as it can be had without a protocol: as many chunks in
+ * turn, a descriptor that other threads share, a look at the flag that says whether a system
+ * call is needed, and, before each such call, code and data that evict the kernel's.
+ */
+#define MANY_CHUNKS 2048u
+#define SLEEPERS 4    /* threads */
+#define CODE_KIB 16   /* straight on */
+#define OWN_LINES 100 /* of data, of 64 bytes */
+
+static struct line {
+	uint64_t word;
+	uint8_t rest[56];
+} own[OWN_LINES];
+static int footprint;
+
+#ifdef __x86_64__
+#define NOPS_OF_8_BYTES ".byte 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0"
+#else /* instructions of 4 bytes */
+#define NOPS_OF_8_BYTES "nop\n nop"
+#endif
+
+static void *sleep_on(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+static void choose(const char *kind)
+{
+	pthread_t thread;
+
+	footprint = !strcmp(kind, "footprint");
+	if (!footprint && strcmp(kind, "bare"))
+		die("kind %s: want bare or footprint", kind);
+	xsk.chunks = footprint ? MANY_CHUNKS : CHUNKS;
+	xsk.need_wakeup = footprint;
+	for (int i = 0; footprint && i < SLEEPERS; i++)
+		if (pthread_create(&thread, NULL, sleep_on, NULL))
+			die("no thread");
+}
+
+static void kick(void)
+{
+	if (footprint) {
+		for (int i = 0; i < OWN_LINES; i++)
+			(*(volatile uint64_t *)&own[i].word)++;
+		__asm__ volatile(".rept 128 * %c0\n" NOPS_OF_8_BYTES "\n.endr" : : "i"(CODE_KIB));
+	}
+	xsk_kick(&xsk);
+}
+
 /* Turns a request into its answer, in place; returns its length. */
 static uint32_t answer(struct frame *f, uint32_t length)
 {
@@ -54,7 +112,7 @@ static void echo(void)
 {
 	uint64_t end = now_ns() + LIMIT;
 
-	for (uint32_t i = 0; i < CHUNKS; i++)
+	for (uint32_t i = 0; i < xsk.chunks; i++)
 		AT(&xsk.fill, uint64_t, xsk.fill.local++) = (uint64_t)i * CHUNK;
 	ring_publish(&xsk.fill);
 	puts("ready");
@@ -74,7 +132,7 @@ static void echo(void)
 			AT(&xsk.tx, struct xdp_desc, xsk.tx.local++) = d;
 		}
 		ring_release(&xsk.rx, n);
-		xsk_kick(&xsk);
+		kick();
 		n = ring_ready(&xsk.completion);
 		for (uint32_t i = 0; i < n; i++)
 			AT(&xsk.fill, uint64_t, xsk.fill.local++) =
@@ -100,10 +158,10 @@ static struct {
 	uint64_t lost, answered;
 } state;
 
-/* Slot i has the chunk CHUNKS+i for its request. */
+/* Slot i has the chunk i behind those to receive into for its request. */
 static void request(uint32_t slot, uint64_t now)
 {
-	uint64_t address = (uint64_t)(CHUNKS + slot) * CHUNK;
+	uint64_t address = (uint64_t)(xsk.chunks + slot) * CHUNK;
 	struct frame *f = (void *)(xsk.umem + address);
 
 	f->slot = slot;
@@ -117,7 +175,7 @@ static void request(uint32_t slot, uint64_t now)
 static void prepare(void)
 {
 	for (uint32_t i = 0; i < config.window; i++) {
-		struct frame *f = (void *)(xsk.umem + (uint64_t)(CHUNKS + i) * CHUNK);
+		struct frame *f = (void *)(xsk.umem + (uint64_t)(xsk.chunks + i) * CHUNK);
 
 		memcpy(f->destination, config.peer, 6);
 		memcpy(f->source, xsk.mac, 6);
@@ -126,7 +184,7 @@ static void prepare(void)
 		f->reply = config.reply;
 		state.free_slot[state.num_free++] = i;
 	}
-	for (uint32_t i = 0; i < CHUNKS; i++)
+	for (uint32_t i = 0; i < xsk.chunks; i++)
 		AT(&xsk.fill, uint64_t, xsk.fill.local++) = (uint64_t)i * CHUNK;
 	ring_publish(&xsk.fill);
 }
@@ -181,7 +239,7 @@ static void run(struct histogram *h, uint64_t duration)
 		if (now < end && state.num_free) {
 			while (state.num_free)
 				request(state.free_slot[--state.num_free], now);
-			xsk_kick(&xsk);
+			kick();
 		}
 		if (!ring_ready(&xsk.rx)) {
 			if (++empty % LOOK_EVERY)
@@ -247,20 +305,22 @@ static void configure(char **argument)
 
 int main(int count, char **argument)
 {
-	if (count == 3 && !strcmp(argument[1], "echo")) {
+	if (count == 4 && !strcmp(argument[1], "echo")) {
+		choose(argument[3]);
 		lines();
 		stop_on_signals();
 		xsk_open(&xsk, argument[2]);
 		echo();
-	} else if (count == 10 && !strcmp(argument[1], "client")) {
-		configure(argument + 3);
+	} else if (count == 11 && !strcmp(argument[1], "client")) {
+		choose(argument[3]);
+		configure(argument + 4);
 		lines();
 		stop_on_signals();
 		xsk_open(&xsk, argument[2]);
 		client();
 	} else {
-		die("usage: floor echo IFNAME\n"
-		    "       floor client IFNAME PEER-MAC WINDOW SIZE COUNTERS REPLY SECONDS WARMUP");
+		die("usage: floor echo IFNAME bare|footprint\n"
+		    "       floor client IFNAME bare|footprint PEER-MAC WINDOW SIZE COUNTERS REPLY SECONDS WARMUP");
 	}
 	return 0;
 }

@@ -35,7 +35,7 @@ struct frame {
 #define HEADER sizeof(struct frame)
 #define CREDIT_FRAME 60 /* bytes */
 
-static struct xsk xsk;
+static struct xsk xsk = {.chunks = CHUNKS};
 static uint8_t memory[MEMORY];
 static size_t place; /* in memory, of the next payload */
 static int copies;

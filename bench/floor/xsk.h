@@ -26,11 +26,11 @@
 #define CHUNK 4096u      /* bytes; holds veth's largest frame for native XDP */
 /* Chunks to receive into, and as many to send from. They are few, so that they stay
  * in the cache: with a full ring each frame would be in memory that was last touched
- * thousands of frames ago, which costs half a microsecond a round trip. */
+ * thousands of frames ago, which costs up to half a microsecond a round trip. */
 #define CHUNKS 128u
 
 struct ring {
-	uint32_t *producer, *consumer;
+	uint32_t *producer, *consumer, *flags;
 	void *entries;
 	uint32_t local; /* our own index: the producer's for fill and tx, else the consumer's */
 	uint32_t free;  /* for fill and tx: the index at which to stop, as last read */
@@ -41,6 +41,8 @@ struct xsk {
 	uint8_t *umem;
 	struct ring fill, completion, rx, tx;
 	uint8_t mac[6];
+	uint32_t chunks; /* to receive into, and as many to send from */
+	int need_wakeup; /* whether the kernel says when it needs a system call */
 };
 
 static inline long bpf_call(int command, union bpf_attr *attr)
@@ -103,14 +105,16 @@ static inline void map_ring(int fd, struct ring *r, const struct xdp_ring_offset
 
 	if (p == MAP_FAILED)
 		die("mapping a ring: %s", strerror(errno));
-	*r = (struct ring){.producer = (void *)(p + o->producer), .consumer = (void *)(p + o->consumer), .entries = p + o->desc};
+	*r = (struct ring){.producer = (void *)(p + o->producer), .consumer = (void *)(p + o->consumer),
+			   .flags = (void *)(p + o->flags), .entries = p + o->desc};
 }
 
+/* x->chunks and x->need_wakeup are set before. */
 static inline void xsk_open(struct xsk *x, const char *ifname)
 {
 	uint32_t entries = RING;
-	struct xdp_umem_reg reg = {.chunk_size = CHUNK, .len = 2ull * CHUNK * CHUNKS};
-	struct sockaddr_xdp address = {.sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY};
+	struct xdp_umem_reg reg = {.chunk_size = CHUNK, .len = 2ull * CHUNK * x->chunks};
+	struct sockaddr_xdp address = {.sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY | (x->need_wakeup ? XDP_USE_NEED_WAKEUP : 0)};
 	struct xdp_mmap_offsets offsets;
 	socklen_t length = sizeof(offsets);
 	struct ifreq request = {0};
@@ -172,6 +176,8 @@ static inline void ring_publish(struct ring *r)
 static inline void xsk_kick(struct xsk *x)
 {
 	ring_publish(&x->tx);
+	if (x->need_wakeup && !(__atomic_load_n(x->tx.flags, __ATOMIC_ACQUIRE) & XDP_RING_NEED_WAKEUP))
+		return;
 	while (sendto(x->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0)
 		if (errno == EBUSY || errno == ENOBUFS)
 			return;
