@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/xdpfab/xdpfab/bench/measure"
@@ -20,6 +21,9 @@ type contest struct {
 	mtu    int                                    // of both interfaces, in bytes; 0 means standardMTU
 	peer   bool                                   // another project's: its failure is a result, too
 	hogged bool                                   // another process keeps the server's core busy
+	slow   bool                                   // to start: it has every second round alone
+	hosted bool                                   // the server hosts the client, and counts its allocations
+	words  int                                    // operations of a post; 0 means 1
 	server func(n *network) command               // nil: the client needs none
 	client func(n *network, ready string) command // ready: the rest of the server's line "ready"
 	// serves reports whether a server is ready; nil for one that prints it.
@@ -32,6 +36,7 @@ type contest struct {
 
 // sample is one run of a contest.
 type sample struct {
+	Round int `json:"round"`
 	measure.Result
 	pings
 	Payload   uint64   `json:"payload_bytes,omitempty"`   // carried by all operations
@@ -171,6 +176,23 @@ func (n *network) ready(ctx context.Context, c *contest, server *process) (strin
 	return "", nil
 }
 
+// hostAllocs is the figure of a sample that a host tells: its own allocations for each post
+// of the program that it hosts.
+const hostAllocs = "host_allocs_per_post"
+
+// mallocs asks a host how many objects it has allocated so far.
+func (c *contest) mallocs(ctx context.Context, server *process) (float64, error) {
+	if !c.hosted {
+		return 0, nil
+	}
+	server.goOn()
+	text, err := server.line(ctx, measure.Mallocs)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
 // own follows a client that prints when it begins and ends measuring, and waits in between
 // to be told to go on. Its server is the first of the other processes.
 func (n *network) own(ctx context.Context, c *contest, client *process, others []*process) (s sample, err error) {
@@ -186,6 +208,10 @@ func (n *network) own(ctx context.Context, c *contest, client *process, others [
 	if s.Before, err = n.ping(append(others, client)...); err != nil {
 		return s, err
 	}
+	before, err := c.mallocs(ctx, server)
+	if err != nil {
+		return s, err
+	}
 	if looks[0], err = n.look(server, client); err != nil {
 		return s, err
 	}
@@ -196,11 +222,21 @@ func (n *network) own(ctx context.Context, c *contest, client *process, others [
 	if looks[1], err = n.look(server, client); err != nil {
 		return s, err
 	}
+	var after float64
+	if err := still([]*process{client}, func() error {
+		after, err = c.mallocs(ctx, server)
+		return err
+	}); err != nil {
+		return s, err
+	}
 	if s.After, err = n.ping(append(others, client)...); err != nil {
 		return s, err
 	}
 	if err := client.report(ctx, &s.Result); err != nil {
 		return s, err
+	}
+	if posts := float64(s.Ops) / float64(max(c.words, 1)); c.hosted && posts > 0 {
+		s.Extra[hostAllocs] = (after - before) / posts
 	}
 	s.ClientRSS = used(client).rss
 	looks[1].since(looks[0], &s, c.peer)

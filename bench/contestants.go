@@ -28,7 +28,9 @@ func call(program string, args ...any) command {
 	return c
 }
 
-const warmUp = "0.1" // seconds, of contestants that are not of Go
+// warmUp is before each sample. It is short, as samples are, so that most of a run is
+// measured.
+const warmUp = 50 * time.Millisecond
 
 // floorRun has the arguments of the floor's client.
 type floorRun struct {
@@ -45,7 +47,7 @@ func floor(name string, r floorRun) *contest {
 		server: func(*network) command { return call("floor", "echo", veth.IfName, kind) },
 		client: func(n *network, _ string) command {
 			return call("floor", "client", veth.IfName, kind, n.B.MAC, r.window, r.size, r.counters, r.reply,
-				r.seconds.Seconds(), warmUp)
+				r.seconds.Seconds(), warmUp.Seconds())
 		},
 	}
 }
@@ -59,7 +61,7 @@ func floorStream(name string, payload uint64, copies bool, t time.Duration) *con
 		payload: payload,
 		server:  func(*network) command { return call("stream", "sink", veth.IfName, way) },
 		client: func(n *network, _ string) command {
-			return call("stream", "source", veth.IfName, n.B.MAC, payload, way, t.Seconds(), warmUp)
+			return call("stream", "source", veth.IfName, n.B.MAC, payload, way, t.Seconds(), warmUp.Seconds())
 		},
 	}
 }
@@ -78,7 +80,7 @@ func ucx(name, test string, outstanding, iterations int) *contest {
 		parse:  parseUCX,
 		server: func(n *network) command { return byUCX(n.B, call("ucx_perftest", "-p", ucxPort)) },
 		client: func(n *network, _ string) command {
-			c := call("ucx_perftest", n.B.IP4, "-p", ucxPort, "-t", test, "-s", 8, "-n", iterations)
+			c := call("ucx_perftest", n.B.IP4, "-p", ucxPort, "-t", test, "-s", 8, "-n", iterations, "-w", ucxWarmUp)
 			if outstanding > 1 {
 				c.args = append(c.args, "-O", fmt.Sprint(outstanding))
 			}
@@ -101,9 +103,11 @@ func libfabric(name, provider, op string, window int, t time.Duration) *contest 
 	return &contest{
 		name:   name,
 		peer:   true,
+		slow:   true,
 		server: func(n *network) command { return call("fabric", "server", provider, n.B.IP4, fabricPort) },
 		client: func(n *network, ready string) command {
-			return call("fabric", "client", provider, n.B.IP4, fabricPort, ready, op, window, t.Seconds(), warmUp)
+			return call("fabric", "client", provider, n.B.IP4, fabricPort, ready, op, window, t.Seconds(),
+				warmUp.Seconds())
 		},
 	}
 }
@@ -120,7 +124,7 @@ type transfer struct {
 // server and client are the arguments that all peers take.
 func (t transfer) server() string { return fmt.Sprintf("server %s %d", t.test, t.size) }
 func (t transfer) client() string {
-	return fmt.Sprintf("client %s %d %d %v %s", t.test, t.size, t.flight, t.seconds.Seconds(), warmUp)
+	return fmt.Sprintf("client %s %d %d %v %v", t.test, t.size, t.flight, t.seconds.Seconds(), warmUp.Seconds())
 }
 
 // ucxTransfer is our client and server on UCX's ucp API, over TCP. ready is the server's
@@ -146,6 +150,7 @@ func libfabricTransfer(name string, t transfer) *contest {
 	return &contest{
 		name:    name,
 		peer:    true,
+		slow:    true,
 		payload: uint64(t.size),
 		server:  func(n *network) command { return over(n, t.server()) },
 		client: func(n *network, ready string) command {
@@ -168,7 +173,7 @@ func fabTransfer(name string, t transfer) *contest {
 		server:  func(n *network) command { return side("server", n.A) },
 		client: func(n *network, _ string) command {
 			c := side("client", n.B)
-			c.args = append(c.args, "-duration", t.seconds.String(), "-warmup", "100ms")
+			c.args = append(c.args, "-duration", t.seconds.String(), "-warmup", warmUp.String())
 			return c
 		},
 	}
@@ -182,7 +187,7 @@ func plain(name, protocol string, connections int, t time.Duration) *contest {
 		peer:   true,
 		server: func(n *network) command { return call("plain", "server", protocol, n.B.IP4) },
 		client: func(_ *network, ready string) command {
-			return call("plain", "client", protocol, ready, connections, t, "100ms")
+			return call("plain", "client", protocol, ready, connections, t, warmUp)
 		},
 	}
 }
@@ -211,7 +216,8 @@ type fabRun struct {
 
 // fab is xdpfab, by its public API.
 func fab(name string, r fabRun) *contest {
-	c := &contest{name: name, server: r.target, client: r.initiator, hogged: r.hogged, peer: r.resident}
+	c := &contest{name: name, server: r.target, client: r.initiator, hogged: r.hogged, peer: r.resident,
+		hosted: r.attached, words: r.scatter, slow: max(r.regions, r.idle, r.endpoints) >= sessions || r.rate == seldom}
 	if r.daemon {
 		c.serves = func(n *network, _ *process) bool { return answers(n.socket()) }
 	}
@@ -248,7 +254,7 @@ func (r fabRun) initiator(n *network, _ string) command {
 // load are the flags of all that post.
 func (r fabRun) load() []string {
 	return flags("op", r.op, "window", r.window, "words", r.words, "rate", r.rate, "unordered", r.unordered,
-		"duration", r.seconds)
+		"duration", r.seconds, "warmup", warmUp)
 }
 
 // transport is a worker's flag.

@@ -64,7 +64,7 @@ func (l limit) check(r *results) (value float64, kept bool) {
 }
 
 const (
-	guardRounds   = 4
+	guardRounds   = 8
 	guardAttempts = 3 // noise does not exceed a limit three times running; a regression does
 )
 
@@ -74,7 +74,7 @@ func guard(ctx context.Context, n *network, out io.Writer, file string) error {
 	if err != nil {
 		return err
 	}
-	limits, err := parseLimits(b, fullPlan(quickTime))
+	limits, err := parseLimits(b, fullPlan(sampleTime))
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -87,7 +87,7 @@ func guard(ctx context.Context, n *network, out io.Writer, file string) error {
 				}
 			}
 		}
-		r, err := n.rounds(ctx, pick(fullPlan(quickTime), ids...), budget{rounds: guardRounds})
+		r, err := n.rounds(ctx, pick(fullPlan(sampleTime), ids...), budget{rounds: guardRounds})
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func run(ctx context.Context) (err error) {
 		"full, quick, guard, shared: programs that share an interface, or pick: the contests that -contests names")
 	dir := flag.String("results", "bench/results", "directory for the tables of a full run")
 	samples := flag.String("samples", "bin/bench/latest.json", "file for every sample of a full run")
-	rounds := flag.Int("rounds", 8, "rounds of a full run, or of a pick")
+	rounds := flag.Int("rounds", 16, "rounds of a full run, or of a pick")
 	ids := flag.String("contests", "", "ids of contests to pick, with commas")
 	limits := flag.String("limits", "bench/limits.json", "file with the limits of the guard")
 	flag.Parse()

@@ -111,8 +111,8 @@ func (p *process) line(ctx context.Context, prefix string) (string, error) {
 	}
 }
 
-// goOn lets a client measure whose warm-up is over, or will be. A client that has ended
-// needs it no more.
+// goOn gives a process a line of input: a client whose warm-up is over, or will be,
+// measures then, and a host tells its allocations. One that has ended needs it no more.
 func (p *process) goOn() { _, _ = io.WriteString(p.in, "\n") }
 
 // close ends the process, if it has not ended yet, and waits until it has.

@@ -45,11 +45,8 @@ type quickReport struct {
 	residentReport
 }
 
-// Samples are short and rounds many: the speed of a virtual machine changes from second
-// to second, and both sides of a ratio should be measured in the same second.
 const (
-	quickRounds = 5
-	quickTime   = 300 * time.Millisecond
+	quickRounds = 10
 	// quickLimit bounds the rounds together: on a busy machine there are fewer.
 	quickLimit = 75 * time.Second
 )
@@ -62,7 +59,7 @@ var quickIDs = []string{"floor", "trip_domain", "mediated_trip", "ucx", "libfabr
 
 // quick measures the ratios that matter while the engine is being optimised.
 func quick(ctx context.Context, n *network, out io.Writer) error {
-	r, err := n.rounds(ctx, pick(fullPlan(quickTime), quickIDs...), budget{quickRounds, quickLimit})
+	r, err := n.rounds(ctx, pick(fullPlan(sampleTime), quickIDs...), budget{quickRounds, quickLimit})
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func TestQuickResult(t *testing.T) {
 		trip, rate float64
 		met        [2]bool
 	}{{4700, 20e6, [2]bool{true, true}}, {4900, 20e6, [2]bool{false, true}}, {4700, 19e6, [2]bool{true, false}}} {
-		plan := pick(fullPlan(quickTime), quickIDs...)
+		plan := pick(fullPlan(sampleTime), quickIDs...)
 		r := made(plan, map[string]float64{"fetch_single_domain": c.rate, "mediated_single": 6e6}, map[string]float64{"floor": 4000, "trip_domain": c.trip, "mediated_trip": 2 * c.trip}, nil)
 		aims := checked(domainSteps(r))
 		q := quickResult(r, aims[0], aims[1])

@@ -16,7 +16,8 @@ import (
 // results are the samples of a plan.
 type results struct {
 	plan    []entry
-	samples map[string][]sample // by id, one for each round
+	samples map[string][]sample // by id, one for each round but those that a slow contest left out
+	rounds  int
 	retaken int
 }
 
@@ -43,7 +44,11 @@ func (n *network) rounds(ctx context.Context, plan []entry, b budget) (*results,
 	r := &results{plan: plan, samples: map[string][]sample{}}
 	start := time.Now()
 	for round := 0; b.left(round, time.Since(start)); round++ {
+		r.rounds++
 		for _, e := range plan {
+			if e.slow && round%2 == 1 {
+				continue
+			}
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, b.rounds, e.name)
 			s, err := n.run(ctx, e.contest)
 			if err == nil && s.Disturbed != "" && r.retaken < len(plan)*b.rounds/4 {
@@ -57,6 +62,7 @@ func (n *network) rounds(ctx context.Context, plan []entry, b budget) (*results,
 			if err != nil {
 				return nil, err
 			}
+			s.Round = round
 			r.samples[e.id] = append(r.samples[e.id], s)
 		}
 	}
@@ -71,6 +77,9 @@ func p9999(s *sample) float64  { return float64(s.Latency.P9999) }
 func rate(s *sample) float64   { return s.OpsPerSecond() }
 func allocs(s *sample) float64 { return s.Extra["allocs_per_op"] }
 
+// allocsOfHost is for each post, not for each operation: see hostAllocs.
+func allocsOfHost(s *sample) float64 { return s.Extra[hostAllocs] }
+
 // goodput is the payload that was carried, in bytes a second.
 func goodput(s *sample) float64 {
 	if s.Seconds <= 0 {
@@ -84,12 +93,22 @@ func clientCPU(s *sample) float64 { return s.CPUSeconds / (float64(max(s.Ops, 1)
 func serverCPU(s *sample) float64 { return s.ServerCPU / (float64(max(s.Ops, 1)) / 1e6) }
 func bothCPU(s *sample) float64   { return clientCPU(s) + serverCPU(s) }
 
-// values returns a figure of a contest's samples, one for each round; NaN for samples
-// that failed.
+// sample returns that of a round; nil if there is none, or it failed.
+func (r *results) sample(id string, round int) *sample {
+	for i := range r.samples[id] {
+		if s := &r.samples[id][i]; s.Round == round && s.Failed == "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// values returns a figure of a contest's samples, one for each round; NaN for rounds
+// without one.
 func (r *results) values(id string, of func(*sample) float64) []float64 {
-	v := make([]float64, len(r.samples[id]))
+	v := make([]float64, r.rounds)
 	for i := range v {
-		if s := &r.samples[id][i]; s.Failed == "" {
+		if s := r.sample(id, i); s != nil {
 			v[i] = of(s)
 		} else {
 			v[i] = math.NaN()

@@ -151,7 +151,7 @@ func TestNumber(t *testing.T) {
 
 // made returns results of a plan with given medians.
 func made(plan []entry, ops, p50, p99 map[string]float64) *results {
-	r := &results{plan: plan, samples: map[string][]sample{}}
+	r := &results{plan: plan, rounds: 3, samples: map[string][]sample{}}
 	for _, e := range plan {
 		o := ops[e.id]
 		if o == 0 {
@@ -167,7 +167,9 @@ func made(plan []entry, ops, p50, p99 map[string]float64) *results {
 		}
 		s := sample{Result: measure.Result{Ops: uint64(o), Seconds: 1, CPUSeconds: 1,
 			Latency: histogram.Percentiles{Count: int64(o), P50: int64(p), P99: int64(q), P999: int64(2 * q), P9999: int64(3 * q)}}, ServerCPU: 1, Payload: uint64(o) * e.payload}
-		r.samples[e.id] = []sample{s, s, s}
+		for s.Round = range r.rounds {
+			r.samples[e.id] = append(r.samples[e.id], s)
+		}
 	}
 	return r
 }

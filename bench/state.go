@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,18 +62,14 @@ func still(running []*process, f func() error) error {
 	return f()
 }
 
-// near reports whether the cores were near to each other in a sample.
-func (s *sample) near() bool { return s.Failed == "" && s.State == near }
-
 // nearRounds returns the rounds in which all the contests have a sample with near cores.
 func (r *results) nearRounds(ids ...string) (rounds []int) {
-	for i := range r.samples[ids[0]] {
-		all := true
-		for _, id := range ids {
-			all = all && i < len(r.samples[id]) && r.samples[id][i].near()
-		}
-		if all {
-			rounds = append(rounds, i)
+	for round := range r.rounds {
+		if !slices.ContainsFunc(ids, func(id string) bool {
+			s := r.sample(id, round)
+			return s == nil || s.State != near
+		}) {
+			rounds = append(rounds, round)
 		}
 	}
 	return rounds

@@ -30,10 +30,11 @@ func TestStateOf(t *testing.T) {
 func tagged(trip, floor []int64, trips, floors []coreState) *results {
 	r := made(pick(fullPlan(sampleTime), "floor", "trip"), nil, nil, nil)
 	one := r.samples["trip"][0]
+	r.rounds = len(trip)
 	fill := func(figures []int64, states []coreState) (out []sample) {
 		for i := range figures {
 			s := one
-			s.Latency.P50, s.State = figures[i], states[i]
+			s.Round, s.Latency.P50, s.State = i, figures[i], states[i]
 			out = append(out, s)
 		}
 		return out

@@ -69,6 +69,9 @@ func (r *results) row(e entry) string {
 	if slices.ContainsFunc(r.samples[e.id], func(s sample) bool { _, ok := s.Extra["allocs_per_op"]; return ok }) {
 		alloc = fmt.Sprintf("%.4f", r.median(e.id, allocs))
 	}
+	if e.hosted {
+		alloc += fmt.Sprintf(" host %.4f", r.median(e.id, allocsOfHost))
+	}
 	cells = append(cells, alloc, fmt.Sprintf("%d/%d", len(r.nearRounds(e.id)), len(v)))
 	return strings.Join(append(cells, r.flags(e.id)), "\t")
 }

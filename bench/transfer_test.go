@@ -27,7 +27,7 @@ func TestTransferAims(t *testing.T) {
 	} {
 		// Samples have whole operations: they are scaled, so that rounding does not show.
 		const scale = 1000
-		r := made(transferPlan(quickTime), map[string]float64{"floor_stream": scale * frames, "write": scale * c.writes, "ucx_msg4k": 100_000, "msg4k": c.messages},
+		r := made(transferPlan(sampleTime), map[string]float64{"floor_stream": scale * frames, "write": scale * c.writes, "ucx_msg4k": 100_000, "msg4k": c.messages},
 			map[string]float64{"ucx_msg_trip": 10_000, "msg_trip": c.trip}, nil)
 		aims := checked(transferAims(r))
 		for i, a := range aims {
@@ -44,7 +44,7 @@ func TestTransferAims(t *testing.T) {
 
 // An aim whose other side failed is not met.
 func TestTransferAimsWithoutPeer(t *testing.T) {
-	r := made(transferPlan(quickTime), nil, nil, nil)
+	r := made(transferPlan(sampleTime), nil, nil, nil)
 	for _, id := range []string{"ucx_msg_trip", "ucx_msg4k", "floor_stream"} {
 		r.samples[id] = []sample{{Failed: "crashed"}}
 	}
@@ -56,7 +56,7 @@ func TestTransferAimsWithoutPeer(t *testing.T) {
 
 // The table shows each group by its own figure, and frames that were lost.
 func TestTransferTable(t *testing.T) {
-	r := made(transferPlan(quickTime), map[string]float64{"floor_stream": 500_000, "ucx_write": 1000, "ucx_msg4k": 75_000},
+	r := made(transferPlan(sampleTime), map[string]float64{"floor_stream": 500_000, "ucx_write": 1000, "ucx_msg4k": 75_000},
 		map[string]float64{"ucx_msg_trip": 14_400}, nil)
 	r.samples["floor_stream_copied"][1].Lost = 3
 	var out bytes.Buffer
@@ -95,8 +95,8 @@ func TestWritePart(t *testing.T) {
 
 // Clients and servers are told the same test and size.
 func TestTransferArguments(t *testing.T) {
-	x := transfer{test: "stream", size: 4096, flight: 64, seconds: quickTime}
-	if got, want := x.server()+", "+x.client(), "server stream 4096, client stream 4096 64 0.3 0.1"; got != want {
+	x := transfer{test: "stream", size: 4096, flight: 64, seconds: sampleTime}
+	if got, want := x.server()+", "+x.client(), "server stream 4096, client stream 4096 64 0.125 0.05"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -7,6 +7,7 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,19 @@ func TestRunReports(t *testing.T) {
 	}
 	if (&Result{Ops: 10, Seconds: 2}).OpsPerSecond() != 5 || (&Result{Ops: 10}).OpsPerSecond() != 0 {
 		t.Error("operations a second")
+	}
+}
+
+// A host tells its allocations as often as it is asked, and they grow.
+func TestTellMallocs(t *testing.T) {
+	var out bytes.Buffer
+	TellMallocs(strings.NewReader("\n\n"), &out)
+	var first, second uint64
+	if n, err := fmt.Sscanf(out.String(), Mallocs+" %d\n"+Mallocs+" %d\n", &first, &second); n != 2 || err != nil {
+		t.Fatalf("%q: %v", out.String(), err)
+	}
+	if first == 0 || second <= first { // it allocates to tell them
+		t.Errorf("%d, then %d", first, second)
 	}
 }
 

@@ -5,6 +5,7 @@
 package measure
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -58,6 +59,16 @@ func (r *Run) End(result *Result) error {
 	result.Extra["allocs_per_op"] = float64(mem.Mallocs-r.mem.Mallocs) / float64(max(result.Ops, 1))
 	result.Extra["collections"] = float64(mem.NumGC - r.mem.NumGC)
 	return json.NewEncoder(r.out).Encode(result)
+}
+
+// TellMallocs tells for each line of the input how many objects this process has
+// allocated, until the input ends.
+func TellMallocs(in io.Reader, out io.Writer) {
+	var mem runtime.MemStats
+	for s := bufio.NewScanner(in); s.Scan(); {
+		runtime.ReadMemStats(&mem)
+		fmt.Fprintln(out, Mallocs, mem.Mallocs)
+	}
 }
 
 func cpuSeconds(u *unix.Rusage) float64 {

@@ -30,4 +30,7 @@ const (
 	Ready = "ready" // a server serves; what a client has to know follows
 	Begin = "begin" // a client's warm-up is over; it waits for a line, or the end, of its input
 	End   = "end"   // a client has measured; its Result follows on a line
+	// Mallocs is how many objects a host has allocated since it began, which it tells for
+	// each line of its input.
+	Mallocs = "mallocs"
 )

@@ -63,6 +63,7 @@ func host(ctx context.Context, target *xdpfab.Domain, s *settings) error {
 		})
 	}()
 	fmt.Println(measure.Ready, target.Name(0))
+	go measure.TellMallocs(os.Stdin, os.Stdout)
 	for ctx.Err() == nil {
 		for range 1024 {
 			guests.Node().Progress()
