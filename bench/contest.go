@@ -176,8 +176,8 @@ func (n *network) ready(ctx context.Context, c *contest, server *process) (strin
 	return "", nil
 }
 
-// hostAllocs is the figure of a sample that a host tells: its own allocations for each post
-// of the program that it hosts.
+// hostAllocs is the figure of a sample that a host tells: its own allocations for each
+// post of the program that it hosts.
 const hostAllocs = "host_allocs_per_post"
 
 // mallocs asks a host how many objects it has allocated so far.
@@ -193,8 +193,8 @@ func (c *contest) mallocs(ctx context.Context, server *process) (float64, error)
 	return strconv.ParseFloat(text, 64)
 }
 
-// own follows a client that prints when it begins and ends measuring, and waits in between
-// to be told to go on. Its server is the first of the other processes.
+// own follows a client that prints when it begins and ends measuring, and waits to be
+// told to go on before it begins. Its server is the first of the other processes.
 func (n *network) own(ctx context.Context, c *contest, client *process, others []*process) (s sample, err error) {
 	server := others[0]
 	if err := n.watch(server, client); err != nil {

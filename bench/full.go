@@ -102,7 +102,8 @@ func (r *report) print(out io.Writer) {
 }
 
 // write makes latest.txt in a directory, which is committed. The file of samples is not
-// committed, since every run changes all of it.
+// committed, since every run changes all of it. Beside it is aims.md, the table of
+// docs/performance.md with what was measured.
 func (r *report) write(dir, samples string) error {
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(filepath.Dir(samples), 0o755)); err != nil {
 		return err
@@ -111,11 +112,13 @@ func (r *report) write(dir, samples string) error {
 	if err != nil {
 		return err
 	}
-	var tables bytes.Buffer
+	var tables, aims bytes.Buffer
 	r.print(&tables)
+	markdown(&aims, r.Aims)
 	return errors.Join(
 		os.WriteFile(samples, append(b, '\n'), 0o644),
-		os.WriteFile(filepath.Join(dir, "latest.txt"), trailing.ReplaceAll(tables.Bytes(), nil), 0o644))
+		os.WriteFile(filepath.Join(dir, "latest.txt"), trailing.ReplaceAll(tables.Bytes(), nil), 0o644),
+		os.WriteFile(filepath.Join(filepath.Dir(samples), "aims.md"), aims.Bytes(), 0o644))
 }
 
 var trailing = regexp.MustCompile(`(?m) +$`)

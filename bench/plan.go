@@ -28,9 +28,9 @@ const (
 )
 
 const (
-	// Samples are short and rounds many: the speed of a virtual machine changes from second
-	// to second, and whether its cores are near to each other within a fifth of one. Both
-	// sides of a ratio should be measured in the same state.
+	// Samples are short and rounds many: the speed of a virtual machine changes from
+	// second to second, and whether its cores are near to each other within a fifth of
+	// one. Both sides of a ratio should be measured in the same state.
 	sampleTime   = 125 * time.Millisecond
 	sessions     = 1000
 	manyRegions  = 100_000

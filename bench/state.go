@@ -108,7 +108,8 @@ func (r *results) shares() map[coreState]float64 {
 // cores says in which state the cores were, for a table.
 func (r *results) cores() string {
 	s := r.shares()
-	return fmt.Sprintf("The cores were near to each other in %.0f %% of the samples, far in %.0f %%, mixed in %.0f %%.\n"+
+	return fmt.Sprintf("The cores were near to each other in %.0f %% of the samples, far in %.0f %%, "+
+		"mixed in %.0f %%.\n"+
 		"Figures are of near samples, and ratios of rounds in which both are near, where there are any.\n"+
 		"Least and most are of all samples.", 100*s[near], 100*s[far], 100*s[mixed])
 }

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -16,18 +17,22 @@ import (
 func TestTransferAims(t *testing.T) {
 	const frames = 400_000 // a second
 	full := frames * float64(writePart(standardMTU)) / float64(bigAccess)
+	large := frames * float64(writePart(largeMTU)) / float64(bigAccess)
 	for _, c := range []struct {
-		trip, writes, messages float64
-		met                    [3]bool
+		trip, messages, largeMessages, writes, largeWrites float64
+		met                                                [5]bool
 	}{
-		{4900, 0.91 * full, 210_000, [3]bool{true, true, true}},
-		{5100, 0.91 * full, 210_000, [3]bool{false, true, true}},
-		{4900, 0.89 * full, 210_000, [3]bool{true, false, true}},
-		{4900, 0.91 * full, 190_000, [3]bool{true, true, false}},
+		{5900, 151_000, 251_000, 0.79, 0.96, [5]bool{true, true, true, true, true}},
+		{6100, 151_000, 251_000, 0.79, 0.96, [5]bool{false, true, true, true, true}},
+		{5900, 149_000, 251_000, 0.79, 0.96, [5]bool{true, false, true, true, true}},
+		{5900, 151_000, 249_000, 0.79, 0.96, [5]bool{true, true, false, true, true}},
+		{5900, 151_000, 251_000, 0.77, 0.96, [5]bool{true, true, true, false, true}},
+		{5900, 151_000, 251_000, 0.79, 0.94, [5]bool{true, true, true, true, false}},
 	} {
 		// Samples have whole operations: they are scaled, so that rounding does not show.
 		const scale = 1000
-		r := made(transferPlan(sampleTime), map[string]float64{"floor_stream": scale * frames, "write": scale * c.writes, "ucx_msg4k": 100_000, "msg4k": c.messages},
+		r := made(transferPlan(sampleTime), map[string]float64{"floor_stream": 2 * scale * frames, "floor_stream_copied": scale * frames, "write": scale * c.writes * full, "ucx_msg4k": 100_000, "msg4k": c.messages,
+			"floor_stream_copied_large": scale * frames, "write_large": scale * c.largeWrites * large, "ucx_msg4k_large": 100_000, "msg4k_large": c.largeMessages},
 			map[string]float64{"ucx_msg_trip": 10_000, "msg_trip": c.trip}, nil)
 		aims := checked(transferAims(r))
 		for i, a := range aims {
@@ -35,8 +40,8 @@ func TestTransferAims(t *testing.T) {
 				t.Errorf("%+v: %+v", c, a)
 			}
 		}
-		q := quickResult(r, aim{}, aim{})
-		if len(aims) != 3 || q.MsgRTTVsUCX != aims[0].Value || q.WriteVsFloor != aims[1].Value || q.Msg4KVsUCX != aims[2].Value {
+		q := quickResult(r)
+		if len(aims) != 5 || q.MsgRTTVsUCX != aims[0].Value || q.Msg4KVsUCX != aims[1].Value || q.WriteVsCopy != aims[3].Value || math.Abs(2*q.WriteVsFloor-q.WriteVsCopy) > 1e-9 {
 			t.Errorf("%d aims: the last line has %+v", len(aims), q)
 		}
 	}
@@ -45,11 +50,11 @@ func TestTransferAims(t *testing.T) {
 // An aim whose other side failed is not met.
 func TestTransferAimsWithoutPeer(t *testing.T) {
 	r := made(transferPlan(sampleTime), nil, nil, nil)
-	for _, id := range []string{"ucx_msg_trip", "ucx_msg4k", "floor_stream"} {
+	for _, id := range []string{"ucx_msg_trip", "ucx_msg4k", "ucx_msg4k_large", "floor_stream_copied", "floor_stream_copied_large"} {
 		r.samples[id] = []sample{{Failed: "crashed"}}
 	}
 	aims := checked(transferAims(r))
-	if len(aims) != 3 || slices.ContainsFunc(aims, func(a aim) bool { return a.Met || a.Note != "not measured" }) {
+	if len(aims) != 5 || slices.ContainsFunc(aims, func(a aim) bool { return a.Met || a.Note != "not measured" }) {
 		t.Errorf("%+v", aims)
 	}
 }
