@@ -58,7 +58,7 @@ const (
 	quickLimit = 75 * time.Second
 )
 
-// quickIDs are its contests; together they take some 70 s.
+// quickIDs are its contests.
 var quickIDs = []string{"floor", "floor_footprint", "trip_domain", "resident_trip", "mediated_trip", "ucx",
 	"libfabric", "fetch", "fetch_single_domain", "mediated_single", "mediated_fetch", "resident_fetch",
 	"resident_single", "ucx_rate", "msg_trip", "ucx_msg_trip", "msg4k", "ucx_msg4k", "floor_stream",

@@ -5,6 +5,8 @@
 package main
 
 import (
+	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +58,11 @@ func TestRatioIsOfNearRounds(t *testing.T) {
 	}
 	if got := r.median("floor", p50); got != 4000 {
 		t.Errorf("the floor's median %v, want 4000", got)
+	}
+	var out bytes.Buffer
+	r.print(&out)
+	if row := regexp.MustCompile(`manual +6\.40 +6\.00–7\.80 .* 3/5`); !row.MatchString(out.String()) {
+		t.Errorf("no row %v, of the near samples' median, in\n%s", row, out.String())
 	}
 	// A near sample that failed counts nowhere.
 	r.samples["floor"][4].Failed = "gone"

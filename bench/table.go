@@ -59,7 +59,7 @@ func (r *results) row(e entry) string {
 	if len(v) == 0 {
 		return fmt.Sprintf("  %s\t–\t\t\t\t\t\t\t\t%s", e.name, r.flags(e.id))
 	}
-	cells := []string{"  " + e.name, number(median(v) / main.unit),
+	cells := []string{"  " + e.name, number(r.median(e.id, main.of) / main.unit),
 		number(slices.Min(v)/main.unit) + "–" + number(slices.Max(v)/main.unit)}
 	for _, q := range []func(*sample) float64{p99, p999, p9999} {
 		cells = append(cells, dashed(r.median(e.id, q)/1e3))

@@ -5,9 +5,12 @@
 package measure
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +38,37 @@ func TestRunReports(t *testing.T) {
 	}
 	if (&Result{Ops: 10, Seconds: 2}).OpsPerSecond() != 5 || (&Result{Ops: 10}).OpsPerSecond() != 0 {
 		t.Error("operations a second")
+	}
+}
+
+// A run begins when it is told to go on, and not before.
+func TestRunWaits(t *testing.T) {
+	in, tell, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer tell.Close()
+	before := os.Stdin
+	os.Stdin = in
+	defer func() { os.Stdin = before }()
+	printed, out := io.Pipe()
+	began := make(chan *Run)
+	go func() { began <- BeginRun(out) }()
+	if line, err := bufio.NewReader(printed).ReadString('\n'); err != nil || line != Begin+"\n" {
+		t.Fatalf("%q, %v; want %s", line, err, Begin)
+	}
+	select {
+	case <-began:
+		t.Fatal("it began before it was told to")
+	case <-time.After(20 * time.Millisecond):
+	}
+	told := time.Now()
+	if _, err := tell.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-began; r.Start().Before(told) {
+		t.Errorf("it began at %v, and was told at %v", r.Start(), told)
 	}
 }
 
