@@ -68,6 +68,7 @@ var checks = []check{
 	{"isolated-cpus", "a CPU or more for the pollers alone", machine, isolated},
 	{"nohz-full", "no timer tick on isolated CPUs", machine, nohzFull},
 	{"cpuset", "isolated CPUs among those that a process may use", machine, cpuset},
+	{"gomaxprocs", "a processor for Go for each poller, and one for the program", machine, processors},
 	{"smt", "nothing else on the other thread of a poller's core", machine, smt},
 	{"cpu-idle", "no idle state of 10 µs or more", machine, cpuIdle},
 	{"governor", "performance", machine, governor},

@@ -26,6 +26,7 @@ type server struct {
 	settings nic.Settings
 	noNIC    bool
 	bound    *Bound
+	procs    int // GOMAXPROCS
 }
 
 // tree is its file system.
@@ -50,6 +51,7 @@ func (s *server) take() *Snapshot {
 		i = nil
 	}
 	taken := Take(tree{m}, s.system, i, s.settings)
+	taken.Processors = s.procs
 	if s.bound != nil {
 		taken.Use(*s.bound)
 	}
@@ -60,6 +62,7 @@ func (s *server) take() *Snapshot {
 // is ok.
 func tuned() *server {
 	s := &server{
+		procs: 8,
 		files: map[string]string{
 			"proc/1/comm": "systemd", "proc/77/comm": "sshd",
 			"proc/self/status":                                      "Name:\txdpfab\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7\n",
@@ -202,6 +205,9 @@ var cases = []struct {
 	{"nohz-full", func(s *server) { s.set(cpu+"isolated", "") }, NotApplicable, "no CPU is isolated"},
 	{"cpuset", func(s *server) { s.set("proc/self/status", "Cpus_allowed_list:\t0-1,4-7\n") }, Advice, "taskset -c 2-3 xdpfabd --cores 2-3"},
 	{"cpuset", func(s *server) { s.set("proc/self/status", "Name:\txdpfab\n") }, Unknown, "no line Cpus_allowed_list"},
+	{"gomaxprocs", func(s *server) { s.procs = 2 }, Advice, "GOMAXPROCS=3 for a program"},
+	{"gomaxprocs", func(s *server) { s.procs, s.noNIC = 1, true }, Advice, "1, and 1 pollers"},
+	{"gomaxprocs", func(s *server) { s.procs, s.noNIC = 2, true }, OK, "2, and 1 pollers"},
 	{"smt", func(s *server) { s.set(cpu+"smt/active", "1"); s.set(cpu+"cpu3/topology/thread_siblings_list", "3,7") }, Advice, "in use: 7"},
 	{"smt", func(s *server) { s.set(cpu+"smt/active", "1"); s.set(cpu+"cpu2/topology/thread_siblings_list", "2-3") }, OK, "isolated whole"},
 	{"smt", func(s *server) { s.set(cpu+"smt/active", "1"); s.set(cpu+"isolated", "") }, Advice, "smt/control"},

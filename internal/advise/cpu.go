@@ -103,6 +103,20 @@ func cpuset(s *Snapshot) Finding {
 	return ok("this process may use %v", may)
 }
 
+// processors: a poller that works, or has just gone to sleep, has a processor of Go's.
+// With none left for the program, its goroutines may wait for up to 20 ms.
+func processors(s *Snapshot) Finding {
+	pollers := 1
+	if s.Interface != nil {
+		pollers = max(1, s.Interface.RXQueues)
+	}
+	if s.Processors > pollers {
+		return ok("%d, and %d pollers at most", s.Processors, pollers)
+	}
+	return advice(fmt.Sprintf("GOMAXPROCS=%d for a program with automatic progress, or fewer queues", pollers+1),
+		"%d, and %d pollers if all queues are used", s.Processors, pollers)
+}
+
 // smt: two threads of a core share its pipelines and caches.
 func smt(s *Snapshot) Finding {
 	active, err := s.number("sys/devices/system/cpu/smt/active")

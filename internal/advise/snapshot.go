@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,9 @@ type Snapshot struct {
 	Interface *nic.Interface // nil if none was named
 	Settings  nic.Settings   // of the interface
 	Plan      nic.Plan       // for the interface, or for one queue of an ordinary one
+	// Processors is GOMAXPROCS of this process: a Go program that is started in its
+	// place, with its environment, has as many.
+	Processors int
 
 	bound *Bound          // nil: the plan is a prediction
 	files map[string]file // by path without the leading slash
@@ -73,7 +77,8 @@ const irqFile = "proc/irq/IRQ/smp_affinity_list"
 // Take reads the machine whose root directory is given, as of os.DirFS("/"), and
 // the interface, or the machine alone if that is nil.
 func Take(root fs.FS, system nic.System, i *nic.Interface, settings nic.Settings) *Snapshot {
-	s := &Snapshot{System: system, Interface: i, Settings: settings, files: map[string]file{}}
+	s := &Snapshot{System: system, Interface: i, Settings: settings, Processors: runtime.GOMAXPROCS(0),
+		files: map[string]file{}}
 	if i == nil {
 		s.Plan = system.Plan(&nic.Interface{MTU: 1500, RXQueues: 1}, nic.Want{})
 	} else {

@@ -4,6 +4,8 @@ package node
 
 import (
 	"fmt"
+	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -32,8 +34,18 @@ func (n *Node) start(engines []*engine.Engine) {
 			n.Turns = append(n.Turns, progress.New(e, n.stepping(q)))
 		}
 	}
+	n.adviseProcessors(len(engines))
 	for q, e := range engines {
 		n.Steppers = append(n.Steppers, &Stepper{Stepper: n.Turns[min(q, len(n.Turns)-1)], Eng: e, End: &n.End})
+	}
+}
+
+// adviseProcessors logs that Go has no processor besides those that pollers may use. The
+// check "gomaxprocs" of package advise has the same limit.
+func (n *Node) adviseProcessors(pollers int) {
+	if have := runtime.GOMAXPROCS(0); !n.Config.Manual && have <= pollers {
+		n.Log(slog.LevelInfo, "Go has no processor besides those of the pollers: goroutines may wait for 20 ms; "+
+			"see gomaxprocs in docs/tuning.md", slog.Int("GOMAXPROCS", have), slog.Int("want", pollers+1))
 	}
 }
 

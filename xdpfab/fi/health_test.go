@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -251,6 +252,26 @@ func TestChangesAreLogged(t *testing.T) {
 		dev.tell(e)
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%+v: logged %q, want %q", e, out.String(), want)
+		}
+	}
+}
+
+// A program whose poller can have the only processor that Go has is told so, once for a
+// domain; one without a poller is not.
+func TestTooFewProcessorsAreLogged(t *testing.T) {
+	had := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(had)
+	for _, c := range []struct {
+		processors int
+		progress   fi.ProgressMode
+		lines      int
+	}{{1, fi.ProgressAuto, 1}, {2, fi.ProgressAuto, 0}, {1, fi.ProgressManual, 0}} {
+		runtime.GOMAXPROCS(c.processors)
+		var out bytes.Buffer
+		watchedPipe(t, fi.DomainAttr{Progress: c.progress, Log: slog.New(slog.NewTextHandler(&out, nil))}, fi.DomainAttr{})
+		if n := strings.Count(out.String(), "GOMAXPROCS=1 want=2"); n != c.lines {
+			t.Errorf("%d processors, progress %v: %d lines of them, want %d, in %q", c.processors, c.progress, n, c.lines,
+				out.String())
 		}
 	}
 }
