@@ -12,10 +12,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -395,23 +393,14 @@ func TestOnlyDaemon(t *testing.T) {
 	}
 }
 
-// Root may make namespaces, so the test runs the demo as another user.
+// Root may make namespaces: for it, see the end-to-end tests.
 func TestUnprivilegedDemo(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("needs to be another user than root")
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if os.Geteuid() != 0 {
-		checkRefusal(t, "demo", newNode(t).run("", "demo", "--daemon", exe), exitInterface, "needs root")
-		return
-	}
-	client := build(t)
-	const nobody = 65534
-	cmd := exec.Command(client, "demo")
-	cmd.Dir = filepath.Dir(client)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	out, err := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterface || !strings.Contains(string(out), "needs root") {
-		t.Errorf("exit code %d, %v, %q: want %d and what it needs", code, err, out, exitInterface)
-	}
+	checkRefusal(t, "demo", newNode(t).run("", "demo", "--daemon", exe), exitInterface, "needs root")
 }

@@ -20,13 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) {
-	code := testnet.Run(m)
-	if folder != "" {
-		_ = os.RemoveAll(folder)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
 
 // peerAddr is the far end of every pipe.
 const peerAddr = "02:00:00:00:00:0b"

@@ -110,8 +110,8 @@ func TestDemoInterrupted(t *testing.T) {
 				demo, temp := startDemo(t)
 				demo.eventually("reaching "+what, func() bool { return ready(demo, strings.Join(children(), "\n")) })
 				demo.signal(sig)
-				if code := demo.code(); code == 0 {
-					t.Errorf("exit code 0 after %v, with stderr %q", sig, demo.err.String())
+				if code := demo.code(); code != 1 || demo.out.String() != "" {
+					t.Errorf("exit code %d after %v, output %q, stderr %q", code, sig, demo.out.String(), demo.err.String())
 				}
 				if text := demo.err.String(); !strings.HasPrefix(text, "xdpfab: ") || strings.Count(text, "\n") != 1 {
 					t.Errorf("stderr %q, want one line", text)
@@ -120,6 +120,20 @@ func TestDemoInterrupted(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A daemon that cannot run is reported with its own error text.
+func TestDemoWithoutDaemon(t *testing.T) {
+	demo, temp := startDemo(t, "--daemon", "/bin/false")
+	demo.wants(1, "the daemon ended at once")
+	checkGone(t, demo, temp)
+}
+
+func TestDemoUnprivileged(t *testing.T) {
+	testnet.Require(t)
+	testnet.SkipOnNICs(t, "the demo's own veth")
+	words := append(strings.Fields("--reuid 65534 --regid 65534 --clear-groups"), xdpfabPath, "demo")
+	start(t, nil, "/usr/bin/setpriv", words).wants(5, "needs root")
 }
 
 // A daemon with a wrong configuration says where it is wrong, and touches
