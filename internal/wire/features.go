@@ -24,7 +24,9 @@ const (
 	// grants it that turns packets into answers and has no room behind them.
 	FeaturePadding Features = 1 << 9
 	FeatureEchoes  Features = 1 << 10 // acks say which probe they answer: FlagEcho
-	FeatureMore    Features = 1 << 31 // another word of features begins the remainder
+	// FeatureDelays lets the target delay acks: FlagDelay.
+	FeatureDelays Features = 1 << 11
+	FeatureMore   Features = 1 << 31 // another word of features begins the remainder
 )
 
 // moreLen is the length of the word that FeatureMore announces, in bytes.

@@ -91,6 +91,11 @@ func goldenRequests(t *testing.T) []golden {
 	bears.Carry(Rider{Session: uint32(NewSessionID(2, 5, 999, 8)), PSN: 0xfffffffe})
 	rides.bytes = seal(bears, rides.bytes[HeaderLen:])
 	rides.check = func(t *testing.T, b []byte) { decode(t, opened(t, b, bears), 1) }
+	late := request(t, "request-delay", "request: a base sum, whose ack may be delayed", with(func(r *Record) { r.Verb = VerbAtomic }))
+	later := head(Request)
+	later.Ops, later.Flags = 1, FlagDelay
+	late.bytes = seal(later, late.bytes[HeaderLen:])
+	late.check = func(t *testing.T, b []byte) { decode(t, opened(t, b, later), 1) }
 	long := request(t, "request-padded-long", "request: a fetch of one uint64, padded to 72 bytes", add)
 	padded := head(Request)
 	padded.Ops, padded.Flags = 1, FlagPadded
@@ -101,6 +106,7 @@ func goldenRequests(t *testing.T) []golden {
 	long.check = func(t *testing.T, b []byte) { decode(t, opened(t, b, padded), 1) }
 	return []golden{
 		rides,
+		late,
 		long,
 		request(t, "request-single", "request: fetch-add of one uint64", add),
 		again,

@@ -45,6 +45,7 @@ func (t Type) String() string { return nameOf(typeNames[:], "type", t) }
 // Flags of a frame.
 const (
 	FlagStatus   uint8 = 1 << 0 // the response carries a status list
+	FlagDelay    uint8 = 1 << 0 // the ack of the request may be delayed, as more requests follow
 	FlagRetx     uint8 = 1 << 1 // a retransmission: no RTT sample
 	FlagMessages uint8 = 1 << 3 // the records of the request are those of messages
 	FlagBusy     uint8 = 1 << 4 // the next request is here, and waits for room for a message
@@ -73,7 +74,8 @@ type Header struct {
 }
 
 // flagsOf has the flags that frames of a type may have.
-var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx, Request: FlagRetx | FlagMessages | FlagRider | FlagPadded,
+var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx,
+	Request:  FlagDelay | FlagRetx | FlagMessages | FlagRider | FlagPadded,
 	Response: FlagStatus | FlagRetx | FlagBusy,
 	Ack:      FlagRetx | FlagBusy | FlagEcho, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx | FlagEcho}
 
