@@ -183,6 +183,9 @@ func (m *maker) frame() []byte {
 	b := make([]byte, 4096)
 	n := wire.HeaderLen
 	if h.Type == wire.Request {
+		if m.one(3) {
+			h.Flags |= wire.FlagDelay // which the program has no use for
+		}
 		payload, ops := m.payload()
 		h.Ops = uint8(ops)
 		n += copy(b[n:], payload)

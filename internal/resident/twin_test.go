@@ -307,7 +307,7 @@ func (w *twin) user() uint32 {
 func (w *twin) refer(frame []byte) (action uint32, answer []byte) {
 	w.t.Helper()
 	h, payload, reason := wire.Parse(frame)
-	if reason != wire.ReasonOK || len(frame) > MaxFrame || h.Flags&^(wire.FlagRetx|wire.FlagPadded|wire.FlagEcho) != 0 ||
+	if reason != wire.ReasonOK || len(frame) > MaxFrame || h.Flags&^(wire.FlagDelay|wire.FlagRetx|wire.FlagPadded|wire.FlagEcho) != 0 ||
 		h.Flags&wire.FlagEcho != 0 && h.Type != wire.Probe ||
 		h.Session != uint32(w.params.Local) || h.Epoch != w.params.Epoch ||
 		h.Type != wire.Request && h.Type != wire.Probe && h.Type != wire.Ack {

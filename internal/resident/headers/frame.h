@@ -26,7 +26,7 @@ static __always_inline int read_header(struct scratch *s)
 	if (h->lane >= FAB_LANES)
 		return 0;
 	if (h->type == T_REQUEST)
-		return h->ops > 0 && !(h->flags & ~(RETX | PADDED));
+		return h->ops > 0 && !(h->flags & ~(DELAY | RETX | PADDED));
 	if (h->flags & ~(h->type == T_PROBE ? RETX | ECHO : RETX))
 		return 0;
 	return (h->type == T_ACK || h->type == T_PROBE) && !h->ops && s->length == FRAME_MIN;

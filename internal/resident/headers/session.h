@@ -9,7 +9,7 @@
 
 enum { T_REQUEST = 3, T_RESPONSE, T_ACK, T_NAK, T_RESET, T_PROBE };
 
-enum { RETX = 1 << 1, PADDED = 1 << 6, ECHO = 1 << 7 }; /* flags of frames */
+enum { DELAY = 1 << 0, RETX = 1 << 1, PADDED = 1 << 6, ECHO = 1 << 7 }; /* flags of frames */
 
 /* session.Verdict, and others that user space is told. */
 enum verdict {
