@@ -48,6 +48,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 		o.Answer = s.Answer(out)
 	}
 	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
+	o.Delays = o.Frames == 1 && o.Verdict == session.Execute && s.Delays(h)
 	return o
 }
 

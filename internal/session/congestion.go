@@ -12,6 +12,7 @@ type congestion struct {
 	window float64 // frames, from 1 to the session's window
 	slow   bool    // still doubling each round trip
 	cutAt  int64   // time of the last decrease
+	also   int     // answers that were delayed, since the last one that was not
 	// upper bound of base, ns: a session that begins while there is a queue would take
 	// its delay for the path's
 	most   int64
@@ -48,8 +49,14 @@ func (c *congestion) start(frames uint32, baseRTT int64) {
 // frames returns how many frames may be in flight.
 func (c *congestion) frames() uint32 { return uint32(c.window) }
 
+// delayed records the answer to a frame that was sent once, if the target may have
+// delayed it: its round trip says nothing of queues. It counts with the next answer.
+func (c *congestion) delayed() { c.also++ }
+
 // answered takes the round trip in nanoseconds of a frame that was sent once.
 func (c *congestion) answered(now, rtt int64, frames uint32) {
+	n := float64(1 + c.also)
+	c.also = 0
 	c.observe(now, rtt)
 	target := float64(delayTarget) * (1 + flowScale/c.window)
 	if excess := float64(rtt-min(c.base, c.most)) - target; excess > 0 {
@@ -57,9 +64,9 @@ func (c *congestion) answered(now, rtt int64, frames uint32) {
 		return
 	}
 	if c.slow {
-		c.window++
+		c.window += n
 	} else {
-		c.window += 1 / c.window
+		c.window += n / c.window
 	}
 	c.window = min(c.window, float64(frames))
 }

@@ -70,6 +70,7 @@ type request struct {
 	n      int    // its length in bytes
 	ops    uint8
 	flags  uint8  // of the frame: FlagMessages or none
+	delays bool   // its ack may have been delayed
 	sends  uint32 // transmissions so far
 	first  uint64 // sendOrder of the first transmission
 	last   uint64 // sendOrder of the latest transmission
@@ -107,6 +108,9 @@ type Initiator struct {
 
 	rider wire.Rider // that the next frame carries, if rides
 	rides bool
+
+	follows bool   // see Follow
+	delays  uint32 // requests sent since the last one whose ack is due at once
 
 	order      uint64 // transmissions so far; orders them
 	helloDue   bool

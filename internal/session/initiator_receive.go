@@ -136,7 +136,11 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 		return false
 	}
 	r := &s.reqs[psn&slotMask]
-	if r.sends == 1 {
+	switch {
+	case r.sends != 1:
+	case r.delays:
+		s.cc.delayed()
+	default:
 		s.rtt.sample(now - r.sentAt)
 		s.cc.answered(now, max(now-r.sentAt, 1), s.window)
 	}

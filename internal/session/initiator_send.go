@@ -91,6 +91,9 @@ func (s *Initiator) emitRequest(now int64, b []byte) int {
 		h.Carry(s.rider)
 		s.rides = false
 	}
+	if r.delays = s.mayDelay(r); r.delays {
+		h.Flags |= wire.FlagDelay
+	}
 	s.order++
 	if r.sends > 0 {
 		h.Flags |= wire.FlagRetx
