@@ -39,6 +39,7 @@ func (c *conn) emit(b []byte) int {
 	e := c.r.e
 	e.look() // frames that are sent carry the time
 	c.pickUp()
+	c.ini.Follow(c.follows())
 	n := c.ini.Emit(e.now, b)
 	if again := c.ini.Resent; again != c.traffic.FramesResent {
 		e.count[FramesResent] += again - c.traffic.FramesResent

@@ -154,6 +154,7 @@ type Engine struct {
 	event       Event // scratch
 	borrowed    bool  // packets of the last Receive are still to be released
 	sent        int   // packets that are queued without a flush, and wait for the kick
+	delayed     int   // packets of this round that need no more than an ack, which may be delayed
 	prompt      prompt
 	deferredAck deferredAck
 	// messenger is the session to which messages have come last; nil if it has ended.
@@ -272,23 +273,6 @@ func (e *Engine) round() int {
 		e.port.Release()
 	}
 	return work
-}
-
-// receive takes one burst from the port.
-func (e *Engine) receive() int {
-	if e.paused {
-		return 0
-	}
-	n := e.port.Receive(e.packets[:])
-	if n == 0 {
-		return 0
-	}
-	for i := range n {
-		e.onPacket(e.packets[i], false)
-	}
-	e.borrowed = true
-	e.count[PacketsReceived] += uint64(n)
-	return n
 }
 
 // takeInbox handles the packets that other engines passed on, or that were delivered.

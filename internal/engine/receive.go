@@ -18,6 +18,33 @@ type arrival struct {
 	from     wire.Source // where it came from: see Engine.source
 }
 
+// receive takes one burst from the port, and what follows it at once if that saves acks.
+func (e *Engine) receive() int {
+	if e.paused {
+		return 0
+	}
+	e.delayed = 0
+	n := e.takeBurst(burst)
+	if n > 0 && n == e.delayed {
+		n += e.receiveMore(n)
+	}
+	return n
+}
+
+// takeBurst takes at most so many packets from the port.
+func (e *Engine) takeBurst(most int) int {
+	n := e.port.Receive(e.packets[:most])
+	if n == 0 {
+		return 0
+	}
+	for i := range n {
+		e.onPacket(e.packets[i], false)
+	}
+	e.borrowed = true
+	e.count[PacketsReceived] += uint64(n)
+	return n
+}
+
 // onPacket takes one packet from the port or the inbox, and hands it to its session. A
 // frame for an engine of another queue is passed on as it is: only that one can open it.
 func (e *Engine) onPacket(packet []byte, passedOn bool) {

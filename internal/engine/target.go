@@ -59,6 +59,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 		return true
 	}
 	if h.Flags&wire.FlagPadded != 0 && t.features&wire.FeaturePadding == 0 ||
+		h.Flags&wire.FlagDelay != 0 && t.features&wire.FeatureDelays == 0 ||
 		h.Flags&wire.FlagEcho != 0 && t.features&wire.FeatureEchoes == 0 {
 		e.count[Invalid]++
 		return true
@@ -120,6 +121,9 @@ func (t *target) came(o *session.Outcome) bool {
 	}
 	if o.Waits {
 		t.wait()
+	}
+	if o.Delays {
+		e.delayed++
 	}
 	if o.Due {
 		e.touch(t, &t.listed)

@@ -119,7 +119,8 @@ func (n *Node) Run(life, resident uint64) error {
 				Window: n.Config.Window, GiveUp: n.Config.GiveUp,
 				RTOMin: n.Config.RTOMin, BaseRTT: n.Config.BaseRTT, IdleRetire: n.Config.IdleRetire,
 				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
-					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes,
+					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes |
+					wire.FeatureDelays,
 			},
 		}
 		n.findOtherQueues(&c)
