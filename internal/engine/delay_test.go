@@ -144,3 +144,26 @@ func TestDelayWithoutFeature(t *testing.T) {
 		t.Errorf("%d frames are invalid, want 1", at.e.count[Invalid])
 	}
 }
+
+// More requests follow if operations wait for nothing but the window.
+func TestFollows(t *testing.T) {
+	c := newCable(t, session.Config{Features: wire.FeatureDelays})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	f := &flight{}
+	f.Verb, f.Count = wire.VerbWrite, 4
+	if p.r.conn.follows() {
+		t.Error("none waits: true, want false")
+	}
+	p.r.head = f
+	if !p.r.conn.follows() {
+		t.Error("one waits: false, want true")
+	}
+	if f.Flags = FlagFence; p.r.conn.follows() {
+		t.Error("one waits behind a fence: true, want false")
+	}
+	f.Flags, f.Stream = FlagStream, &Stream{}
+	if p.r.conn.follows() {
+		t.Error("one without its next part: true, want false")
+	}
+}

@@ -9,25 +9,30 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // whose ack may be delayed, since others follow at once. The last one of what it has is
 // never marked, so its ack is as early as ever.
 
-// perAck is the most requests that one ack is for, if the window is large enough.
-const perAck = 8
+// mostPerAck is the most requests that one ack serves.
+const mostPerAck = 8
 
 // Follow says whether the caller has more requests, which nothing but the window holds
 // up.
 func (s *Initiator) Follow(more bool) { s.follows = more }
 
-// mayDelay reports whether the ack of a request that is sent now may be delayed. Acks are
-// due at least twice in a window, or the window would be shut until one comes.
-func (s *Initiator) mayDelay(r *request) bool {
-	if s.shared&wire.FeatureDelays == 0 {
-		return false
-	}
+// perAck returns how many requests one ack serves. Acks are due at least twice in a
+// window, or the window would be shut until one comes.
+func (s *Initiator) perAck() uint32 {
 	window := min(s.window, s.credit)
 	if !s.cfg.StaticWindow {
 		window = min(window, s.cc.frames())
 	}
+	return min(mostPerAck, window/2)
+}
+
+// mayDelay reports whether the ack of a request that is sent now may be delayed.
+func (s *Initiator) mayDelay(r *request) bool {
+	if s.shared&wire.FeatureDelays == 0 {
+		return false
+	}
 	s.delays++
-	if r.sends > 0 || s.toSend == 0 && !s.follows || s.delays >= min(perAck, window/2) {
+	if r.sends > 0 || s.toSend == 0 && !s.follows || s.delays >= s.perAck() {
 		s.delays = 0
 		return false
 	}

@@ -153,6 +153,10 @@ func (net *network) carry(l *link, from, to *node, packet []byte, t int64) {
 		w.count(corrupted)
 		b = corrupt(w.dice, b)
 	}
+	if net.down[to.index].rate == 0 {
+		to.expect(at, func() { net.arrive(from, to, b, t) })
+		return
+	}
 	w.at(at, func() { net.arrive(from, to, b, t) })
 }
 
@@ -174,7 +178,7 @@ func (net *network) arrive(from, to *node, b []byte, sent int64) {
 	if at == w.now {
 		hand()
 	} else {
-		w.at(at, hand)
+		to.expect(at, hand)
 	}
 }
 

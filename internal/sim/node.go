@@ -57,6 +57,9 @@ type node struct {
 	busy     int64 // until then the last step takes
 	stepAt   int64 // when the next step is due; 0 = none
 	stepping bool  // a step is being made
+	looks    int   // at the ports in this step
+	until    int64 // the time that the latest look showed, which may be ahead of the world's
+	coming   []*arriving
 	again    bool  // another one must follow, whatever the first one did
 	posted   []*op // since the last step, to lives that were over
 	skew     int64 // of its clock, ns
@@ -98,7 +101,8 @@ func (n *node) linkTo(to *node) wire.Link {
 
 // clock is the node's own monotonic clock, which may run fast, slow or ahead.
 func (n *node) clock() int64 {
-	return n.skew + n.w.now + int64(n.drift*float64(n.w.now))
+	now := max(n.w.now, n.until)
+	return n.skew + now + int64(n.drift*float64(now))
 }
 
 // boot begins a life: new engines, which know no sessions.
@@ -156,7 +160,8 @@ func (n *node) engines(secret [32]byte, life uint64) {
 // there will ever be. So nodes of all ages meet, and a restart may be an upgrade.
 func (n *node) features() wire.Features {
 	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
-		wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes
+		wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes |
+		wire.FeatureDelays
 	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}
@@ -204,7 +209,9 @@ func (n *node) deliver(b []byte) {
 		w.count(rxOverflow)
 	default:
 		w.trace.packet('<', n, b)
-		n.wake(w.now)
+		if !n.stepping {
+			n.wake(w.now)
+		}
 	}
 }
 
@@ -252,7 +259,7 @@ func (n *node) step() {
 		return
 	}
 	w.count(steps)
-	n.stepping, n.again = true, false
+	n.stepping, n.again, n.looks, n.until = true, false, 0, w.now
 	work, short, waiting := 0, false, false
 	for i := range n.engs {
 		q := (i + w.counts[steps]) % len(n.engs)
@@ -276,7 +283,7 @@ func (n *node) step() {
 	if w.plan.work != 0 {
 		cost = w.plan.work
 	}
-	n.busy = w.now + stepCost + cost*int64(work)
+	n.busy = max(w.now, n.until) + stepCost + cost*int64(work)
 	switch {
 	case waiting, n.again:
 		n.wake(n.busy)

@@ -34,6 +34,10 @@ func newPort(n *node) *simPort {
 
 // Receive implements engine.Port.
 func (p *simPort) Receive(packets [][]byte) int {
+	if len(p.rx) == 0 && p.n.looks >= len(p.n.ports) { // the step's first look at each port takes no time
+		p.n.lookAgain()
+	}
+	p.n.looks++
 	p.lent = copy(packets, p.rx)
 	return p.lent
 }
@@ -79,7 +83,7 @@ func (p *simPort) Send(n int) {
 func (p *simPort) Flush() error {
 	w := p.n.w
 	for _, b := range p.queued {
-		t, _ := p.uplink.put(w.now, len(b))
+		t, _ := p.uplink.put(max(w.now, p.n.until), len(b))
 		p.busy = append(p.busy, t)
 		w.trace.packet('>', p.n, b)
 		w.net.send(p.n, b, t)

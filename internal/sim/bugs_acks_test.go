@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+const (
+	sessionDelay      = "internal/session/delay.go"
+	sessionCongestion = "internal/session/congestion.go"
+	engineDelay       = "internal/engine/delay.go"
+)
+
+// ackTests are the tests of acks that may be delayed.
+const ackTests = "Test(Stream|SmallWindow|Lone)"
+
+// Bugs of acks that may be delayed. An ack that comes too late or too often breaks no
+// promise, so tests of time and of numbers find most of them.
+var bugsOfAcks = []bug{
+	{"the ack of any request may be delayed, for the target", ackTests, []edit{
+		{sessionDelay, "h.Type == wire.Request && h.Flags&wire.FlagDelay != 0 &&", "h.Type == wire.Request &&"}}},
+	{"the ack of no request may be delayed, for the target", ackTests, []edit{
+		{sessionDelay, "h.Type == wire.Request && h.Flags&wire.FlagDelay != 0 &&", "h.Type == 0 &&"}}},
+	{"an initiator delays the ack of the last request", ackTests, []edit{
+		{sessionDelay, "s.toSend == 0 && !s.follows || ", ""}}},
+	{"an initiator does not know that more follow behind its window", ackTests, []edit{
+		{sessionDelay, "s.toSend == 0 && !s.follows || ", "s.toSend == 0 || "}}},
+	{"requests are not counted anew behind one whose ack is due", ackTests, []edit{
+		{sessionDelay, "\t\ts.delays = 0\n", ""}}},
+	{"acks are for as many requests as ever, however small the window", ackTests, []edit{
+		{sessionDelay, "min(mostPerAck, window/2)", "mostPerAck"}}},
+	{"the flag is set in any session", "", []edit{
+		{sessionDelay, "if s.shared&wire.FeatureDelays == 0 {", "if s.shared&wire.FeatureDelays > 1<<30 {"}}},
+	{"a delayed ack never leaves", ackTests, []edit{
+		{engineTarget, "if o.Due {", "if o.Due && !o.Delays {"}}},
+	{"a delayed ack waits for the next round", ackTests, []edit{
+		{engineTarget, "if o.Due {", "if o.Due && (!o.Delays || t.unsettled && e.delayed > 1) {"}}},
+	{"answers that were delayed do not open the window", ackTests, []edit{
+		{sessionCongestion, "c.also++", "c.also = 0"}}},
+	{"a round takes the same packets again and again", ackTests, []edit{
+		{engineDelay, "\t\te.port.Release()\n", ""}}},
+	{"a round waits though there is something to answer", ackTests, []edit{
+		{engineDelay, "e.delayed == n+more", "e.delayed > 0"}}},
+}
