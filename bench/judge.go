@@ -15,7 +15,7 @@ import (
 func judge(r *report) []aim {
 	m := r.results
 	return checked(slices.Concat(tripAims(m), rateAims(m), mediatedAims(m), residentAims(m), transferAims(m),
-		scaleAims(m), r.costAims(), r.Shared.aims()))
+		scaleAims(m), garbageAims(m), r.costAims(), r.Shared.aims()))
 }
 
 // judgeRounds compares with the aims that rounds alone decide.

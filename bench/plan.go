@@ -54,7 +54,7 @@ const (
 func fullPlan(t time.Duration) []entry {
 	p := append(tripPlan(t), residentTrip(t))
 	p = append(append(p, throughputPlan(t)...), residentRates(t)...)
-	p = append(append(p, residentTails(t)...), transferPlan(t)...)
+	p = append(append(append(p, residentTails(t)...), garbagePlan(t)...), transferPlan(t)...)
 	for _, n := range []int{1, 16, 128, 4096} {
 		window := max(arraysFlight/n, 16)
 		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",

@@ -103,6 +103,9 @@ func (in *initiator) measure(ctx context.Context) error {
 	if in.s.at != 0 {
 		warmup = time.Until(time.UnixMilli(in.s.at))
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	litter := makeGarbage(ctx, in.s.garbage)
 	if warmup > 0 {
 		if err := loop(ctx, in.Tick()+warmup); err != nil {
 			return err
@@ -111,10 +114,14 @@ func (in *initiator) measure(ctx context.Context) error {
 	in.Latency.Reset()
 	done := in.Done
 	run := measure.BeginRun(in.out)
+	made := litter.made.Load()
 	if err := loop(ctx, in.Tick()+in.s.duration); err != nil {
 		return err
 	}
 	result := measure.Result{Ops: in.Done - done, Latency: in.Latency.Percentiles(), Extra: map[string]float64{}}
+	if in.s.garbage > 0 {
+		result.Extra["garbage_per_second"] = float64(litter.made.Load()-made) / time.Since(run.Start()).Seconds()
+	}
 	return run.End(&result)
 }
 

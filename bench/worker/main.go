@@ -56,6 +56,7 @@ type settings struct {
 	elements  int
 	scatter   int
 	region    string
+	garbage   int64 // bytes a second, also of a target
 	rate      float64
 	loss      float64
 	unordered bool
@@ -96,6 +97,7 @@ func run(ctx context.Context, args []string) error {
 		part = target
 		fs.IntVar(&s.size, "size", regionSize, "bytes of the region")
 		fs.BoolVar(&s.resident, "resident", false, "a resident region")
+		s.ofGarbage(fs)
 	case "host":
 		part = host
 		fs.StringVar(&s.netns, "netns", "", "namespace of the interface that programs share")
@@ -113,6 +115,7 @@ func run(ctx context.Context, args []string) error {
 	case "initiator", "lossy":
 		part = initiate
 		s.ofMeasurements(fs)
+		s.ofGarbage(fs)
 		fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the target")
 		fs.StringVar(&s.op, "op", "fetch", "base, fetch or compare")
 		fs.IntVar(&s.window, "window", 1, "posts in flight, over all endpoints")

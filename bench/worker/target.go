@@ -35,6 +35,7 @@ func target(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 	if err := accept(dom); err != nil {
 		return err
 	}
+	makeGarbage(ctx, s.garbage)
 	fmt.Println(measure.Ready, dom.Name(0))
 	if s.progress == fi.ProgressAuto {
 		<-ctx.Done()

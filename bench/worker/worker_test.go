@@ -113,6 +113,20 @@ func TestInitiator(t *testing.T) {
 	}
 }
 
+// A process that makes garbage makes it while it measures, and says how much.
+func TestGarbage(t *testing.T) {
+	s := settings{op: "fetch", window: 1, endpoints: 1, words: 1, elements: 1, scatter: 1, progress: fi.ProgressAuto,
+		size: 64, garbage: 100 << 20}
+	for s.duration = 50 * time.Millisecond; s.duration < 30*time.Second; s.duration *= 2 {
+		a, _ := pair(t, &s, xdpfab.DomainAttr{})
+		r := runOnce(t, a, &s, new(output))
+		if made := r.Extra["garbage_per_second"]; r.Ops > 0 && made > 0 && made < 2*float64(s.garbage) {
+			return
+		}
+	}
+	t.Error("no run of operations beside garbage")
+}
+
 // While nothing is answered, operations go on being due: each of them shows how late it
 // was, not only the one that was in flight.
 func TestOpenLoopDoesNotOmit(t *testing.T) {
