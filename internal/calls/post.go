@@ -14,9 +14,8 @@ type Claimed struct {
 type Way uint8
 
 const (
-	Queued   Way = iota // through the ring
-	Direct              // the caller has the turn
-	Extended            // likewise, and the frame has the operation already: there is no submission
+	Queued Way = iota // through the ring
+	Direct            // the caller has the turn
 )
 
 // Poster is the endpoint that posts the operations of calls.

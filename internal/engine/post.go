@@ -12,15 +12,12 @@ import (
 // the engine's thread.
 
 // Word describes a simple operation that has no operands, or 8 bytes of them, in the form
-// in which the frame holds it.
+// in which the frame holds it: what a [Follower] does not.
 type Word struct {
 	kind
 	Peer    PeerID
 	Cookie  uint64 // as in Entry
-	Offset  uint64 // as in Entry
 	Operand uint64 // the first 8 bytes of Entry.Inline; 0 if there are no operands
-	Context any    // as in Submission
-	Result  []byte // 8 bytes if the operation returns a value, otherwise empty
 }
 
 // kind is what operations that can share a run have in common.
@@ -36,9 +33,23 @@ func (w *Word) Of(verb wire.Verb, opcode, datatype uint8) { w.head = head(verb, 
 // In sets which region the operation is on; see Entry.
 func (w *Word) In(key uint64, incarnation uint32) { w.key, w.incarnation = key, incarnation }
 
+// Is reports whether Of has said the same.
+func (w *Word) Is(verb wire.Verb, opcode, datatype uint8) bool {
+	return w.head == head(verb, opcode, datatype)
+}
+
+// On reports whether In has said the same.
+func (w *Word) On(key uint64, incarnation uint32) bool {
+	return w.key == key && w.incarnation == incarnation
+}
+
 // kind returns the kind of an operation.
 func (x *Entry) kind() kind {
 	return kind{x.Key, x.Incarnation, head(x.Verb, x.Opcode, x.Datatype) | uint32(x.Flags)<<24}
+}
+
+func (k *kind) is(x *kind) bool {
+	return k.key == x.key && k.incarnation == x.incarnation && k.head == x.head
 }
 
 func head(verb wire.Verb, opcode, datatype uint8) uint32 {
@@ -54,18 +65,20 @@ func (w *Word) Set(x *Entry) bool {
 }
 
 // set describes a simple operation. If its operands take other than 8 bytes, it is no
-// Word, and extends no run. Cookie, Context and Result are left alone.
+// Word, and extends no run. Cookie is left alone.
 func (w *Word) set(x *Entry) {
-	w.kind, w.Offset, w.Operand = x.kind(), x.Offset, 0
+	w.kind, w.Operand = x.kind(), 0
 	if x.Opcode != wire.OpRead {
 		w.Operand = binary.LittleEndian.Uint64(x.Inline[:])
 	}
 }
 
 // Extend posts an operation that joins the run at the end of the frame under
-// construction. That is the ordinary path while operations are in flight. Extend returns
-// false, and does nothing, if anything is unusual: then Begin follows.
-func (e *Engine) Extend(r *Ring, w *Word) bool {
+// construction, as a follower of the operation before it, if that is of the same ring and
+// the two differ in nothing but what a Follower says. That is the ordinary path while
+// operations are in flight. Extend returns false, and does nothing, if anything is
+// unusual: then Begin follows.
+func (e *Engine) Extend(r *Ring, w *Word, x Follower) bool {
 	p := r.last
 	if p == nil || p.id != w.Peer || p.closed || !r.room() || r.detached {
 		return false
@@ -74,7 +87,22 @@ func (e *Engine) Extend(r *Ring, w *Word) bool {
 		return false
 	}
 	c := p.r.conn
-	return c != nil && p.r.head == nil && c.stage.follow(r, w)
+	if c == nil || p.r.head != nil {
+		return false
+	}
+	s := &c.stage
+	f, g := s.leader, s.cargo
+	if f == nil || f.ring != r || f.Cookie != w.Cookie || f.Peer != w.Peer ||
+		g.each != 8 && g.each != 0 || (x.Result != nil) != (g.each == 8) {
+		return false
+	}
+	if !s.last.is(&w.kind) || !s.w.Extend(x.Offset, w.Operand) {
+		return false
+	}
+	g.frags[len(g.frags)-1].followers++
+	g.followers = append(g.followers, x)
+	r.following++
+	return true
 }
 
 // Begin returns a submission to fill in and then to Submit, or nil when the operation has

@@ -42,7 +42,7 @@ func (e *Engine) take(f *flight) {
 		w := &e.word
 		w.set(&f.Entry)
 		if r := p.r; r.head == nil && r.conn != nil && r.conn.severed == 0 {
-			if c := r.conn; c.stage.buf != nil && c.stage.extend(w) {
+			if c := r.conn; c.stage.buf != nil && c.stage.extend(w, f.Offset) {
 				c.stage.note(f)
 				return
 			} else if c.join(f) {
@@ -96,9 +96,8 @@ func (c *conn) join(f *flight) bool {
 
 // extend adds a simple operation to the run at the end of the frame, if it fits there;
 // the caller notes the flight in the list of fragments.
-func (s *stage) extend(w *Word) bool {
-	return w.key == s.last.key && w.incarnation == s.last.incarnation && w.head == s.last.head &&
-		s.w.Extend(w.Offset, w.Operand)
+func (s *stage) extend(w *Word, offset uint64) bool {
+	return s.last.is(&w.kind) && s.w.Extend(offset, w.Operand)
 }
 
 // note adds a simple operation, which is in the frame now, to the list of fragments.
@@ -108,37 +107,12 @@ func (s *stage) note(f *flight) {
 	s.leader = f
 }
 
-// follow adds an operation to the run at the end of the frame, as a follower of the
-// operation before it, if that is of the same ring and the two differ in nothing but what
-// a Follower says.
-func (s *stage) follow(r *Ring, w *Word) bool {
-	f, g := s.leader, s.cargo
-	if f == nil || f.ring != r || f.Cookie != w.Cookie || f.Peer != w.Peer || len(w.Result) != g.each {
-		return false
-	}
-	var result *[8]byte
-	switch g.each {
-	case 8:
-		result = (*[8]byte)(w.Result)
-	case 0:
-	default:
-		return false
-	}
-	if !s.extend(w) {
-		return false
-	}
-	g.frags[len(g.frags)-1].followers++
-	g.followers = append(g.followers, Follower{w.Context, result, w.Offset})
-	r.following++
-	return true
-}
-
 // put adds a simple operation to the run at the end of the frame, or else appends a
 // record for it. It returns false, and does nothing, if the frame has no room.
 func (c *conn) put(f *flight) bool {
 	w := &c.r.e.word
 	w.set(&f.Entry)
-	if c.stage.extend(w) {
+	if c.stage.extend(w, f.Offset) {
 		c.stage.note(f)
 		return true
 	}

@@ -53,15 +53,24 @@ func (c *cable) extend(ring *Ring, fill func(s *Submission)) bool {
 	var like Submission
 	fill(&like)
 	var w Word
-	if !w.Set(&like.Entry) {
+	if !w.Set(&like.Entry) || len(like.Result)%8 != 0 {
 		return false
 	}
-	w.Cookie, w.Context, w.Result = like.Cookie, like.Context, like.Result
-	if !c.nodes[0].eng[0].Extend(ring, &w) {
+	w.Cookie = like.Cookie
+	if !c.nodes[0].eng[0].Extend(ring, &w, followerOf(&like)) {
 		return false
 	}
 	c.extended++
 	return true
+}
+
+// followerOf returns the part of an operation that a Word does not say.
+func followerOf(s *Submission) Follower {
+	f := Follower{Context: s.Context, Offset: s.Offset}
+	if len(s.Result) > 0 {
+		f.Result = (*[8]byte)(s.Result)
+	}
+	return f
 }
 
 // An operation behind an entry that is still being filled in is in no frame: it can be

@@ -241,11 +241,12 @@ func (f *HostRing) extend(o *op, x *engine.Entry) bool {
 	if !w.Set(x) {
 		return false
 	}
-	w.Peer, w.Cookie, w.Context, w.Result = o.peer.Peer.ID(), 0, o, nil
+	w.Peer, w.Cookie = o.peer.Peer.ID(), 0
+	follower := engine.Follower{Context: o, Offset: x.Offset}
 	if x.Verb.Returns() {
-		w.Result = o.value[:]
+		follower.Result = &o.value
 	}
-	return f.eng.Extend(o.peer.Ring, w)
+	return f.eng.Extend(o.peer.Ring, w, follower)
 }
 
 // guestFlags are the flags that a guest's entry may have.

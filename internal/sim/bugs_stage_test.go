@@ -27,7 +27,7 @@ var bugsOfStaging = []bug{
 	{"a post that continues a run overtakes what was published before", "", []edit{
 		{enginePost, "if r.head != r.tail.Load() { // an", "if false { // an"}}},
 	{"a post that continues a run overtakes the queue", "", []edit{
-		{enginePost, "p.r.head == nil && ", ""}}},
+		{enginePost, " || p.r.head != nil {", " {"}}},
 	{"a follower's flight has the leader's place", "", []edit{
 		{engineCargo, "nil, w.Offset\n", "nil, leader.Offset\n"}}},
 	{"a run takes operations with another operand", "", []edit{

@@ -194,11 +194,15 @@ func (c *client) burst() {
 func (c *client) extend(o *op) bool {
 	var like engine.Submission
 	var w engine.Word
-	if o.fill(&like); !w.Set(&like.Entry) {
+	if o.fill(&like); !w.Set(&like.Entry) || len(like.Result)%8 != 0 {
 		return false
 	}
-	w.Cookie, w.Context, w.Result = like.Cookie, like.Context, like.Result
-	if !c.eng().Extend(c.ring, &w) {
+	w.Cookie = like.Cookie
+	f := engine.Follower{Context: like.Context, Offset: like.Offset}
+	if len(like.Result) > 0 {
+		f.Result = (*[8]byte)(like.Result)
+	}
+	if !c.eng().Extend(c.ring, &w, f) {
 		return false
 	}
 	c.n.w.count(extended)

@@ -3,12 +3,10 @@
 package fi
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -78,7 +76,10 @@ func (h *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) er
 	if ep.selective && flags&FlagCompletion == 0 {
 		cookie = silent
 	}
-	err := ep.submit(verb, m, flags, cookie)
+	var err error
+	if m == nil || !m.word(verb, flags) || !ep.postWord(verb, m, cookie) {
+		err = ep.submit(verb, m, flags, cookie)
+	}
 	switch {
 	case err != nil:
 		ep.stepper.Start()
@@ -98,10 +99,8 @@ func (ep *endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	if m == nil {
 		return fmt.Errorf("xdpfab: the message is nil: want a Msg: %w", ErrLength)
 	}
-	var word engine.Word
-	w, count := &word, uint32(1)
-	if !m.word(w, verb, flags) {
-		w = nil
+	count := uint32(1)
+	if !m.word(verb, flags) {
 		if count, err = m.elements(verb, flags); err != nil {
 			return err
 		}
@@ -116,26 +115,15 @@ func (ep *endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 	if err != nil {
 		return err
 	}
-	switch {
-	case w != nil:
-		w.Peer, w.Cookie, w.Context, w.Result = peer, cookie|uint64(m.Dest), m.Context, m.Result
-	case m.Trigger != nil:
+	if m.Trigger != nil {
 		return ep.postpone(verb, m, flags, cookie, peer, count)
 	}
-	s, err := ep.claim(w, cookie)
+	s, err := ep.claim(cookie)
 	if err != nil {
 		return err
 	}
-	if s.Way == calls.Extended {
-		ep.hand(s)
-		return nil
-	}
 	m.describe(s.Submission, verb, peer, cookie, count)
-	if w != nil {
-		binary.LittleEndian.PutUint64(s.Inline[:], w.Operand)
-	} else {
-		m.fill(s.Submission, flags)
-	}
+	m.fill(s.Submission, flags)
 	ep.hand(s)
 	return nil
 }

@@ -102,7 +102,7 @@ type poster endpoint
 
 // Claim implements calls.Poster.
 func (p *poster) Claim(cookie uint64) (calls.Claimed, error) {
-	return (*endpoint)(p).claim(nil, cookie)
+	return (*endpoint)(p).claim(cookie)
 }
 
 // Hand implements calls.Poster.

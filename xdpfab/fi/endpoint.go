@@ -38,6 +38,7 @@ type endpoint struct {
 	key      *session.Key // nil for none
 	stepper  *node.Stepper
 	ring     *engine.Ring
+	latest   latest
 
 	mu    sync.Mutex    // guards binding, enabling, and the making of peers
 	phase atomic.Uint32 // one of the phases below, which follow each other; stored under mu

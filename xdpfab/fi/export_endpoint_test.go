@@ -24,9 +24,7 @@ func (ep *Endpoint) Ready() bool { return ep.ready() }
 func (ep *Endpoint) Drain() error { return ep.drain() }
 
 // Claim and Hand are the two halves of a post.
-func (ep *Endpoint) Claim(word *engine.Word, cookie uint64) (calls.Claimed, error) {
-	return ep.claim(word, cookie)
-}
+func (ep *Endpoint) Claim(cookie uint64) (calls.Claimed, error) { return ep.claim(cookie) }
 
 // Hand is the second of them.
 func (ep *Endpoint) Hand(c calls.Claimed) { ep.hand(c) }

@@ -3,7 +3,6 @@
 package fi
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -241,43 +240,3 @@ func (m *Msg) checkRMA(count int) error {
 	}
 	return nil
 }
-
-// word describes the operation as a Word, if it is one: on one element of 8 bytes,
-// without a comparand or a fence. Then it is also as elements would have it.
-func (m *Msg) word(w *engine.Word, verb wire.Verb, flags OpFlags) bool {
-	result := 8
-	if verb == wire.VerbAtomic {
-		result = 0
-	}
-	if !verb.Atomic() || uint(m.Count) > 1 || flags&^(knownOpFlags&^generalFlags) != 0 || m.RMA != nil ||
-		m.Pieces != nil || m.Trigger != nil || len(m.Compare) != 0 || len(m.Result) != result ||
-		m.Op >= atomic.NumOps || words[verb][m.Op]>>m.Datatype&1 == 0 {
-		return false
-	}
-	w.Of(verb, uint8(m.Op), uint8(m.Datatype))
-	w.In(m.Key, m.Incarnation)
-	w.Offset, w.Operand = m.Offset, 0
-	if m.Op != atomic.Read {
-		if len(m.Buf) != 8 {
-			return false
-		}
-		w.Operand = binary.LittleEndian.Uint64(m.Buf)
-	}
-	return true
-}
-
-// words tells, by verb and operation, the datatypes of 8 bytes on which the operation is
-// defined in the base and the fetch form, a bit for each.
-var words = func() (t [wire.NumAtomicVerbs][atomic.NumOps]uint32) {
-	for verb := range t {
-		for op := range atomic.Op(atomic.NumOps) {
-			for dt := range atomic.Datatype(atomic.NumDatatypes) {
-				if verb := wire.Verb(verb); verb.Atomic() && verb != wire.VerbCompare &&
-					dt.Size() == 8 && atomic.Valid(memory.FormOf(verb), op, dt) {
-					t[verb][op] |= 1 << dt
-				}
-			}
-		}
-	}
-	return t
-}()

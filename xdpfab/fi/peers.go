@@ -73,13 +73,21 @@ func (ep *endpoint) dropAll() {
 // peer returns the id of the engine's peer for an address, making it at first use. A
 // connected endpoint has one peer, whatever the address.
 func (ep *endpoint) peer(a Address) (engine.PeerID, error) {
+	if k := ep.knownPeer(*ep.peers.Load(), a); k != nil {
+		return k.id, nil
+	}
+	return ep.makePeer(a)
+}
+
+// knownPeer finds an address among those that the endpoint has used.
+func (ep *endpoint) knownPeer(peers []known, a Address) *known {
 	if ep.conn != nil {
 		a = 0
 	}
-	if peers := *ep.peers.Load(); int(a) < len(peers) && peers[a].name != nil {
-		return peers[a].id, nil
+	if int(a) < len(peers) && peers[a].name != nil {
+		return &peers[a]
 	}
-	return ep.makePeer(a)
+	return nil
 }
 
 func (ep *endpoint) makePeer(a Address) (engine.PeerID, error) {

@@ -13,36 +13,45 @@ import (
 
 // Every call posts its operation in three steps: claim gets a submission, the call fills
 // it in, and hand gives it to the engine. A goroutine that gets the turn keeps it for
-// these three steps and posts to the engine directly: that is the ordinary path.
-// Otherwise the submission goes through the ring.
+// these three steps and posts to the engine directly. Otherwise the submission goes
+// through the ring. Operations on one word have a shorter way besides: see postWord.
 
-// claim returns a submission to fill in, unless the operation has been posted already.
-// An operation whose success makes an entry takes its place in the completion queue too.
-// w describes the operation if it is a Word; otherwise it is nil.
-func (ep *endpoint) claim(w *engine.Word, cookie uint64) (calls.Claimed, error) {
+// claim returns a submission to fill in. An operation whose success makes an entry takes
+// its place in the completion queue too.
+func (ep *endpoint) claim(cookie uint64) (calls.Claimed, error) {
 	if ep.stepper.TryHold() {
-		// Shutdown looks whether all operations have completed, and no other goroutine
-		// has the turn then.
-		if ep.ready() && ep.shared.take() {
-			places := cookie&silent == 0 && ep.cq != nil
-			if places && ep.cq.borrow() || !places && ep.admits() {
-				if w != nil && ep.stepper.Eng.Extend(ep.ring, w) {
-					return calls.Claimed{Way: calls.Extended}, nil
-				}
-				if s := ep.stepper.Eng.Begin(ep.ring); s != nil {
-					return calls.Claimed{Submission: s, Way: calls.Direct}, nil
-				}
-				if places {
-					ep.cq.lent++
-					ep.cq.repay()
-				}
+		if ep.enter(cookie) {
+			if s := ep.stepper.Eng.Begin(ep.ring); s != nil {
+				return calls.Claimed{Submission: s, Way: calls.Direct}, nil
 			}
-			ep.shared.give(1)
+			ep.leave(cookie)
 		}
 		ep.stepper.Release()
 	}
 	s, err := ep.queue(cookie)
 	return calls.Claimed{Submission: s, Way: calls.Queued}, err
+}
+
+// enter takes the places that an operation needs, for a goroutine with the turn, and
+// leave gives them back. Shutdown looks whether all operations have completed, and no
+// other goroutine has the turn then.
+func (ep *endpoint) enter(cookie uint64) bool {
+	if !ep.ready() || !ep.shared.take() {
+		return false
+	}
+	if places := cookie&silent == 0 && ep.cq != nil; places && ep.cq.borrow() || !places && ep.admits() {
+		return true
+	}
+	ep.shared.give(1)
+	return false
+}
+
+func (ep *endpoint) leave(cookie uint64) {
+	ep.shared.give(1)
+	if cookie&silent == 0 && ep.cq != nil {
+		ep.cq.lent++
+		ep.cq.repay()
+	}
 }
 
 // queue is claim by way of the ring, when another goroutine has the turn, or the

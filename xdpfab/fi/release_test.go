@@ -108,7 +108,7 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 	if err := ep.Enable(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := ep.Claim(nil, 0); err != nil || s.Way != calls.Direct {
+	if s, err := ep.Claim(0); err != nil || s.Way != calls.Direct {
 		t.Fatalf("claim: way %v, %v", s.Way, err)
 	} else {
 		s.Verb = engine.VerbConnect // to no peer: it completes at once
@@ -117,7 +117,7 @@ func TestShutdownRefusesLatePosters(t *testing.T) {
 	if err := ep.Drain(); err != nil { // as Shutdown does first
 		t.Fatal(err)
 	}
-	if s, err := ep.Claim(nil, 0); !errors.Is(err, fi.ErrClosed) {
+	if s, err := ep.Claim(0); !errors.Is(err, fi.ErrClosed) {
 		if s.Way == calls.Direct {
 			ep.Stepper().Release()
 		}
