@@ -2,10 +2,11 @@
 #
 #   make demo    two namespaces, a daemon, a client: everything once, for real
 #   make fast    lint and the tests that need no root: for the loop at the desk
-#   make test    every test: unit, race, fuzz seeds, XDP program, end to end
+#   make test    every test: unit, fuzz seeds, XDP program, end to end
+#   make test-race the tests of more than one thread, with the race detector
 #   make test-long the same searches for longer, and everything with the race detector
 #   make test-vm the tests that need a kernel, in a virtual machine, without root
-#   make check   lint, generated code, test, test-vm; CI runs .ci/run
+#   make check   lint, generated code, test, test-race, test-vm; CI runs .ci/run
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -35,7 +36,7 @@ LONGEST := ./test/e2e ./xdpfab/fi ./xdpfab ./test/soak ./internal/sim ./internal
 # they compute, so more than there are cores; each makes its own network namespaces.
 SIDE    := -p 4 -parallel 8
 
-.PHONY: all build demo fast test test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-bugs soak soak-messages soak-deaths fuzz lint deletable lint-here lint-arm64 lint-portable generate generate-check check clean
+.PHONY: all build demo fast test test-race test-long test-unit test-vm test-vm-self test-matrix test-nic test-nic-suites test-nic-short test-arm64 bench bench-build bench-quick bench-guard bench-go bench-pgo sim sim-bugs soak soak-messages soak-deaths fuzz lint deletable lint-here lint-arm64 lint-portable generate generate-check check clean
 
 all: build
 
@@ -48,18 +49,19 @@ demo:
 	@$(GO) build -o bin/ ./cmd/...
 	@bin/xdpfab demo
 
-# The three parts run side by side: the longest packages of the first wait more than they
-# compute, and leave the cores to the others. The time limit is for hangs: no package takes
-# a tenth of it on an idle machine. Vet is part of make lint.
-.PHONY: test-plain test-race
+# The longest packages wait more than they compute, and leave the cores to the vectors. The
+# time limit is for hangs: no package takes a tenth of it on an idle machine. Vet is part
+# of make lint.
+.PHONY: test-plain
 test:
 	@scripts/need root go ip gcc qemu-aarch64-static
-	@$(MAKE) --no-print-directory -j test-plain test-race test-vectors
+	@$(MAKE) --no-print-directory -j test-plain test-vectors
 
 test-plain:
 	$(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
 
 test-race:
+	@scripts/need root go ip gcc
 	CGO_ENABLED=1 $(GO) test -p 2 -parallel 8 -race -short -vet=off -timeout 30m -skip '$(RACENOT)' $(RACE)
 
 # What make test does a part of: thousands of seeds of the random searches, the limits of
@@ -273,7 +275,7 @@ generate:
 generate-check: generate
 	git diff --exit-code -- bpf internal/resident || { echo "bpf: committed objects differ from their source: run make generate and commit"; exit 1; }
 
-check: lint deletable generate-check test test-vm
+check: lint deletable generate-check test test-race test-vm
 
 clean:
 	rm -rf bin
