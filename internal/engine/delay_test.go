@@ -167,3 +167,25 @@ func TestFollows(t *testing.T) {
 		t.Error("one without its next part: true, want false")
 	}
 }
+
+// What comes in a pause is not as old as the round.
+func TestPauseTakesTime(t *testing.T) {
+	l := newLingering(t, 4)
+	l.each = 0
+	if l.round(); l.looks == 1 {
+		t.Fatal("there was no pause")
+	}
+	if l.at.look(); l.at.now != l.now {
+		t.Errorf("the time after the pause is %d, want %d", l.at.now, l.now)
+	}
+}
+
+// An engine whose thread steps others too makes no pause.
+func TestNoPauseInATeam(t *testing.T) {
+	l := newLingering(t, 4)
+	l.each = 0
+	NewTeam([]*Engine{l.at, l.nodes[1].eng[1]}, nil)
+	if acks := l.round(); acks != 1 || l.looks != 1 {
+		t.Errorf("%d acks after %d looks, want 1 after 1", acks, l.looks)
+	}
+}

@@ -155,6 +155,7 @@ type Engine struct {
 	borrowed    bool  // packets of the last Receive are still to be released
 	sent        int   // packets that are queued without a flush, and wait for the kick
 	delayed     int   // packets of this round that need no more than an ack, which may be delayed
+	teamed      bool  // one thread steps other engines too, so a round makes no pause: see Team
 	prompt      prompt
 	deferredAck deferredAck
 	// messenger is the session to which messages have come last; nil if it has ended.

@@ -25,7 +25,7 @@ func (e *Engine) receive() int {
 	}
 	e.delayed = 0
 	n := e.takeBurst(burst)
-	if n > 0 && n == e.delayed {
+	if n > 0 && n == e.delayed && !e.teamed {
 		n += e.receiveMore(n)
 	}
 	return n

@@ -14,7 +14,12 @@ type Team struct {
 
 // NewTeam returns a team. wait is Port.Wait for all ports at once: it ends when a packet
 // can be received on any of them, or any is woken.
-func NewTeam(engines []*Engine, wait func(time.Duration)) *Team { return &Team{engines, wait} }
+func NewTeam(engines []*Engine, wait func(time.Duration)) *Team {
+	for _, e := range engines {
+		e.teamed = len(engines) > 1
+	}
+	return &Team{engines, wait}
+}
 
 // Step is one round of each engine; it returns how much there was to do.
 func (t *Team) Step() int { return t.each((*Engine).Step) }

@@ -50,7 +50,8 @@ func (c *congestion) start(frames uint32, baseRTT int64) {
 func (c *congestion) frames() uint32 { return uint32(c.window) }
 
 // delayed records the answer to a frame that was sent once, if the target may have
-// delayed it: its round trip says nothing of queues. It counts with the next answer.
+// delayed it: its round trip says nothing of queues. The window grows for it when the
+// next answer comes that was not delayed.
 func (c *congestion) delayed() { c.also++ }
 
 // answered takes the round trip in nanoseconds of a frame that was sent once.

@@ -42,7 +42,7 @@ func (v Verdict) String() string {
 type Outcome struct {
 	Verdict Verdict     // on the frame
 	Due     bool        // there is something to be sent
-	Delays  bool        // it is the ack of this frame alone, and may wait for the frames that follow at once
+	Delays  bool        // only the ack of this frame is due, and it may wait for those that follow at once
 	Waits   bool        // the next frame is kept, and waits for room for a message
 	Midway  bool        // a message has begun, and is not whole
 	Answer  int         // length in bytes of the frame that was written to answer it at once; 0 for none
