@@ -13,6 +13,7 @@ type Flights struct {
 	made      int
 	afford    func(bytes int) bool
 	afforded  int           // bytes
+	lists     int           // how many more flights may keep a long list of extents
 	batch     []*Submission // scratch
 }
 
@@ -22,18 +23,20 @@ const maxFlights = 1 << 20
 // FlightsAtOnce is how many flights are made at a time.
 const FlightsAtOnce = 64
 
-// FlightLen is the memory that a flight takes, with a short list of extents, which it
-// keeps memory for between operations, bytes. ListLen is that of a long list.
+// FlightLen is the memory that a flight takes, bytes, with memory for a short list of
+// extents, which it keeps between operations. ListLen is that of a long list, which at
+// most MostLists flights keep.
 const (
 	FlightLen = 2 << 10
 	ListLen   = 6 << 10
+	MostLists = 4 * FlightsAtOnce
 )
 
 // NewFlights returns room for so many operations. All but the first ones are made when
 // they are needed; before that afford, if it is not nil, is asked for so many bytes of
 // memory. If it says no, operations wait until others are over. It is asked once more for
-// a flight that has had a long list of extents. If it says no then, that memory is not
-// kept.
+// a flight that has had a long list of extents. If it says no then, no other flight keeps
+// one.
 func NewFlights(size int, afford func(bytes int) bool) *Flights {
 	x := newFlights(size)
 	x.afford = afford
@@ -42,7 +45,7 @@ func NewFlights(size int, afford func(bytes int) bool) *Flights {
 }
 
 func newFlights(size int) *Flights {
-	return &Flights{spare: size, batch: make([]*Submission, min(size, wire.MaxOps))}
+	return &Flights{spare: size, lists: MostLists, batch: make([]*Submission, min(size, wire.MaxOps))}
 }
 
 // make makes so many of the spare flights.
@@ -81,9 +84,11 @@ func (x *Flights) keepList(f *flight) {
 	if f.long || f.own == nil || cap(*f.own) <= shortList {
 		return
 	}
-	if f.long = x.affords(ListLen); !f.long {
-		f.own = nil
+	if f.long = x.lists > 0 && x.affords(ListLen); !f.long {
+		f.own, x.lists = nil, 0
+		return
 	}
+	x.lists--
 }
 
 // get takes a free flight. The caller knows that there is one.

@@ -70,18 +70,22 @@ func (l *latest) is(ep *endpoint, verb wire.Verb, m *Msg, cookie uint64) bool {
 }
 
 // describe describes an operation. It returns false if the engine has no peer for the
-// address as yet.
+// address as yet. A receive context's address is not in the list of peers, so that its
+// description holds for one operation.
 func (l *latest) describe(ep *endpoint, verb wire.Verb, m *Msg, cookie uint64) bool {
+	w := &l.word
 	l.peers = ep.peers.Load()
-	k := ep.knownPeer(*l.peers, m.Dest)
-	if k == nil {
+	if k := ep.knownPeer(*l.peers, m.Dest); k != nil {
+		w.Peer = k.id
+	} else if k, is := ep.contextPeer(m.Dest); is {
+		l.peers, w.Peer = nil, k.id
+	} else {
 		l.peers = nil
 		return false
 	}
-	w := &l.word
 	w.Of(verb, uint8(m.Op), uint8(m.Datatype))
 	w.In(m.Key, m.Incarnation)
-	w.Peer, w.Cookie = k.id, cookie|uint64(m.Dest)
+	w.Cookie = cookie | uint64(m.Dest)
 	return true
 }
 
