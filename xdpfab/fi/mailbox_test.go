@@ -277,7 +277,7 @@ func TestMailboxContext(t *testing.T) {
 		if m, err := box.Receive(ended, make([]byte, 8)); !errors.Is(err, context.Canceled) || m.Bytes != nil {
 			t.Errorf("%+v, %v", m, err)
 		}
-		messages := reduced(300, 90)
+		messages := reduced(150, 90)
 		var sending sync.WaitGroup
 		sending.Go(func() {
 			for i := range messages { // long ones, so that some are met while they come

@@ -45,7 +45,7 @@ func TestUDPMTUChanges(t *testing.T) {
 				base := rounds.Load()
 				testnet.Eventually(t, fmt.Sprintf("%d rounds more", n), func() bool { return rounds.Load() >= base+n || len(done) > 0 })
 			}
-			for range reduced(3, 2) {
+			for range 2 {
 				more(2)
 				mtu(1300, pair.A, pair.B) // in this order: frames of B are dropped until B has it, too
 				uncut := stat(t, a, "udp_tx_uncut")

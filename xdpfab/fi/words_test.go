@@ -278,7 +278,7 @@ func script(rng *rand.Rand) (all []action) {
 // it and whatever has happened since: to peers, places, the turn, queues and handles.
 func TestWordsEndLikeOthers(t *testing.T) {
 	kinds := map[string]int{}
-	for seed := range uint64(reduced(60, 10)) {
+	for seed := range uint64(reduced(20, 10)) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		selective, shared, threading := rng.IntN(2) == 0, rng.IntN(3) == 0, []fi.Threading{fi.ThreadSafe, fi.ThreadDomain}[rng.IntN(2)]
 		steps := script(rng)
