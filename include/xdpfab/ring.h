@@ -3,7 +3,7 @@
  * The memory that a program shares with the daemon which has the interface (xdpfabd), or
  * with another program that lends one: two rings and an arena in one memfd, the segment. The
  * program makes and seals the memfd, hands it over on the control socket, and learns there
- * the numbers of endpoints and peers: docs/sharing.md has the conversation.
+ * the numbers of endpoints and peers: docs/attach-protocol.md has the conversation.
  *
  *   0                      struct xdpfab_header, 4096 bytes
  *   4096                   entries of the submission ring, 128 bytes each
@@ -25,7 +25,10 @@
  * is for messages that come at once: each takes one of `messages` and, if it is longer than 64
  * bytes, its length in whole 2048 bytes of `bytes`.
  *
- * Everything is little-endian. The layout is that of package internal/share, version 3.
+ * Everything is little-endian, and all that is reserved or padding is 0. The numbers of
+ * operations and datatypes are those of libfabric, enum fi_op and enum fi_datatype. The
+ * layout is that of package internal/share, version 3; its TestHeaderForC compares each
+ * number and each place here with those of the Go sources.
  */
 #ifndef XDPFAB_RING_H
 #define XDPFAB_RING_H
@@ -64,17 +67,20 @@ struct xdpfab_header {
 #define XDPFAB_INLINE 80u
 #define XDPFAB_INLINE_RESULT 32u
 
-/* A submission entry: one operation. */
+/* A submission entry: one operation. What an operation does not use is 0. */
 struct xdpfab_entry {
 	uint64_t cookie; /* comes back with the completion */
-	uint64_t key;    /* of the region */
-	uint64_t offset; /* bytes, or a virtual address; of a lookup, where in the arena its result goes */
-	uint64_t data;   /* with XDPFAB_DATA: of the event at the target */
-	uint32_t count;  /* elements; bytes of a transfer; length of the name of a lookup */
+	uint64_t key;    /* of the region; of a tagged message or an atomic on a receive, the tag */
+	uint64_t offset; /* bytes, or a virtual address; of an atomic on a receive, bytes in its buffer;
+	                  * of XDPFAB_LOOKUP and XDPFAB_LIST, where in the arena the result goes */
+	uint64_t data;   /* with XDPFAB_DATA */
+	uint32_t count;  /* elements; bytes of a transfer or a message; length of the name to look up;
+	                  * number of the catalogue entry to list, from 0 on */
 	uint32_t incarnation; /* of the region meant, 0 for any */
 	uint32_t peer;        /* as the host has numbered it */
 	uint8_t verb, op, datatype, flags;
-	uint8_t operands[XDPFAB_INLINE]; /* and compare operands behind them, or a struct xdpfab_places */
+	uint8_t operands[XDPFAB_INLINE]; /* and compare operands behind them, or a message, or the name
+	                                  * to look up, or a struct xdpfab_places */
 };
 
 /* In place of the operands, with XDPFAB_OUTSIDE: offsets into the arena. A result of more
@@ -92,7 +98,7 @@ struct xdpfab_room {
 
 /* In place of the operands, with XDPFAB_ADMIT. */
 struct xdpfab_admission {
-	uint64_t identity;  /* of the endpoint, as it was made */
+	uint64_t identity;  /* origin of the endpoint: the random number that it was made with */
 	uint64_t values;    /* of an atomic on a receive: where in the arena what its elements hold is, */
 	uint32_t length;    /* if it returns that, in so many bytes, until it comes */
 	uint16_t endpoint;  /* for which there is more room */
@@ -106,32 +112,91 @@ struct xdpfab_extent {
 	uint32_t count, reserved; /* elements */
 };
 
+/* What an entry asks for. A transfer has the datatype XDPFAB_TYPE_UINT8, and the operation
+ * XDPFAB_OP_READ or XDPFAB_OP_WRITE. */
 enum xdpfab_verb {
-	XDPFAB_ATOMIC = 1,
-	XDPFAB_FETCH = 2,
-	XDPFAB_COMPARE = 3,
-	XDPFAB_READ = 10,
-	XDPFAB_WRITE = 11,
+	XDPFAB_ATOMIC = 0x01,
+	XDPFAB_FETCH = 0x02,   /* returns the values before */
+	XDPFAB_COMPARE = 0x03, /* likewise; has compare operands */
+	XDPFAB_READ = 0x10,
+	XDPFAB_WRITE = 0x11,
+	XDPFAB_SEND = 0x20,   /* a message */
+	XDPFAB_TAGGED = 0x21, /* a message with a tag */
+	XDPFAB_TAGGED_ATOMIC = 0x31, /* the three forms of an atomic on the buffer of a tagged receive; */
+	XDPFAB_TAGGED_FETCH = 0x32,  /* those that return something need XDPFAB_MATCH */
+	XDPFAB_TAGGED_COMPARE = 0x33,
+	XDPFAB_LOOKUP = 0x40, /* a struct xdpfab_region, by its name */
+	XDPFAB_LIST = 0x41,   /* likewise, by its number in the catalogue */
 	XDPFAB_CONNECT = 0xf0, /* completes when the session to the peer is open */
 	XDPFAB_WATCH = 0xf1,   /* completes when it has ended */
 	XDPFAB_FORGET = 0xf2,  /* the peer is not needed any more; has no completion */
 	XDPFAB_LEAVE = 0xf3,   /* ends the watch whose cookie is in key; has no completion */
+	XDPFAB_ADMIT = 0xf4,   /* struct xdpfab_admission: the message that the session in key has
+	                        * announced may come, or with key 0 there is more room; likewise */
 	XDPFAB_FEED = 0xf5,    /* the next part of the operation with XDPFAB_STREAM whose cookie is in
 	                        * key: count elements, with struct xdpfab_places. Its completion says
 	                        * that they have been taken and their results are in place, or, if it
 	                        * is no success, that the operation has ended without them */
 	XDPFAB_SEVER = 0xf6,   /* no other part of the operation whose cookie is in key comes: it
 	                        * completes with what is known of it; has no completion itself */
-	XDPFAB_ADMIT = 0xf4,   /* struct xdpfab_admission: the message that the session in key has
-	                        * announced may come, or with key 0 there is more room; likewise */
 };
 
+/* Flags of an entry. */
 enum xdpfab_flag {
-	XDPFAB_FENCE = 1,
-	XDPFAB_OUTSIDE = 2,
-	XDPFAB_EXTENTS = 4,
-	XDPFAB_DATA = 16,
+	XDPFAB_FENCE = 1,   /* not before every earlier operation to the peer has completed */
+	XDPFAB_OUTSIDE = 2, /* struct xdpfab_places */
+	XDPFAB_EXTENTS = 4, /* with XDPFAB_OUTSIDE: the elements lie where the extents say */
+	XDPFAB_DATA = 16,   /* data is for an event at the target; of a message, it goes along */
+	XDPFAB_MATCH = 32,  /* the message waits for a receive that it matches, and is not held */
 	XDPFAB_STREAM = 64, /* operands, results and extents come with XDPFAB_FEED; its completion tells its outcome */
+};
+
+/* enum fi_op */
+enum xdpfab_op {
+	XDPFAB_OP_MIN = 0,
+	XDPFAB_OP_MAX = 1,
+	XDPFAB_OP_SUM = 2,
+	XDPFAB_OP_PROD = 3,
+	XDPFAB_OP_LOR = 4,
+	XDPFAB_OP_LAND = 5,
+	XDPFAB_OP_BOR = 6,
+	XDPFAB_OP_BAND = 7,
+	XDPFAB_OP_LXOR = 8,
+	XDPFAB_OP_BXOR = 9,
+	XDPFAB_OP_READ = 10,
+	XDPFAB_OP_WRITE = 11,
+	XDPFAB_OP_CSWAP = 12,
+	XDPFAB_OP_CSWAP_NE = 13,
+	XDPFAB_OP_CSWAP_LE = 14,
+	XDPFAB_OP_CSWAP_LT = 15,
+	XDPFAB_OP_CSWAP_GE = 16,
+	XDPFAB_OP_CSWAP_GT = 17,
+	XDPFAB_OP_MSWAP = 18,
+	XDPFAB_OP_DIFF = 19,
+};
+
+/* enum fi_datatype */
+enum xdpfab_datatype {
+	XDPFAB_TYPE_INT8 = 0,
+	XDPFAB_TYPE_UINT8 = 1,
+	XDPFAB_TYPE_INT16 = 2,
+	XDPFAB_TYPE_UINT16 = 3,
+	XDPFAB_TYPE_INT32 = 4,
+	XDPFAB_TYPE_UINT32 = 5,
+	XDPFAB_TYPE_INT64 = 6,
+	XDPFAB_TYPE_UINT64 = 7,
+	XDPFAB_TYPE_FLOAT = 8,
+	XDPFAB_TYPE_DOUBLE = 9,
+	XDPFAB_TYPE_FLOAT_COMPLEX = 10,
+	XDPFAB_TYPE_DOUBLE_COMPLEX = 11,
+	XDPFAB_TYPE_LONG_DOUBLE = 12,         /* x87, 16 bytes */
+	XDPFAB_TYPE_LONG_DOUBLE_COMPLEX = 13, /* two of them */
+	XDPFAB_TYPE_INT128 = 14,
+	XDPFAB_TYPE_UINT128 = 15,
+	XDPFAB_TYPE_FLOAT16 = 16,
+	XDPFAB_TYPE_BFLOAT16 = 17,
+	XDPFAB_TYPE_FLOAT8_E4M3 = 18,
+	XDPFAB_TYPE_FLOAT8_E5M2 = 19,
 };
 
 /* A completion entry. */
@@ -144,17 +209,86 @@ struct xdpfab_completion {
 	uint8_t result[XDPFAB_INLINE_RESULT]; /* if it has no place in the arena */
 };
 
-enum xdpfab_fate {
+enum xdpfab_outcome {
 	XDPFAB_SUCCESS = 0,      /* it ran exactly once */
 	XDPFAB_NOT_EXECUTED = 1, /* it never ran and never will */
 	XDPFAB_UNKNOWN = 2,      /* it ran at most once */
 	XDPFAB_RESTARTED = 3,    /* likewise, and the target's memory may be new */
 };
 
-/* A flag of completions: the outcome is XDPFAB_UNKNOWN so far, and another completion with the
- * same cookie tells the outcome when it is known, or that it never will be. Until then the
- * program keeps the place of the result in the arena. */
-#define XDPFAB_OPEN 32u
+/* Flags of a completion. All but the last describe the operation. */
+enum xdpfab_completed {
+	XDPFAB_COMPLETED_READ = 1,     /* it returns what it found in memory */
+	XDPFAB_COMPLETED_WRITE = 2,    /* it does not */
+	XDPFAB_COMPLETED_TRANSFER = 4, /* a remote read or write */
+	XDPFAB_COMPLETED_SEND = 8,     /* a message */
+	XDPFAB_COMPLETED_TAGGED = 16,  /* a message with a tag, or an atomic on a receive */
+	/* The outcome is XDPFAB_UNKNOWN so far, and another completion with the same cookie
+	 * tells it when it is known, or that it never will be. Until then the program keeps
+	 * the place of the result in the arena. */
+	XDPFAB_COMPLETED_OPEN = 32,
+};
+
+/* Why the target has refused an operation. */
+enum xdpfab_status {
+	XDPFAB_STATUS_OK = 0,
+	XDPFAB_STATUS_NO_KEY = 1,        /* unknown, or withdrawn */
+	XDPFAB_STATUS_NO_ACCESS = 2,     /* the region does not grant the right */
+	XDPFAB_STATUS_OUT_OF_BOUNDS = 3, /* outside the region */
+	XDPFAB_STATUS_MISALIGNED = 4,
+	XDPFAB_STATUS_UNSUPPORTED = 5, /* no such operation for this datatype */
+	XDPFAB_STATUS_BAD_COUNT = 6,   /* or, with XDPFAB_REASON_ALIVE, the entry is no operation */
+	XDPFAB_STATUS_NOT_FOUND = 7,   /* no such region in the catalogue */
+	XDPFAB_STATUS_NOT_EXECUTED = 8,
+	XDPFAB_STATUS_STALE = 9, /* the key belongs to another incarnation than the one meant */
+};
+
+/* Why the session to the peer has ended, or never began. */
+enum xdpfab_reason {
+	XDPFAB_REASON_ALIVE = 0,
+	XDPFAB_REASON_PEER_SILENT = 1, /* no answer to the beginning of the session */
+	XDPFAB_REASON_GAVE_UP = 2,     /* no answer to a request */
+	XDPFAB_REASON_PEER_RESTARTED = 3,
+	XDPFAB_REASON_FORGOTTEN = 4, /* the peer lives, and no longer knows the session */
+	XDPFAB_REASON_PEER_CLOSED = 5,
+	XDPFAB_REASON_REFUSED_ENDPOINT = 6, /* the peer has no such endpoint */
+	XDPFAB_REASON_REFUSED_FULL = 7,
+	XDPFAB_REASON_REFUSED_VERSION = 8,
+	XDPFAB_REASON_REFUSED_CLOSING = 9,
+	XDPFAB_REASON_PROTOCOL_ERROR = 10,
+	XDPFAB_REASON_CLOSED_HERE = 11, /* also: the entry names no peer */
+	XDPFAB_REASON_IDLE = 12,
+	XDPFAB_REASON_SETTLED = 13,
+	XDPFAB_REASON_OUTDATED = 14,
+	XDPFAB_REASON_RENAMED = 15,
+	XDPFAB_REASON_CANCELLED = 16,
+	XDPFAB_REASON_NO_EVENTS = 17,   /* the peer takes no events */
+	XDPFAB_REASON_NO_MESSAGES = 18, /* the peer takes no messages */
+	XDPFAB_REASON_REFUSED_KEYLESS = 19, /* authorization keys: only the peer's endpoint has one, */
+	XDPFAB_REASON_REFUSED_KEY = 20,     /* only this one, */
+	XDPFAB_REASON_REFUSED_OTHER_KEY = 21, /* both have, and not the same, */
+	XDPFAB_REASON_UNPROVEN = 22,          /* or the peer does not prove that it has it */
+	XDPFAB_REASON_REJECTED = 23,   /* a request for a connection: by the peer's program, */
+	XDPFAB_REASON_UNANSWERED = 24, /* or not answered */
+	XDPFAB_REASON_HOST_LOST = 25,
+};
+
+/* The result of XDPFAB_LOOKUP and XDPFAB_LIST: a region that the peer serves under a name. */
+struct xdpfab_region {
+	uint64_t key, size;
+	uint8_t access, name_len, datatype, pad0[5]; /* enum xdpfab_access; a hint, XDPFAB_NO_DATATYPE for none */
+	uint32_t total;       /* regions in the catalogue */
+	uint32_t incarnation; /* of this registration; never 0 */
+	char name[64];        /* 0 behind name_len */
+	uint64_t base;        /* the offset of its first byte: 0, or a virtual address */
+};
+
+enum xdpfab_access {
+	XDPFAB_ACCESS_READ = 1,
+	XDPFAB_ACCESS_WRITE = 2,
+};
+
+#define XDPFAB_NO_DATATYPE 0xffu
 
 /* A record of the ring of arrivals; `bytes` bytes follow. */
 struct xdpfab_arrival {
@@ -187,12 +321,12 @@ enum xdpfab_arrival_kind {
 };
 
 enum xdpfab_arrival_flag {
-	XDPFAB_TAGGED = 1,
-	XDPFAB_HAS_DATA = 2,
-	XDPFAB_MATCHED = 4,  /* it was announced */
-	XDPFAB_RETURNS = 8,  /* of an event: the operation returned what it found */
-	XDPFAB_TRANSFER = 16, /* of an event: it was a remote read or write */
-	XDPFAB_MATCH = 32,    /* of an announced message: it wants a receive, and must not be held */
+	XDPFAB_ARRIVAL_TAGGED = 1,
+	XDPFAB_ARRIVAL_DATA = 2,      /* the message has data */
+	XDPFAB_ARRIVAL_MATCHED = 4,   /* it was announced */
+	XDPFAB_ARRIVAL_RETURNS = 8,   /* of an event: the operation returned what it found */
+	XDPFAB_ARRIVAL_TRANSFER = 16, /* of an event: it was a remote read or write */
+	XDPFAB_ARRIVAL_MATCH = 32,    /* of an announced message: it wants a receive, and must not be held */
 };
 
 #endif
