@@ -7,16 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/internal/engine"
-	"github.com/xdpfab/xdpfab/internal/matching"
-	"github.com/xdpfab/xdpfab/mr"
 )
 
 // cGuest builds the guest in C.
@@ -31,42 +27,6 @@ func cGuest(t *testing.T) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return path
-}
-
-// ring.h says what the structures here are.
-func TestHeaderForC(t *testing.T) {
-	out, err := exec.Command(cGuest(t), "layout").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want strings.Builder
-	fields := func(name string, of any, pairs ...string) {
-		for i := 0; i < len(pairs); i += 2 {
-			f, ok := reflect.TypeOf(of).FieldByName(pairs[i+1])
-			if !ok {
-				t.Fatalf("%s has no field %s", name, pairs[i+1])
-			}
-			fmt.Fprintf(&want, "%s.%s %d %d\n", name, pairs[i], f.Offset, f.Type.Size())
-		}
-	}
-	fields("header", header{}, "magic", "magic", "version", "version", "entries", "entries", "arena", "arena", "posted", "posted", "taken", "taken",
-		"completed", "completed", "seen", "seen", "host_sleeps", "hostSleeps", "guest_sleeps", "guestSleeps",
-		"arrived", "arrived", "read", "read", "host_waits", "hostWaits")
-	fields("entry", engine.Entry{}, "cookie", "Cookie", "key", "Key", "offset", "Offset", "data", "Data", "count", "Count", "incarnation", "Incarnation",
-		"peer", "Peer", "verb", "Verb", "op", "Opcode", "datatype", "Datatype", "flags", "Flags", "operands", "Inline")
-	fields("places", places{}, "operand", "Operand", "compare", "Compare", "result", "Result", "extents", "Extents", "extent_count", "ExtentCount")
-	fields("extent", mr.Extent{}, "offset", "Offset", "key", "Key", "count", "Count")
-	fields("completion", engine.Completion{}, "cookie", "Cookie", "life", "Data", "length", "Length", "outcome", "Outcome", "status", "Status", "reason", "Reason",
-		"flags", "Flags", "result", "Inline")
-	fields("arrival", record{}, "kind", "Kind", "flags", "Flags", "endpoint", "Endpoint", "bytes", "Bytes", "session", "Session", "length", "Length",
-		"tag", "Tag", "data", "Data", "source", "Source", "mac", "MAC", "has_ip", "HasIP", "ip", "IP", "form", "Form", "count", "Count", "offset", "Offset", "unused", "Unused")
-	fields("room", matching.Room{}, "messages", "Messages", "bytes", "Bytes")
-	fields("admission", Admission{}, "identity", "Identity", "values", "Values", "length", "Length", "endpoint", "Endpoint", "status", "Status", "room", "Room")
-	fmt.Fprintf(&want, "arrival %d\n", recordLen)
-	fmt.Fprintf(&want, "entry %d\ncompletion %d\nextent %d\n", entryLen, completedLen, extentLen)
-	if string(out) != want.String() {
-		t.Errorf("ring.h has\n%swant\n%s", out, &want)
-	}
 }
 
 // A program in C posts and completes through the rings, and sleeps in between.

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A guest in C: with "layout" it prints the offsets of ring.h; otherwise it adds to a word
- * so many times, through the segment and the doorbell that it has inherited, and prints the last
- * value that it found.
+ * A guest in C: it adds to a word so many times, through the segment and the doorbell that it
+ * has inherited, and prints the last value that it found.
  */
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,29 +13,6 @@
 #include "ring.h"
 
 enum { AREA = 3, BELL = 4 }; /* file descriptors */
-
-#define FIELD(type, field) printf(#type "." #field " %zu %zu\n", offsetof(struct xdpfab_##type, field), sizeof(((struct xdpfab_##type *)0)->field))
-
-static void layout(void) {
-	FIELD(header, magic), FIELD(header, version), FIELD(header, entries), FIELD(header, arena);
-	FIELD(header, posted), FIELD(header, taken), FIELD(header, completed), FIELD(header, seen);
-	FIELD(header, host_sleeps), FIELD(header, guest_sleeps), FIELD(header, arrived), FIELD(header, read), FIELD(header, host_waits);
-	FIELD(entry, cookie), FIELD(entry, key), FIELD(entry, offset), FIELD(entry, data), FIELD(entry, count);
-	FIELD(entry, incarnation), FIELD(entry, peer), FIELD(entry, verb), FIELD(entry, op), FIELD(entry, datatype);
-	FIELD(entry, flags), FIELD(entry, operands);
-	FIELD(places, operand), FIELD(places, compare), FIELD(places, result), FIELD(places, extents), FIELD(places, extent_count);
-	FIELD(extent, offset), FIELD(extent, key), FIELD(extent, count);
-	FIELD(completion, cookie), FIELD(completion, life), FIELD(completion, length), FIELD(completion, outcome);
-	FIELD(completion, status), FIELD(completion, reason), FIELD(completion, flags), FIELD(completion, result);
-	FIELD(arrival, kind), FIELD(arrival, flags), FIELD(arrival, endpoint), FIELD(arrival, bytes), FIELD(arrival, session);
-	FIELD(arrival, length), FIELD(arrival, tag), FIELD(arrival, data), FIELD(arrival, source), FIELD(arrival, mac);
-	FIELD(arrival, has_ip), FIELD(arrival, ip), FIELD(arrival, form), FIELD(arrival, count), FIELD(arrival, offset);
-	FIELD(arrival, unused), FIELD(room, messages), FIELD(room, bytes);
-	FIELD(admission, identity), FIELD(admission, values), FIELD(admission, length), FIELD(admission, endpoint);
-	FIELD(admission, status), FIELD(admission, room);
-	printf("arrival %zu\n", sizeof(struct xdpfab_arrival));
-	printf("entry %zu\ncompletion %zu\nextent %zu\n", sizeof(struct xdpfab_entry), sizeof(struct xdpfab_completion), sizeof(struct xdpfab_extent));
-}
 
 static void *map(size_t bytes) {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, AREA, 0);
@@ -49,12 +24,8 @@ static void *map(size_t bytes) {
 }
 
 int main(int argc, char **argv) {
-	if (argc == 2 && strcmp(argv[1], "layout") == 0) {
-		layout();
-		return 0;
-	}
 	if (argc != 6) {
-		fprintf(stderr, "usage: guest layout | guest PEER KEY OP DATATYPE ADDS\n");
+		fprintf(stderr, "usage: guest PEER KEY OP DATATYPE ADDS\n");
 		return 2;
 	}
 	struct xdpfab_header *h = map(XDPFAB_PAGE);
