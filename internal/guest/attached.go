@@ -186,6 +186,9 @@ func (a *Attached) learn(result json.RawMessage) error {
 // Replied is the error in a reply.
 func Replied(r share.Reply) error {
 	e := &hostError{text: r.Error}
+	if r.Errno != 0 && r.Errno != errno.Other {
+		e.is = append(e.is, errno.Told(r.Errno))
+	}
 	for _, kind := range r.Kinds {
 		if is := node.GuestErrors[kind]; is != nil {
 			e.is = append(e.is, is)

@@ -78,7 +78,7 @@ func (g *Guest) callsNow() map[string]guestCall {
 func call1[A, R any](f func(*Guest, context.Context, A) (R, error)) guestCall {
 	return func(g *Guest, ctx context.Context, args json.RawMessage, _ []int) (any, error) {
 		var a A
-		if err := json.Unmarshal(args, &a); err != nil {
+		if err := read(args, &a); err != nil {
 			return nil, err
 		}
 		return f(g, ctx, a)
@@ -120,7 +120,7 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 		}
 	}
 	if err != nil {
-		r.Result, r.Error, r.Kinds = nil, err.Error(), node.KindsOf(err)
+		r = failure(c.ID, err)
 	}
 	if g.gifts != nil {
 		defer g.give()
@@ -281,11 +281,11 @@ func (r *guestRegion) close() error {
 // register lets peers of the guest's endpoints operate on its memory.
 func (g *Guest) register(_ context.Context, args json.RawMessage, fds []int) (any, error) {
 	var a share.Region
-	if err := json.Unmarshal(args, &a); err != nil {
+	if err := read(args, &a); err != nil {
 		return nil, err
 	}
 	if len(fds) != 1 {
-		return nil, fmt.Errorf("%d file descriptors: want the memfd of the region", len(fds))
+		return nil, wantFile(len(fds), "the region")
 	}
 	if g.limits.Serve != nil {
 		if err := g.limits.Serve(a.Name); err != nil {

@@ -257,7 +257,7 @@ func (g *Guest) tellTimeout() error {
 		"xdpfab: the program has not attached within %v of connecting: %s allows no more; have it connect again: %w",
 		g.limits.Attach, g.limits.Rule, errno.Denied)
 	g.talk.Until(time.Now().Add(reasonTimeout))
-	_ = g.talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
+	_ = g.talk.Send(failure(0, err))
 	return err
 }
 

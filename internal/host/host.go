@@ -14,6 +14,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -256,7 +257,7 @@ func (g *Guest) releaseSegment(s share.Sizes) {
 // attach answers the call of a guest that brings the segment.
 func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (any, error) {
 	var a share.Attach
-	switch err := json.Unmarshal(args, &a); {
+	switch err := read(args, &a); {
 	case err != nil:
 		return nil, err
 	case a.Version != share.Version:
@@ -265,7 +266,7 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 				"shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w",
 				a.Version, share.Version, errno.NotImplemented)
 	case len(fds) != 1:
-		return nil, fmt.Errorf("%d file descriptors: want the memfd of the rings", len(fds))
+		return nil, wantFile(len(fds), "the rings")
 	case g.Ring != nil:
 		return nil, fmt.Errorf("attached already: %w", errno.Busy)
 	}
@@ -278,7 +279,7 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 	segment, err := a.Sizes.Map(fds[0])
 	if err != nil {
 		g.releaseSegment(a.Sizes)
-		return nil, err
+		return nil, fmt.Errorf("rings: %w: %w", err, syscall.EINVAL)
 	}
 	own, other, err := share.NewDoorbells()
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -85,7 +84,7 @@ func (x *unrestored) evict(host *Host) {
 	talk := share.NewTalk(x.conn)
 	talk.Until(time.Now().Add(reasonTimeout))
 	err := fmt.Errorf("xdpfab: the daemon that has taken over turns this program out: %w", x.why)
-	_ = talk.Send(share.Reply{Error: err.Error(), Kinds: node.KindsOf(x.why)})
+	_ = talk.Send(failure(0, err))
 	x.leaveToFormer()
 }
 

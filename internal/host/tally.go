@@ -15,7 +15,7 @@ import (
 // mapTallies takes the memory in which the guest wants to find what peers do.
 func (g *Guest) mapTallies(_ context.Context, _ json.RawMessage, fds []int) (any, error) {
 	if len(fds) != 1 {
-		return nil, fmt.Errorf("%d file descriptors: want the memfd of the tallies", len(fds))
+		return nil, wantFile(len(fds), "the tallies")
 	}
 	g.Mu.Lock()
 	defer g.Mu.Unlock()

@@ -4,6 +4,7 @@ package node
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -27,5 +28,6 @@ func KindsOf(err error) (kinds []string) {
 			kinds = append(kinds, kind)
 		}
 	}
+	slices.Sort(kinds)
 	return kinds
 }

@@ -61,6 +61,7 @@ type Reply struct {
 	ID     uint64          `json:"id"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
+	Errno  uint16          `json:"errno,omitempty"` // of an error: its code of fi_errno(3)
 	Kinds  []string        `json:"kinds,omitempty"` // which of the errors that programs look for; see xdpfab
 }
 

@@ -111,24 +111,22 @@ func codeOf(e syscall.Errno) Errno { return Errno(e &^ errno.Invented) }
 // then ok is false.
 func ErrnoOf(err error) (code Errno, ok bool) {
 	var (
-		op     *OpError
-		own    *coded
-		lower  interface{ Fabric() uint16 } // of the packages below
-		system syscall.Errno
+		op  *OpError
+		own *coded
 	)
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0, true
-	case errors.As(err, &op) && op.Cause != nil:
+	}
+	if errors.As(err, &op) && op.Cause != nil {
 		return ErrnoOf(op.Cause)
-	case errors.As(err, &own):
+	}
+	if errors.As(err, &own) {
 		return own.code, true
-	case errors.As(err, &code):
-		return code, true
-	case errors.As(err, &lower):
-		return Errno(lower.Fabric()), true
-	case errors.As(err, &system):
-		return codeOf(system), true
+	}
+	if n, is := errno.Of(err); is {
+		return Errno(n), true
+	}
+	switch {
 	case errors.Is(err, ErrPeerRestarted):
 		return ENOKEY, true
 	case errors.Is(err, context.DeadlineExceeded):

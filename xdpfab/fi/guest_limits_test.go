@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -165,7 +167,12 @@ func TestGuests(t *testing.T) {
 // wraps.
 func TestHostErrors(t *testing.T) {
 	err := fmt.Errorf("%w: %w", fi.ErrPeerSilent, fmt.Errorf("neighbour: %w", port.ErrUnreachable))
-	got := guestpkg.Replied(share.Reply{Error: err.Error(), Kinds: node.KindsOf(err)})
+	// replied is err as the guest gets it.
+	replied := func(err error) error {
+		code, _ := errno.Of(err)
+		return guestpkg.Replied(share.Reply{Error: err.Error(), Errno: code, Kinds: node.KindsOf(err)})
+	}
+	got := replied(err)
 	if got.Error() != err.Error() || !errors.Is(got, fi.ErrPeerSilent) || !errors.Is(got, port.ErrUnreachable) || errors.Is(got, fi.ErrBusy) {
 		t.Errorf("%v", got)
 	}
@@ -173,5 +180,22 @@ func TestHostErrors(t *testing.T) {
 		if got := guestpkg.Replied(share.Reply{Kinds: []string{kind}}); !errors.Is(got, e) {
 			t.Errorf("%s: not %v", kind, e)
 		}
+		want, coded := fi.ErrnoOf(e)
+		if code, is := fi.ErrnoOf(replied(fmt.Errorf("wrapped: %w", e))); code != want || is != coded {
+			t.Errorf("%s: its code is %v (%v), want %v (%v)", kind, code, is, want, coded)
+		}
+	}
+	// The number says what no kind does, and which of two kinds comes first.
+	for err, want := range map[error]fi.Errno{
+		fmt.Errorf("region: %w", mr.ErrName):             fi.Errno(syscall.EINVAL),
+		fmt.Errorf("%w: %w", errno.Access, errno.Closed): fi.Errno(syscall.EACCES),
+		fmt.Errorf("%w: %w", errno.Closed, errno.Access): fi.Errno(syscall.EBADF),
+	} {
+		if code, is := fi.ErrnoOf(replied(err)); code != want || !is || !errors.Is(replied(err), want) {
+			t.Errorf("%v: its code is %v (%v), want %v", err, code, is, want)
+		}
+	}
+	if code, is := fi.ErrnoOf(replied(errors.New("uncoded"))); code != fi.EOTHER || is {
+		t.Errorf("an error without a code has %v", code)
 	}
 }
