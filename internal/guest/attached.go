@@ -233,9 +233,9 @@ func (a *Attached) Async(f func()) {
 
 // newPeer implements share.Peers.
 func (a *Attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint uint16) (number uint32, err error) {
-	addr := wire.Addr{MAC: link.Remote, Endpoint: endpoint, Lane: lane}
+	addr := share.Addr{MAC: link.Remote, Endpoint: endpoint, Lane: lane}
 	if link.RemoteIP.IsValid() {
-		addr = wire.Addr{IP: link.RemoteIP, Endpoint: endpoint, Lane: lane}
+		addr = share.Addr{IP: link.RemoteIP, Endpoint: endpoint, Lane: lane}
 	}
 	return a.Peer(context.Background(), share.Peer{Origin: origin, Addr: addr, Class: link.Class})
 }
@@ -259,7 +259,7 @@ func (a *Attached) Medium() wire.Medium { return wire.OnEthernet }
 
 // Link implements device.
 func (a *Attached) Link(ctx context.Context, to wire.Addr) (l wire.Link, err error) {
-	return l, a.Call(ctx, share.CallLink, to, &l)
+	return l, a.Call(ctx, share.CallLink, share.Addr(to), &l)
 }
 
 // Watch implements device: the host's end is the one change that is told.

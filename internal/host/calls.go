@@ -29,8 +29,10 @@ var guestCalls = map[string]guestCall{
 		g.drop(origin)
 		return nil, nil
 	}),
-	share.CallLeave:      call1((*Guest).leave),
-	share.CallLink:       call1((*Guest).link),
+	share.CallLeave: call1((*Guest).leave),
+	share.CallLink: call1(func(g *Guest, ctx context.Context, a share.Addr) (wire.Link, error) {
+		return g.link(ctx, wire.Addr(a))
+	}),
 	share.CallPeer:       call1((*Guest).peerOf),
 	share.CallRegister:   (*Guest).register,
 	share.CallDeregister: call1((*Guest).deregister),

@@ -26,7 +26,7 @@ func (ep *GuestEndpoint) Admit(origin uint64) wire.HelloStatus {
 
 // ask asks for a connection, and returns when the peer has answered.
 func (g *Guest) ask(ctx context.Context, a share.Ask) (x share.Answer, err error) {
-	link, err := g.link(ctx, a.Addr)
+	link, err := g.link(ctx, wire.Addr(a.Addr))
 	if err != nil {
 		g.unasked(ctx, a.Endpoint)
 		return x, err

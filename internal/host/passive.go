@@ -103,7 +103,7 @@ func (g *Guest) hear(ctx context.Context, number uint16) (x share.Request, err e
 	}
 	for {
 		if r := p.next(); r != nil {
-			return share.Request{Origin: r.Origin, Node: r.Node, From: r.From, Data: r.Param}, nil
+			return toShare(r), nil
 		}
 		select {
 		case <-p.more:
@@ -113,6 +113,11 @@ func (g *Guest) hear(ctx context.Context, number uint16) (x share.Request, err e
 			return x, context.Cause(ctx)
 		}
 	}
+}
+
+// toShare is a request as the guest hears of it.
+func toShare(r *node.Request) share.Request {
+	return share.Request{Origin: r.Origin, Node: share.Addr(r.Node), From: share.Addr(r.From), Data: r.Param}
 }
 
 // next takes the oldest request that waits, or returns nil.

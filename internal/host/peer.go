@@ -12,7 +12,7 @@ import (
 
 // peerOf looks for the way to a peer, and gives it a number.
 func (g *Guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
-	link, err := g.link(ctx, p.Addr)
+	link, err := g.link(ctx, wire.Addr(p.Addr))
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +46,7 @@ func (g *Guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 		return err
 	}
 	g.open.Add(1)
-	stop := g.h.n.Dev.Follow(p.Addr, link, func(l wire.Link) {
+	stop := g.h.n.Dev.Follow(wire.Addr(p.Addr), link, func(l wire.Link) {
 		l.Class = p.Class
 		_ = peer.SetLink(l) // the encapsulation is the same
 	})

@@ -94,8 +94,7 @@ func (p *guestPassive) state() passiveState {
 	for x := p.Recent.Front(); x != nil; x = x.Next() {
 		r := x.Value.(*node.Request)
 		s.Requests = append(s.Requests,
-			requestState{share.Request{Origin: r.Origin, Node: r.Node, From: r.From, Data: r.Param},
-				r.Status, r.Reply, p.N.Now() - r.HeardAt, unheard[r]})
+			requestState{toShare(r), r.Status, r.Reply, p.N.Now() - r.HeardAt, unheard[r]})
 	}
 	return s
 }
@@ -122,7 +121,7 @@ func (g *Guest) restorePassive(s *passiveState) error {
 // restore records a request that was made at the former process. p.mu is held.
 func (p *guestPassive) restore(s *requestState) {
 	x := &s.Request
-	r := &node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data,
+	r := &node.Request{Origin: x.Origin, Node: wire.Addr(x.Node), From: wire.Addr(x.From), Param: x.Data,
 		Status: s.Status, Reply: s.Reply, HeardAt: p.N.Now() - s.Silent}
 	p.Remember(r)
 	if s.Unheard {

@@ -16,7 +16,7 @@ const (
 	CallServe      = "serve"      // Serve; nothing
 	CallDrop       = "drop"       // uint64, the origin of an endpoint; nothing
 	CallLeave      = "leave"      // likewise, but the endpoint keeps serving the guest's kept regions, if there are any
-	CallLink       = "link"       // wire.Addr; wire.Link
+	CallLink       = "link"       // Addr; wire.Link
 	CallPeer       = "peer"       // Peer; uint32, its number in entries
 	CallRegister   = "register"   // Region with a memfd; nothing
 	CallDeregister = "deregister" // uint64, the key; nothing
@@ -94,7 +94,7 @@ type Serve struct {
 // Peer names a peer of one of the guest's endpoints.
 type Peer struct {
 	Origin uint64     `json:"origin"` // of the endpoint
-	Addr   wire.Addr  `json:"addr"`
+	Addr   Addr       `json:"addr"`
 	Class  wire.Class `json:"class"`
 }
 

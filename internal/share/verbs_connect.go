@@ -10,7 +10,7 @@ import (
 // Ask has an endpoint ask for a connection.
 type Ask struct {
 	Endpoint uint16     `json:"endpoint"`
-	Addr     wire.Addr  `json:"addr"`
+	Addr     Addr       `json:"addr"`
 	Class    wire.Class `json:"class"`
 	Data     []byte     `json:"data,omitempty"`
 }
@@ -43,10 +43,10 @@ type Passive struct {
 
 // Request is a request for a connection with a passive endpoint of the guest.
 type Request struct {
-	Origin uint64    `json:"origin"`
-	Node   wire.Addr `json:"node"`
-	From   wire.Addr `json:"from"`
-	Data   []byte    `json:"data,omitempty"`
+	Origin uint64 `json:"origin"`
+	Node   Addr   `json:"node"`
+	From   Addr   `json:"from"`
+	Data   []byte `json:"data,omitempty"`
 }
 
 // Decision answers a request.

@@ -411,7 +411,7 @@ func TestGuestCallsSideBySide(t *testing.T) {
 	for i := range 200 {
 		for verb, args := range map[string]any{
 			share.CallEndpoint: share.Endpoint{Number: number, Origin: uint64(i + 1)},
-			share.CallPeer:     share.Peer{Origin: uint64(i + 1), Addr: wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 1}}},
+			share.CallPeer:     share.Peer{Origin: uint64(i + 1), Addr: share.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 1}}},
 			share.CallDrop:     uint64(i + 1),
 		} {
 			calls.Go(func() {

@@ -67,7 +67,8 @@ func (ep *endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 		}
 	}
 	for addr, n := range ep.names {
-		number, err := dev.Peer(ctx, share.Peer{Origin: ep.identity, Addr: addr, Class: ep.attr.TrafficClass.mark()})
+		number, err := dev.Peer(ctx, share.Peer{Origin: ep.identity, Addr: share.Addr(addr),
+			Class: ep.attr.TrafficClass.mark()})
 		if err != nil {
 			return err
 		}

@@ -288,8 +288,8 @@ func (p *PassiveEndpoint) hears(q *EventQueue, x *share.Request) {
 		q.release(1)
 		return
 	}
-	(*passiveSink)(p).Deliver(&node.Request{Origin: x.Origin, Node: x.Node, From: x.From, Param: x.Data,
-		Status: wire.HelloWaiting})
+	(*passiveSink)(p).Deliver(&node.Request{Origin: x.Origin, Node: wire.Addr(x.Node), From: wire.Addr(x.From),
+		Param: x.Data, Status: wire.HelloWaiting})
 }
 
 // moveIn gives another host the passive endpoint.
@@ -303,7 +303,7 @@ func (p *PassiveEndpoint) moveIn() error {
 // askHost has the host ask for a connection, and continues once the peer has answered.
 func (c *connection) askHost(to wire.Addr, param []byte) {
 	ep := c.ep
-	x := share.Ask{Endpoint: ep.number, Addr: to, Class: ep.attr.TrafficClass.mark(), Data: param}
+	x := share.Ask{Endpoint: ep.number, Addr: share.Addr(to), Class: ep.attr.TrafficClass.mark(), Data: param}
 	c.asks.Go(func() {
 		var answer share.Answer
 		err := ep.dom.node.Dev.Ask(c.left, x, &answer)

@@ -110,7 +110,7 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	}{
 		{share.CallAttach, share.Attach{Version: share.Version, Sizes: sizes}, []int{segment.FD()}},
 		{share.CallEndpoint, share.Endpoint{Number: 9, Origin: 77}, nil},
-		{share.CallPeer, share.Peer{Origin: 77, Addr: wire.Addr{MAC: b.Node().Dev.MAC()}}, nil},
+		{share.CallPeer, share.Peer{Origin: 77, Addr: share.Addr{MAC: b.Node().Dev.MAC()}}, nil},
 	} {
 		_, fds, err := guestpkg.Ask(t.Context(), talk, c.verb, c.args, c.fds...)
 		if share.CloseAll(fds); err != nil {
