@@ -116,7 +116,7 @@ func (in attachment) close() error { return errors.Join(in.segment.Close(), in.d
 // greet brings a host the segment, and returns the doorbell.
 func (a *Attached) greet(ctx context.Context, talk *share.Talk, segment *share.Segment) (*share.Doorbell, error) {
 	result, fds, err := Ask(ctx, talk, share.CallAttach,
-		share.Attach{Version: share.Version, Sizes: a.sizes}, segment.FD())
+		share.Attach{Version: share.Version, Sizes: a.sizes, Features: share.Features}, segment.FD())
 	if err == nil && len(fds) != 1 {
 		err = fmt.Errorf("%d file descriptors: want the doorbell", len(fds))
 	}

@@ -46,6 +46,7 @@ type Guest struct {
 	holds    holding             // in place of Ring and in; nil for none
 	queue    atomic.Pointer[int] // that it borrows
 	sizes    share.Sizes
+	features []string              // that host and guest have agreed on; set when it attaches
 	broken   atomic.Pointer[error] // the rule that it has broken
 	table    *mr.Table
 

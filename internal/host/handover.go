@@ -65,6 +65,7 @@ type AttachedState struct {
 	Blocks            []share.Block
 	PeersGiven        uint32
 	GiveUp            time.Duration
+	Features          []string `json:",omitempty"` // that were agreed on
 	Ring              share.HostRingState
 	In                share.ArrivalsState
 	Endpoints         []endpointState

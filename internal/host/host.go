@@ -287,8 +287,9 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 		return nil, fmt.Errorf("%w (%w)", err, segment.Close())
 	}
 	g.start(segment, own, other, a.Sizes, nil)
+	g.features = share.Agreed(a.Features)
 	g.attend()
-	return g.where()
+	return g.where(g.features)
 }
 
 // On returns the host of a node's guests. The first call makes it.

@@ -122,7 +122,8 @@ func (h *Handover) copyGuest(x *leaver) (err error) {
 	if g.Ring == nil {
 		return nil
 	}
-	a := &AttachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1}
+	a := &AttachedState{Sizes: g.sizes, PeersGiven: g.peers, GiveUp: time.Duration(g.giveUp.Load()), Tallies: -1,
+		Features: g.features}
 	s.Attached = a
 	for number, s := range g.blocks {
 		a.Blocks = append(a.Blocks, share.Block{Number: int(number), Length: s.Length})

@@ -16,16 +16,16 @@ type networked interface {
 	Networks() ([]netip.Prefix, error)
 }
 
-// where tells the guest where it is, or would be.
-func (g *Guest) where() (share.Attached, error) {
+// where tells the guest where it is, or would be, with which features.
+func (g *Guest) where(features []string) (share.Attached, error) {
 	info, err := json.Marshal(g.h.n.Dev.Info())
 	return share.Attached{Version: share.Version, NetNS: g.h.n.Place.Namespace, PID: os.Getpid(), Interface: info,
-		MAC: g.h.n.Dev.MAC(), MTU: g.h.n.Dev.MTU()}, err
+		MAC: g.h.n.Dev.MAC(), Address: g.h.n.Name(0), MTU: g.h.n.Dev.MTU(), Features: features}, err
 }
 
 // offer answers what the guest would get.
 func (g *Guest) offer(context.Context, struct{}) (o share.Offer, err error) {
-	if o.Attached, err = g.where(); err != nil {
+	if o.Attached, err = g.where(share.Features); err != nil {
 		return o, err
 	}
 	if n, is := g.h.n.Dev.(networked); is {

@@ -221,6 +221,10 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 	if err := g.allows(s.Sizes); err != nil {
 		return err
 	}
+	if g.features = share.Agreed(s.Features); len(g.features) != len(s.Features) {
+		return fmt.Errorf("the program uses the features %v: this daemon has %v; use a daemon of the former release "+
+			"or a later one: %w", s.Features, share.Features, errno.NotImplemented)
+	}
 	if err := g.chargeSegment(s.Sizes); err != nil {
 		return err
 	}

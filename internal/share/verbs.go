@@ -38,8 +38,9 @@ const (
 
 // Attach begins a conversation.
 type Attach struct {
-	Version int   `json:"version"` // of the segment and of the verbs
-	Sizes   Sizes `json:"sizes"`
+	Version  int      `json:"version"` // of the segment and of the verbs
+	Sizes    Sizes    `json:"sizes"`
+	Features []string `json:"features,omitempty"` // that the guest has; the host ignores those that it does not know
 }
 
 // Attached tells the guest where it is.
@@ -49,7 +50,9 @@ type Attached struct {
 	PID       int      `json:"pid"`       // of the host
 	Interface []byte   `json:"interface"` // an xdpfab.InterfaceInfo, JSON
 	MAC       wire.MAC `json:"mac"`
+	Address   string   `json:"address,omitempty"` // by which peers reach it, as a text
 	MTU       int      `json:"mtu"`
+	Features  []string `json:"features,omitempty"` // that the host has, too; of an offer, all that it has
 }
 
 // Tune is what domains choose of their sessions, ns and frames. A guest chooses no more

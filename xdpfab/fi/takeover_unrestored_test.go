@@ -147,6 +147,7 @@ func TestTakeoverTurnsOut(t *testing.T) {
 	}{
 		"its segment is gone":    {func(_ *neighbours, h *host.Handover) { bads(h).Segment = -1 }, "the rings are missing"},
 		"its bell is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Doorbell = -1 }, "is missing"},
+		"a feature is unknown":   {func(_ *neighbours, h *host.Handover) { bads(h).Features = []string{"errno", "flying"} }, "uses the features [errno flying]"},
 		"a region is gone":       {func(_ *neighbours, h *host.Handover) { bads(h).Regions[0].Memory = -1 }, "the memory of a region is missing"},
 		"rings of other sizes":   {func(_ *neighbours, h *host.Handover) { bads(h).Sizes.Entries = 1 << 20 }, "rings of 1048576 entries"},
 		"an origin that is not":  {func(_ *neighbours, h *host.Handover) { bads(h).Endpoints[0].As.Origin = 0 }, "an endpoint without an origin"},

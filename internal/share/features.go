@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package share
+
+import "slices"
+
+// Features of the conversation and of the rings that version 3 did not have from its
+// beginning. A guest may use one if its host has named it. Those that guest and host
+// agreed on when the guest attached hold until it ends, also at another host.
+const (
+	FeatureErrno = "errno" // Reply.Errno
+	FeatureText  = "text"  // addresses as texts: see Addr
+)
+
+// Features are those that this release has.
+var Features = []string{FeatureErrno, FeatureText}
+
+// Agreed returns the features of a list that this release has, too.
+func Agreed(others []string) []string {
+	return slices.DeleteFunc(slices.Clone(Features), func(f string) bool { return !slices.Contains(others, f) })
+}
