@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * usage: cguest SOCKET NODE ADDS: adds 1 to the first word of the region "words" of a node, so
+ * many times, reads and writes the second one, sends a message to the node's endpoint 5, and
+ * prints what it has found and the message that is the answer.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "guest.h"
+
+static struct guest g;
+static uint64_t origin; /* of the endpoint */
+
+static void die(const char *what, int err) {
+	fprintf(stderr, "%s: %s (%d)\n", what, g.talk.error, -err);
+	exit(1);
+}
+
+/* The answer to a message: each begins with an announcement. */
+static char answer[256];
+static size_t answered;
+
+static void take_arrivals(void) {
+	struct xdpfab_arrival a;
+	char bytes[2048];
+	while (guest_arrival(&g, &a, bytes, sizeof bytes)) {
+		if (a.kind == XDPFAB_ANNOUNCE) {
+			struct xdpfab_entry *e = guest_entry(&g);
+			if (e == NULL)
+				die("no room to admit a message", 0);
+			e->verb = XDPFAB_ADMIT, e->key = a.session;
+			guest_post(&g);
+		}
+		if (a.kind == XDPFAB_BEGIN || a.kind == XDPFAB_PART) {
+			if (answered + a.bytes >= sizeof answer)
+				die("an answer that is too long", 0);
+			memcpy(answer + answered, bytes, a.bytes);
+			answered += a.bytes;
+		}
+	}
+}
+
+/* Posts the entry that was filled in, and waits for its success. */
+static struct xdpfab_completion run(const char *what) {
+	struct xdpfab_completion c;
+	guest_post(&g);
+	while (!guest_completion(&g, &c)) {
+		take_arrivals();
+		if (!guest_sleep(&g))
+			die(what, 0);
+	}
+	if (c.outcome != XDPFAB_SUCCESS) {
+		snprintf(g.talk.error, sizeof g.talk.error, "outcome %d, status %d, reason %d", c.outcome, c.status, c.reason);
+		die(what, 0);
+	}
+	return c;
+}
+
+static struct xdpfab_entry *entry(uint8_t verb, uint32_t peer) {
+	struct xdpfab_entry *e = guest_entry(&g);
+	if (e == NULL)
+		die("no room for an entry", 0);
+	e->verb = verb, e->peer = peer;
+	return e;
+}
+
+/* The number of a peer by its address. */
+static uint32_t peer(const char *node, const char *endpoint) {
+	char address[128], quoted[160];
+	snprintf(address, sizeof address, "%s/%s", node, endpoint);
+	int err = json_quote(address, quoted, sizeof quoted);
+	if (err == 0)
+		err = talk_call(&g.talk, "peer", -1, "{\"origin\":%" PRIu64 ",\"addr\":%s}", origin, quoted);
+	if (err)
+		die("peer", err);
+	return (uint32_t)json_number(g.talk.result);
+}
+
+static struct xdpfab_region lookup(uint32_t of, const char *name) {
+	struct xdpfab_region r;
+	struct xdpfab_entry *e = entry(XDPFAB_LOOKUP, of);
+	e->count = (uint32_t)strlen(name); /* the result goes to the beginning of the arena */
+	memcpy(e->operands, name, e->count);
+	run("lookup");
+	memcpy(&r, g.arena, sizeof r);
+	return r;
+}
+
+static uint64_t fetch_add(uint32_t to, const struct xdpfab_region *r, uint64_t n) {
+	struct xdpfab_entry *e = entry(XDPFAB_FETCH, to);
+	e->key = r->key, e->incarnation = r->incarnation, e->offset = r->base, e->count = 1;
+	e->op = XDPFAB_OP_SUM, e->datatype = XDPFAB_TYPE_UINT64;
+	memcpy(e->operands, &n, sizeof n);
+	struct xdpfab_completion c = run("fetch-add");
+	memcpy(&n, c.result, sizeof n);
+	return n;
+}
+
+/* Reads the second word, or writes it. */
+static uint64_t transfer(uint32_t to, const struct xdpfab_region *r, bool write, uint64_t value) {
+	struct xdpfab_entry *e = entry(write ? XDPFAB_WRITE : XDPFAB_READ, to);
+	e->key = r->key, e->offset = r->base + 8, e->count = sizeof value;
+	e->op = write ? XDPFAB_OP_WRITE : XDPFAB_OP_READ, e->datatype = XDPFAB_TYPE_UINT8;
+	memcpy(e->operands, &value, write ? sizeof value : 0);
+	struct xdpfab_completion c = run(write ? "write" : "read");
+	memcpy(&value, c.result, sizeof value);
+	return value;
+}
+
+int main(int argc, char **argv) {
+	if (argc != 4) {
+		fprintf(stderr, "usage: cguest SOCKET NODE ADDS\n");
+		return 2;
+	}
+	int err = guest_attach(&g, argv[1]);
+	if (err)
+		die("attach", err);
+	if (getrandom(&origin, sizeof origin, 0) != sizeof origin)
+		die("random numbers", 0);
+	origin |= 1; /* not 0 */
+	err = talk_call(&g.talk, "endpoint", -1, "{\"number\":3,\"origin\":%" PRIu64 "}", origin);
+	if (err == 0)
+		err = talk_call(&g.talk, "serve", -1, "{\"endpoint\":3,\"on\":true,\"messages\":true}");
+	if (err)
+		die("endpoint", err);
+	err = talk_call(&g.talk, "peer", -1, "{\"origin\":%" PRIu64 ",\"addr\":\"nowhere\"}", origin);
+	printf("peer \"nowhere\": %d, %s\n", -err, g.talk.error);
+
+	uint32_t words = peer(argv[2], "0");
+	struct xdpfab_region r = lookup(words, "words");
+	uint64_t found = 0;
+	for (long i = 0; i < atol(argv[3]); i++)
+		found = fetch_add(words, &r, 1);
+	printf("region %.*s of %" PRIu64 " bytes, last found %" PRIu64 "\n", r.name_len, r.name, r.size, found);
+	uint64_t second = transfer(words, &r, false, 0);
+	transfer(words, &r, true, second + 1);
+	printf("second word %" PRIu64 ", then %" PRIu64 "\n", second, transfer(words, &r, false, 0));
+
+	struct xdpfab_entry *e = entry(XDPFAB_SEND, peer(argv[2], "5"));
+	e->count = sizeof "hello from C" - 1;
+	memcpy(e->operands, "hello from C", e->count);
+	run("message");
+	for (take_arrivals(); answered == 0; take_arrivals())
+		if (!guest_sleep(&g))
+			die("no answer to the message", 0);
+	printf("answer: %.*s\n", (int)answered, answer);
+	return 0;
+}
