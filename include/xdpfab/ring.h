@@ -15,8 +15,9 @@
  * order; if host_sleeps is not 0 then, exchange it for 0 and send a byte on the doorbell.
  * At most `entries` may be posted beyond `taken`.
  * To complete: load completed with acquire order, read the entries from `seen` on, then
- * store seen. To sleep: store 1 into guest_sleeps, look at completed once more, and wait
- * until the doorbell can be read.
+ * store seen; if one had XDPFAB_COMPLETED_OPEN, wake the host as after a post. To sleep:
+ * store 1 into guest_sleeps, look at completed and arrived once more, and wait until the
+ * doorbell can be read.
  * To receive: load arrived with acquire order, take the records from `read` on (each begins
  * at a multiple of 64 and may wrap around the end of the ring), then store read; if
  * host_waits is not 0 then, exchange it for 0 and send a byte on the doorbell.
