@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAdder) != "" {
 		os.Exit(adderMain(os.Args[1:]))
 	}
+	if os.Getenv(asParent) != "" {
+		os.Exit(parentMain(os.Args[1:]))
+	}
 	if os.Getenv(asInquirer) != "" {
 		os.Exit(inquirerMain(os.Args[1:]))
 	}
