@@ -237,7 +237,8 @@ func (a *Attached) newPeer(origin uint64, link wire.Link, lane uint8, endpoint u
 	if link.RemoteIP.IsValid() {
 		addr = share.Addr{IP: link.RemoteIP, Endpoint: endpoint, Lane: lane}
 	}
-	return a.Peer(context.Background(), share.Peer{Origin: origin, Addr: addr, Class: link.Class})
+	return a.Peer(context.Background(),
+		share.Peer{Origin: origin, Addr: addr, Class: link.Class, Next: link.Remote})
 }
 
 // Peer has the host know a peer, and returns its number there.

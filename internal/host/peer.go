@@ -10,9 +10,26 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// peerOf looks for the way to a peer, and gives it a number.
+// linker is a device that searches for next hops, and needs none if it is told it.
+type linker interface {
+	LinkBy(a wire.Addr, next wire.MAC) (wire.Link, error)
+}
+
+// way finds the way to a peer. If another node has the address of the next hop by now,
+// meetPeer has that corrected.
+func (g *Guest) way(ctx context.Context, p *share.Peer) (wire.Link, error) {
+	const group = 1 // in the first byte of the address of many nodes
+	addr := wire.Addr(p.Addr)
+	dev, searches := g.h.n.Dev.(linker)
+	if searches && addr.IsIP() && p.Next != (wire.MAC{}) && p.Next[0]&group == 0 {
+		return dev.LinkBy(addr, p.Next)
+	}
+	return g.link(ctx, addr)
+}
+
+// peerOf finds the way to a peer, and gives it a number.
 func (g *Guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
-	link, err := g.link(ctx, wire.Addr(p.Addr))
+	link, err := g.way(ctx, &p)
 	if err != nil {
 		return 0, err
 	}

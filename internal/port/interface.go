@@ -270,6 +270,28 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 				ErrNoUDP, a.IP)
 	}
 	hop, err := i.resolver.Resolve(ctx, a.IP)
+	return i.linkOver(a, hop, err)
+}
+
+// LinkBy is Link for a next hop whose MAC address is known: it does not wait. Follow
+// tells if the next hop has another one by now.
+func (i *Interface) LinkBy(a wire.Addr, next wire.MAC) (wire.Link, error) {
+	if !a.IsIP() || !i.udp {
+		return i.Link(context.Background(), a)
+	}
+	own, err := i.resolver.Addrs()
+	var hop route.Hop
+	if err == nil {
+		hop, err = i.resolver.Look(a.IP.Unmap().WithZone(""), own)
+	}
+	if hop.MAC == (wire.MAC{}) { // not this node itself
+		hop.MAC = next
+	}
+	return i.linkOver(a, hop, err)
+}
+
+// linkOver returns the link to an IP address by a hop that was found.
+func (i *Interface) linkOver(a wire.Addr, hop route.Hop, err error) (wire.Link, error) {
 	if errors.Is(err, route.ErrClosed) {
 		return wire.Link{}, ErrClosed
 	}
@@ -281,8 +303,7 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	if _, err := i.serve(); err != nil {
 		return wire.Link{}, err
 	}
-	l.Remote, l.LocalIP, l.RemoteIP = hop.MAC, hop.Source, a.IP
-	return l, nil
+	return wire.Link{Kind: a.Kind(), Local: i.mac, Remote: hop.MAC, LocalIP: hop.Source, RemoteIP: a.IP}, nil
 }
 
 // Queues are the queues in use, by number. The slice must not be changed.

@@ -7,6 +7,7 @@ package port
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -289,6 +290,28 @@ func TestReport(t *testing.T) {
 	if _, err := a.Link(canceled, wire.Addr{IP: b.side.IP4.Next()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
+}
+
+// With the next hop's address, the way to a node is found although the next hop does not
+// answer, if there is one.
+func TestLinkBy(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	testnet.IP(t, p.A, "route add 10.90.0.0/16 via 10.77.0.99")
+	a, next := open(t, p.A, Options{RingSize: 32, UDP: true}), wire.MAC{2, 0, 0, 0, 0, 0x99}
+	for _, ip := range []netip.Addr{netip.MustParseAddr("10.77.0.99"), netip.MustParseAddr("10.90.1.1")} {
+		want := wire.Link{Kind: wire.UDP4, Local: a.MAC(), Remote: next, LocalIP: p.A.IP4, RemoteIP: ip}
+		if got, err := a.LinkBy(wire.Addr{IP: ip}, next); err != nil || got != want {
+			t.Errorf("%v: %+v, %v, want %+v", ip, got, err, want)
+		}
+	}
+	if l, err := a.LinkBy(wire.Addr{IP: p.A.IP4}, next); err != nil || l.Remote != a.MAC() {
+		t.Errorf("own address: %+v, %v", l, err)
+	}
+	_, err := a.LinkBy(wire.Addr{IP: netip.MustParseAddr("192.0.2.1")}, next)
+	refused(t, err, ErrNoRoute)
+	b := open(t, p.B, Options{RingSize: 32})
+	_, err = b.LinkBy(wire.Addr{IP: p.A.IP4}, next)
+	refused(t, err, ErrNoUDP)
 }
 
 func TestLinkNeedsUDP(t *testing.T) {

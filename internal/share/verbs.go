@@ -99,6 +99,10 @@ type Peer struct {
 	Origin uint64     `json:"origin"` // of the endpoint
 	Addr   Addr       `json:"addr"`
 	Class  wire.Class `json:"class"`
+
+	// Next is the next hop on the way to an IP address, as CallLink has told it. With it
+	// the host answers at once; without it the host searches for the next hop.
+	Next wire.MAC `json:"next,omitzero"`
 }
 
 // Region is memory that the guest has peers operate on.

@@ -68,7 +68,7 @@ func (ep *endpoint) moveIn(ctx context.Context, numbers map[*engine.Peer]uint32)
 	}
 	for addr, n := range ep.names {
 		number, err := dev.Peer(ctx, share.Peer{Origin: ep.identity, Addr: share.Addr(addr),
-			Class: ep.attr.TrafficClass.mark()})
+			Class: ep.attr.TrafficClass.mark(), Next: n.next})
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 // The engine finds out when different addresses are the same endpoint.
 type name struct {
 	addr wire.Addr
+	next wire.MAC // the next hop, as it was known first
 	peer *engine.Peer
 	uses int    // under the endpoint's mu
 	stop func() // ends the watch of the way there
@@ -35,7 +36,7 @@ func (ep *endpoint) hold(a wire.Addr, link wire.Link) (*name, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %v: %w", a, err)
 	}
-	n := &name{addr: a, peer: p, uses: 1, allotment: ep.room.Join()}
+	n := &name{addr: a, next: link.Remote, peer: p, uses: 1, allotment: ep.room.Join()}
 	// the encapsulation is the same, so SetLink does not fail
 	n.stop = ep.dom.node.Dev.Follow(a, link, func(l wire.Link) { _ = p.SetLink(ep.marked(l)) })
 	ep.names[a] = n
