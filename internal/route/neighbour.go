@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -21,9 +22,10 @@ const (
 	// answerLimit is the time that the kernel's three attempts take, one a
 	// second.
 	answerLimit = 3 * time.Second
-	// answerPoll is how often the table is looked at; the answer takes
-	// microseconds on a LAN.
-	answerPoll = 2 * time.Millisecond
+	// answerPoll and longestPoll are the times between the first two looks at the table,
+	// and the last two. The answer takes microseconds on a LAN; thousands may wait for
+	// answers that do not come, and must not keep the kernel busy.
+	answerPoll, longestPoll = 2 * time.Millisecond, 64 * time.Millisecond
 
 	// certain are the states in which the address is known to be right.
 	certain = unix.NUD_REACHABLE | unix.NUD_PERMANENT | unix.NUD_NOARP
@@ -37,9 +39,8 @@ const (
 func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
 	defer cancel()
-	tick := time.NewTicker(answerPoll)
-	defer tick.Stop()
-	for asked := false; ; {
+	asked, poll := false, answerPoll
+	for {
 		n, err := r.entry(ip)
 		if err != nil {
 			return wire.MAC{}, fmt.Errorf("route: neighbour %v on %s: %w", ip, r.name, err)
@@ -57,7 +58,8 @@ func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, erro
 			return wire.MAC{}, r.silent(ip)
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(poll):
+			poll = min(2*poll, longestPoll)
 		case <-ctx.Done():
 			if context.Cause(ctx) == errSilent {
 				return wire.MAC{}, r.silent(ip)
@@ -79,22 +81,34 @@ func (r *Resolver) silent(ip netip.Addr) error {
 }
 
 // entry returns the neighbour's entry in the kernel's table; its state is NUD_NONE if
-// there is none.
+// there is none. It asks for that one alone: the table has one for each address that
+// anybody waits for.
 func (r *Resolver) entry(ip netip.Addr) (netlink.Neigh, error) {
 	family := netlink.FAMILY_V4
 	if ip.Is6() {
 		family = netlink.FAMILY_V6
 	}
-	list, err := ask(r, func(h *netlink.Handle) ([]netlink.Neigh, error) { return h.NeighList(r.index, family) })
+	none := netlink.Neigh{LinkIndex: r.index, Family: family, IP: ip.AsSlice(), State: unix.NUD_NONE}
+	answers, err := ask(r, func(*netlink.Handle) ([][]byte, error) {
+		q := nl.NewNetlinkRequest(unix.RTM_GETNEIGH, 0)
+		q.Sockets = r.single
+		q.AddData(&netlink.Ndmsg{Family: uint8(family), Index: uint32(r.index)})
+		q.AddData(nl.NewRtAttr(netlink.NDA_DST, ip.AsSlice()))
+		return q.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWNEIGH)
+	})
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return none, nil
+	case err != nil:
+		return none, err
+	case len(answers) == 0:
+		return none, nil
+	}
+	n, err := netlink.NeighDeserialize(answers[0])
 	if err != nil {
-		return netlink.Neigh{}, err
+		return none, err
 	}
-	for _, n := range list {
-		if a, ok := addrOf(n.IP); ok && a == ip {
-			return n, nil
-		}
-	}
-	return netlink.Neigh{LinkIndex: r.index, Family: family, IP: ip.AsSlice(), State: unix.NUD_NONE}, nil
+	return *n, nil
 }
 
 // prompt makes the kernel ask for the neighbour now.

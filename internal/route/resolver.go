@@ -6,6 +6,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/dump"
@@ -38,6 +40,7 @@ type Resolver struct {
 
 	mu     sync.RWMutex // held for reading during a request, so that Close does not close its socket meanwhile
 	handle *netlink.Handle
+	single map[int]*nl.SocketHandle // for requests that handle does not have: see entry
 }
 
 // New returns a Resolver for an interface of the calling thread's network
@@ -47,12 +50,20 @@ func New(ifindex int) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("route: opening rtnetlink: %w", err)
 	}
-	r := &Resolver{index: ifindex, handle: h}
-	if err = h.SetSocketTimeout(netlinkTimeout); err == nil {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE)
+	if err != nil {
+		h.Close()
+		return nil, fmt.Errorf("route: opening rtnetlink: %w", err)
+	}
+	r := &Resolver{index: ifindex, handle: h,
+		single: map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: s}}}
+	limit := unix.NsecToTimeval(int64(netlinkTimeout))
+	err = errors.Join(h.SetSocketTimeout(netlinkTimeout), s.SetSendTimeout(&limit), s.SetReceiveTimeout(&limit))
+	if err == nil {
 		err = r.identify()
 	}
 	if err != nil {
-		h.Close()
+		r.Close()
 		return nil, fmt.Errorf("route: interface %d: %w", ifindex, err)
 	}
 	return r, nil
@@ -80,6 +91,7 @@ func (r *Resolver) Close() {
 	defer r.mu.Unlock()
 	if r.handle != nil {
 		r.handle.Close()
+		r.single[unix.NETLINK_ROUTE].Close()
 		r.handle = nil
 	}
 }

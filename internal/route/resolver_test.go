@@ -122,6 +122,20 @@ func TestMultipath(t *testing.T) {
 	}
 }
 
+// One who waits for a neighbour that does not answer looks at its entry alone, and less
+// and less often: many may wait, and others must get answers meanwhile.
+func TestSilentNeighbourTakesFewLooks(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	r := resolver(t, p.A)
+	if _, err := r.Resolve(t.Context(), addr("10.77.0.99")); !errors.Is(err, ErrUnreachable) {
+		t.Fatal(err)
+	}
+	least, most := 3, 8+int(answerLimit/longestPoll)
+	if looks := int(r.single[unix.NETLINK_ROUTE].Seq); looks < least || looks > most {
+		t.Errorf("%d looks at the entry in %v, want %d to %d", looks, answerLimit, least, most)
+	}
+}
+
 func TestNoWay(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	testnet.IP(t, p.A, "link add dum0 type bridge", "link set dum0 up", "addr add 10.80.0.1/24 dev dum0",
