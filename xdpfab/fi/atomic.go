@@ -77,7 +77,7 @@ func (h *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) er
 		cookie = silent
 	}
 	var err error
-	if m == nil || !m.word(verb, flags) || !ep.postWord(verb, m, cookie) {
+	if m == nil || !ep.postWord(verb, m, flags, cookie) {
 		err = ep.submit(verb, m, flags, cookie)
 	}
 	switch {

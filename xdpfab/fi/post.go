@@ -39,7 +39,11 @@ func (ep *endpoint) enter(cookie uint64) bool {
 	if !ep.ready() || !ep.shared.take() {
 		return false
 	}
-	if places := cookie&silent == 0 && ep.cq != nil; places && ep.cq.borrow() || !places && ep.admits() {
+	if q := ep.cq; q != nil && cookie&silent == 0 {
+		if q.borrow() {
+			return true
+		}
+	} else if ep.admits() {
 		return true
 	}
 	ep.shared.give(1)
