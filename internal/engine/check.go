@@ -270,6 +270,9 @@ func (c *conn) checkStage() error {
 		return fmt.Errorf("engine: session %#x keeps a frame of %d records for %d operations, all of them simple: "+
 			"%t; want as many of both, at least one, and simple ones only",
 			uint32(c.slot.id), s.w.Ops(), s.cargo.ops(), s.simple)
+	case s.leader != nil && s.leader != &s.cargo.frags[len(s.cargo.frags)-1]:
+		return fmt.Errorf("engine: session %#x would add followers to a fragment that is not its frame's last",
+			uint32(c.slot.id))
 	}
 	return nil
 }

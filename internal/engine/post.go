@@ -77,10 +77,11 @@ func (w *Word) set(x *Entry) {
 // construction, as a follower of the operation before it, if that is of the same ring and
 // the two differ in nothing but what a Follower says. That is the ordinary path while
 // operations are in flight. Extend returns false, and does nothing, if anything is
-// unusual: then Begin follows.
+// unusual: then Begin follows, which also makes room for further flights. So Extend calls
+// nothing, and keeps its arguments in registers.
 func (e *Engine) Extend(r *Ring, w *Word, x Follower) bool {
 	p := r.last
-	if p == nil || p.id != w.Peer || p.closed || !r.room() || r.detached {
+	if p == nil || p.id != w.Peer || p.closed || r.detached || len(r.free) <= r.following {
 		return false
 	}
 	if r.head != r.tail.Load() { // an earlier post has been published
@@ -91,16 +92,24 @@ func (e *Engine) Extend(r *Ring, w *Word, x Follower) bool {
 		return false
 	}
 	s := &c.stage
-	f, g := s.leader, s.cargo
-	if f == nil || f.ring != r || f.Cookie != w.Cookie || f.Peer != w.Peer ||
-		g.each != 8 && g.each != 0 || (x.Result != nil) != (g.each == 8) {
+	g, lead := s.cargo, s.leader
+	if lead == nil || len(g.followers) == cap(g.followers) { // the next leader makes room: see note
+		return false
+	}
+	each := 0
+	if x.Result != nil {
+		each = 8
+	}
+	if f := lead.f; f.ring != r || f.Cookie != w.Cookie || f.Peer != w.Peer || g.each != each {
 		return false
 	}
 	if !s.last.is(&w.kind) || !s.w.Extend(x.Offset, w.Operand) {
 		return false
 	}
-	g.frags[len(g.frags)-1].followers++
-	g.followers = append(g.followers, x)
+	lead.followers++
+	n := len(g.followers)
+	g.followers = g.followers[:n+1]
+	g.followers[n] = x
 	r.following++
 	return true
 }

@@ -21,11 +21,11 @@ import (
 type stage struct {
 	buf    []byte // nil: there is no frame
 	w      wire.RecordWriter
-	cargo  *cargo  // nil likewise
-	last   kind    // of the last record
-	leader *flight // of the last fragment, if followers can be added to it
-	simple bool    // the frame holds nothing but simple operations
-	flags  uint8   // of the frame: FlagMessages or none
+	cargo  *cargo    // nil likewise
+	last   kind      // of the last record
+	leader *fragment // the last one, if followers can be added to it
+	simple bool      // the frame holds nothing but simple operations
+	flags  uint8     // of the frame: FlagMessages or none
 }
 
 // busy is the number of frames in flight at which a partial frame begins to wait for more
@@ -100,11 +100,17 @@ func (s *stage) extend(w *Word, offset uint64) bool {
 	return s.last.is(&w.kind) && s.w.Extend(offset, w.Operand)
 }
 
-// note adds a simple operation, which is in the frame now, to the list of fragments.
+// note adds a simple operation, which is in the frame now, to the list of fragments. If
+// it is in a run, it makes room for followers, so that Extend, which is on the ordinary
+// path, does without a call that grows the list.
 func (s *stage) note(f *flight) {
 	f.sent, f.pending = 1, 1
-	s.cargo.frags = append(s.cargo.frags, fragment{f: f, count: 1, records: 1})
-	s.leader = f
+	g := s.cargo
+	g.frags = append(g.frags, fragment{f: f, count: 1, records: 1})
+	s.leader = &g.frags[len(g.frags)-1]
+	if len(g.frags) > 1 && len(g.followers) == cap(g.followers) {
+		g.followers = slices.Grow(g.followers, 64)
+	}
 }
 
 // put adds a simple operation to the run at the end of the frame, or else appends a

@@ -33,7 +33,7 @@ var bugsOfStaging = []bug{
 	{"a run takes operations with another operand", "", []edit{
 		{wireRun, "operand != r.operand ||", ""}}},
 	{"a run is continued beyond the room for its answer", "", []edit{
-		{wireRun, "w.room/max(int(r.value), statusEntry), ", ""}}},
+		{wireRun, "w.room/int(r.value), ", ""}}},
 	{"an entry that names a closed peer reaches the next one in its place", "", []edit{
 		{engineRoster, "p != nil && p.id == id {", "p != nil {"}}},
 	{"an answer that lay in the ring during a stop counts as work", "", []edit{

@@ -112,7 +112,8 @@ func (w *RecordWriter) array(rec *Record, count uint32) bool {
 		putFields(b[at:fixed], flags, rec.Offset, count, rec.Total)
 	}
 	if flags&recordForm == 0 && bytes&3 == 0 {
-		w.run = run{n: 1, head: headOf(rec), at: w.n, operands: w.n + fixed, end: w.n + len(b), value: uint8(value)}
+		w.run = run{n: 1, head: headOf(rec), at: w.n, operands: w.n + fixed, end: w.n + len(b),
+			value: uint8(max(value, statusEntry))}
 	}
 	w.commit(len(b), value)
 	return true

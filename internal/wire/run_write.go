@@ -23,7 +23,7 @@ type run struct {
 	at       int    // of the head, in the payload
 	operands int    // of the shared operands, or of the last ones
 	end      int    // of the same
-	value    uint8  // padded length of the value in the response
+	value    uint8  // what each takes of the response: the padded length of the value, or more
 	shared   bool   // begun, with operands that all operations have in common
 	alike    uint8  // in a run apart: how many of the last operations repeated the operands before them
 	more     uint32 // operations that Extend may still add
@@ -86,7 +86,7 @@ func (w *RecordWriter) open() {
 	case n == 8:
 		r.operand = binary.LittleEndian.Uint64(w.buf[r.operands:])
 	}
-	r.more = uint32(min((len(w.buf)-w.n)/4, w.room/max(int(r.value), statusEntry), MaxOps-w.ops))
+	r.more = uint32(min((len(w.buf)-w.n)/4, w.room/int(r.value), MaxOps-w.ops))
 }
 
 // mostAlike is how many operations in a row may repeat the operands before them
@@ -134,16 +134,21 @@ func (w *RecordWriter) begin(shared bool, given, value int) bool {
 // operand of 8 bytes in common, or, with operand 0, may have none. It does as Append
 // would, in a fraction of the time. It returns false and does nothing if the run is not
 // of this kind or there is no room: then Append decides.
+//
+// It is inlined: any more in it would make it a call. Slices of four bytes need fewer
+// checks than open ones.
 func (w *RecordWriter) Extend(offset, operand uint64) bool {
 	r := &w.run
 	if r.more == 0 || operand != r.operand || offset > math.MaxUint32 {
 		return false
 	}
-	binary.LittleEndian.PutUint32(w.buf[w.n:], uint32(offset))
+	binary.LittleEndian.PutUint32(w.buf[w.n:w.n+4:w.n+4], uint32(offset))
 	r.more--
 	r.n++
-	binary.LittleEndian.PutUint32(w.buf[r.operands-4:], r.n)
-	w.commit(4, int(r.value))
+	binary.LittleEndian.PutUint32(w.buf[r.operands-4:r.operands:r.operands], r.n)
+	w.n += 4
+	w.room -= int(r.value)
+	w.ops++
 	return true
 }
 
@@ -163,7 +168,7 @@ func (w *RecordWriter) Joined(n uint32) {
 	r.n += n
 	binary.LittleEndian.PutUint32(w.buf[r.operands-4:], r.n)
 	w.n += 4 * int(n)
-	w.room -= max(int(r.value), statusEntry) * int(n)
+	w.room -= int(r.value) * int(n)
 	w.ops += int(n)
 }
 

@@ -68,8 +68,8 @@ func (l *latest) is(ep *endpoint, verb wire.Verb, m *Msg, cookie uint64) bool {
 }
 
 // describe describes an operation that is short. It returns false if that is on no word,
-// or the engine has no peer for the address as yet. A receive context's address is not in the list of peers, so that its
-// description holds for one operation.
+// or the engine has no peer for the address as yet. A receive context's address is not in
+// the list of peers, so that its description holds for one operation.
 func (l *latest) describe(ep *endpoint, verb wire.Verb, m *Msg, cookie uint64) bool {
 	if !m.onWord(verb) {
 		return false
