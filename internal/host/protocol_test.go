@@ -89,6 +89,29 @@ func TestAttachProtocolNames(t *testing.T) {
 	}
 }
 
+// A program gets the features that it asks for and the daemon has, and can speak like an
+// older one all the same.
+func TestFeatures(t *testing.T) {
+	upgrade := examples(t)[0]
+	d := newDaemon(t, host.GuestLimits{})
+	for asked, agreed := range map[string]string{
+		``: ``, `"features":null,`: ``, `"features":[],`: ``, `"features":["flying"],`: ``,
+		`"features":["text","flying"],`:       `,"features":["text"]`,
+		`"features":["text","errno","text"],`: `,"features":["errno","text"]`,
+	} {
+		p := &program{TB: t, daemon: d, became: map[string]string{}}
+		p.begin(upgrade)
+		p.do(example{`{"id":1,"verb":"attach","arguments":{"version":3,` + asked +
+			`"sizes":{"entries":64,"arena":65536,"arrivals":65536}}}`, "segment",
+			`{"id":1,"result":{"version":3,"netns":1,"pid":1,"interface":"","mac":[2,0,0,0,0,10],` +
+				`"address":"02:00:00:00:00:0a","mtu":1500` + agreed + `}}`, "doorbell"})
+		p.do(example{request: `{"id":2,"verb":"endpoint","arguments":{"number":3,"origin":7}}`, reply: `{"id":2,"result":3}`})
+		p.do(example{request: `{"id":3,"verb":"peer","arguments":{"origin":7,"addr":{"MAC":[2,0,0,0,0,11],"IP":"","Endpoint":0,"Lane":0}}}`,
+			reply: `{"id":3,"result":1}`})
+		p.end()
+	}
+}
+
 // example is a text of a program, or what it says in HTTP, and the answer; behind a plus
 // the file descriptors that go along.
 type example struct{ request, with, reply, brings string }
