@@ -55,7 +55,7 @@ func TestGuestInC(t *testing.T) {
 	answered := make(chan error, 1)
 	go func() { answered <- d.answers(box) }()
 	const adds = 1000
-	out, err := exec.Command(guest, d.socket, "02:00:00:00:00:0b", fmt.Sprint(adds)).CombinedOutput()
+	out, err := exec.Command(guest, d.socket, "02:00:00:00:00:0b", fmt.Sprint(adds), "5").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

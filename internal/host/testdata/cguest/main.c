@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * usage: cguest SOCKET NODE ADDS: adds 1 to the first word of the region "words" of a node, so
- * many times, reads and writes the second one, sends a message to the node's endpoint 5, and
- * prints what it has found and the message that is the answer.
+ * usage: cguest SOCKET NODE ADDS [ENDPOINT]: adds 1 to the first word of the region "words" of
+ * a node, so many times or until SIGTERM, and reads and writes the second one. Then it sends a
+ * message to an endpoint of the node. It prints what it has found, and the message that is the
+ * answer.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,13 @@
 
 static struct guest g;
 static uint64_t origin; /* of the endpoint */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number) {
+	(void)number;
+	stopped = 1;
+}
 
 static void die(const char *what, int err) {
 	fprintf(stderr, "%s: %s (%d)\n", what, g.talk.error, -err);
@@ -111,20 +120,35 @@ static uint64_t transfer(uint32_t to, const struct xdpfab_region *r, bool write,
 	return value;
 }
 
+/* Sends a message, and prints the answer. */
+static void talk_to(uint32_t to) {
+	static const char text[] = "hello from C";
+	struct xdpfab_entry *e = entry(XDPFAB_SEND, to);
+	e->count = sizeof text - 1;
+	memcpy(e->operands, text, sizeof text - 1);
+	run("message");
+	for (take_arrivals(); answered == 0; take_arrivals())
+		if (!guest_sleep(&g))
+			die("no answer to the message", 0);
+	printf("answer: %.*s\n", (int)answered, answer);
+}
+
 int main(int argc, char **argv) {
-	if (argc != 4) {
-		fprintf(stderr, "usage: cguest SOCKET NODE ADDS\n");
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: cguest SOCKET NODE ADDS [ENDPOINT]\n");
 		return 2;
 	}
+	signal(SIGTERM, stop);
 	int err = guest_attach(&g, argv[1]);
 	if (err)
 		die("attach", err);
 	if (getrandom(&origin, sizeof origin, 0) != sizeof origin)
 		die("random numbers", 0);
 	origin |= 1; /* not 0 */
-	err = talk_call(&g.talk, "endpoint", -1, "{\"number\":3,\"origin\":%" PRIu64 "}", origin);
+	err = talk_call(&g.talk, "endpoint", -1, "{\"number\":-1,\"origin\":%" PRIu64 "}", origin);
 	if (err == 0)
-		err = talk_call(&g.talk, "serve", -1, "{\"endpoint\":3,\"on\":true,\"messages\":true}");
+		err = talk_call(&g.talk, "serve", -1, "{\"endpoint\":%" PRIu64 ",\"on\":true,\"messages\":true}",
+			json_number(g.talk.result));
 	if (err)
 		die("endpoint", err);
 	err = talk_call(&g.talk, "peer", -1, "{\"origin\":%" PRIu64 ",\"addr\":\"nowhere\"}", origin);
@@ -133,20 +157,14 @@ int main(int argc, char **argv) {
 	uint32_t words = peer(argv[2], "0");
 	struct xdpfab_region r = lookup(words, "words");
 	uint64_t found = 0;
-	for (long i = 0; i < atol(argv[3]); i++)
+	for (long i = 0, adds = atol(argv[3]); i < adds && !stopped; i++)
 		found = fetch_add(words, &r, 1);
 	printf("region %.*s of %" PRIu64 " bytes, last found %" PRIu64 "\n", r.name_len, r.name, r.size, found);
 	uint64_t second = transfer(words, &r, false, 0);
 	transfer(words, &r, true, second + 1);
 	printf("second word %" PRIu64 ", then %" PRIu64 "\n", second, transfer(words, &r, false, 0));
 
-	struct xdpfab_entry *e = entry(XDPFAB_SEND, peer(argv[2], "5"));
-	e->count = sizeof "hello from C" - 1;
-	memcpy(e->operands, "hello from C", e->count);
-	run("message");
-	for (take_arrivals(); answered == 0; take_arrivals())
-		if (!guest_sleep(&g))
-			die("no answer to the message", 0);
-	printf("answer: %.*s\n", (int)answered, answer);
+	if (argc == 5)
+		talk_to(peer(argv[2], argv[4]));
 	return 0;
 }

@@ -111,8 +111,9 @@ bool guest_sleep(struct guest *g) {
 		__atomic_load_n(&g->header->arrived, __ATOMIC_SEQ_CST) != g->read)
 		return true;
 	struct pollfd p = {.fd = g->doorbell, .events = POLLIN};
-	if (poll(&p, 1, 60000) != 1)
-		return false;
+	int ready = poll(&p, 1, 60000);
+	if (ready != 1)
+		return ready < 0 && errno == EINTR;
 	char b[64];
 	return recv(g->doorbell, b, sizeof b, MSG_DONTWAIT) > 0; /* 0: the daemon has gone */
 }
