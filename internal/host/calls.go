@@ -34,6 +34,7 @@ var guestCalls = map[string]guestCall{
 		return g.link(ctx, wire.Addr(a))
 	}),
 	share.CallPeer:       call1((*Guest).peerOf),
+	share.CallPeers:      call1((*Guest).peersOf),
 	share.CallRegister:   (*Guest).register,
 	share.CallDeregister: call1((*Guest).deregister),
 	share.CallTallies:    (*Guest).mapTallies,

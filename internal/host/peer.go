@@ -36,31 +36,44 @@ func (g *Guest) peerOf(ctx context.Context, p share.Peer) (uint32, error) {
 	link.Class = p.Class
 	g.making.Lock()
 	defer g.making.Unlock()
-	g.Mu.Lock()
-	g.peers++
-	number := g.peers
-	g.Mu.Unlock()
+	number := g.nextPeer()
 	return number, g.meetPeer(number, p, link)
+}
+
+func (g *Guest) nextPeer() uint32 {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	g.peers++
+	return g.peers
 }
 
 // meetPeer makes the peer of a number, at the end of a link. g.making is held.
 func (g *Guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
+	t, err := g.makePeer(p, link)
+	if err == nil {
+		g.St.Call(func() { g.Ring.SetTarget(number, t) })
+	}
+	return err
+}
+
+// makePeer makes a peer at the end of a link. g.making is held.
+func (g *Guest) makePeer(p share.Peer, link wire.Link) (*share.Target, error) {
 	g.Mu.Lock()
 	ep := g.endpointOf(p.Origin)
 	g.Mu.Unlock()
 	switch {
 	case ep == nil || ep.left:
-		return errno.Closed
+		return nil, errno.Closed
 	case g.open.Load() >= int64(g.limits.Peers):
-		return g.tooMany("peers", g.limits.Peers)
+		return nil, g.tooMany("peers", g.limits.Peers)
 	}
 	if err := g.pays.use(peerCost); err != nil {
-		return err
+		return nil, err
 	}
 	peer, err := ep.origin.NewPeer(link, p.Addr.Lane, p.Addr.Endpoint)
 	if err != nil {
 		g.pays.free(peerCost)
-		return err
+		return nil, err
 	}
 	g.open.Add(1)
 	stop := g.h.n.Dev.Follow(wire.Addr(p.Addr), link, func(l wire.Link) {
@@ -72,6 +85,5 @@ func (g *Guest) meetPeer(number uint32, p share.Peer, link wire.Link) error {
 		g.open.Add(-1)
 		g.pays.free(peerCost)
 	}
-	g.St.Call(func() { g.Ring.SetTarget(number, &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}) })
-	return nil
+	return &share.Target{Ring: ep.ring, Peer: peer, As: p, Gone: gone}, nil
 }

@@ -10,10 +10,11 @@ import "slices"
 const (
 	FeatureErrno = "errno" // Reply.Errno
 	FeatureText  = "text"  // addresses as texts: see Addr
+	FeaturePeers = "peers" // CallPeers
 )
 
 // Features are those that this release has.
-var Features = []string{FeatureErrno, FeatureText}
+var Features = []string{FeatureErrno, FeatureText, FeaturePeers}
 
 // Agreed returns the features of a list that this release has, too.
 func Agreed(others []string) []string {

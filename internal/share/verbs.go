@@ -18,6 +18,7 @@ const (
 	CallLeave      = "leave"      // likewise, but the endpoint keeps serving the guest's kept regions, if there are any
 	CallLink       = "link"       // Addr; wire.Link
 	CallPeer       = "peer"       // Peer; uint32, its number in entries
+	CallPeers      = "peers"      // PeerList; a list of PeerReply, one for each
 	CallRegister   = "register"   // Region with a memfd; nothing
 	CallDeregister = "deregister" // uint64, the key; nothing
 	CallTallies    = "tallies"    // nothing, with the memfd of Tallies; nothing
@@ -103,6 +104,24 @@ type Peer struct {
 	// Next is the next hop on the way to an IP address, as CallLink has told it. With it
 	// the host answers at once; without it the host searches for the next hop.
 	Next wire.MAC `json:"next,omitzero"`
+}
+
+// PeerList names peers of one of the guest's endpoints.
+type PeerList struct {
+	Origin uint64     `json:"origin"` // of the endpoint
+	Addrs  []Addr     `json:"addrs"`  // at most MostPeers
+	Class  wire.Class `json:"class"`
+}
+
+// MostPeers is how many peers a list may have.
+const MostPeers = 128
+
+// PeerReply is the number of a peer in entries, or an error: see Reply.
+type PeerReply struct {
+	Number uint32   `json:"number,omitempty"`
+	Error  string   `json:"error,omitempty"`
+	Errno  uint16   `json:"errno,omitempty"`
+	Kinds  []string `json:"kinds,omitempty"`
 }
 
 // Region is memory that the guest has peers operate on.
