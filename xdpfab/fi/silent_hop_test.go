@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	fab "github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/fabrictest"
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -27,7 +29,8 @@ import (
 // quiet is true. From then on the search for one takes until its context ends.
 type quietDevice struct {
 	*node.PipeEnd
-	quiet *atomic.Bool
+	quiet   *atomic.Bool
+	waiting *atomic.Int64 // searches
 }
 
 func (d quietDevice) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
@@ -35,6 +38,7 @@ func (d quietDevice) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 		return d.PipeEnd.Link(ctx, a)
 	}
 	if d.quiet.Load() {
+		d.waiting.Add(1)
 		<-ctx.Done()
 		return wire.Link{}, context.Cause(ctx)
 	}
@@ -57,7 +61,7 @@ type quietHost struct {
 func newQuietHost(t *testing.T) *quietHost {
 	t.Helper()
 	near, far := port.NewMemoryPair(node.PipeMTU, 1)
-	q := &quietHost{device: quietDevice{&node.PipeEnd{Port: near, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, new(atomic.Bool)}}
+	q := &quietHost{device: quietDevice{&node.PipeEnd{Port: near, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}}, new(atomic.Bool), new(atomic.Int64)}}
 	q.next(t)
 	q.far = adopted(t, &node.PipeEnd{Port: far, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}})
 	var err error
@@ -182,4 +186,61 @@ func TestSilentHopKeepsNoHostAway(t *testing.T) {
 	testnet.Eventually(t, "another host serves the program", func() bool {
 		return p.adds(p.good) == nil && one(t, p.cq).Err == nil
 	})
+}
+
+// Calls that wait for next hops which do not answer delay no other call, neither of the
+// same program nor of another one.
+func TestSilentHopsDelayNoCall(t *testing.T) {
+	q := newQuietHost(t)
+	q.device.quiet.Store(true)
+	ctx := fabrictest.Context(t)
+	attach := func(origin uint64) *guestpkg.Attached {
+		talk, err := q.dial(t)(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev, err := guestpkg.Attach(ctx, talk, "test", nil)
+		if err == nil {
+			_, _, err = dev.Number(share.Endpoint{Number: node.AnyNumber, Origin: origin})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dev
+	}
+	one, other := attach(1), attach(2)
+	good := share.Addr(wire.Addr{MAC: wire.MAC{2, 0, 0, 0, 0, 0x0b}})
+	const calls = 1000
+	var answered, waiting sync.WaitGroup
+	for i := range calls {
+		if i%10 == 0 {
+			answered.Go(func() {
+				if _, err := one.Peer(ctx, share.Peer{Origin: 1, Addr: good}); err != nil {
+					t.Errorf("call %d: %v", i, err)
+				}
+			})
+			continue
+		}
+		quiet := share.Addr(wire.Addr{IP: netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})})
+		waiting.Go(func() {
+			if _, err := one.Peer(ctx, share.Peer{Origin: 1, Addr: quiet}); err == nil {
+				t.Errorf("call %d: found a way where there is none", i)
+			}
+		})
+	}
+	answered.Wait()
+	testnet.Eventually(t, "the calls wait", func() bool { return q.device.waiting.Load() == calls*9/10 })
+	if _, err := one.Counters(); err != nil {
+		t.Error(err)
+	}
+	if _, err := other.Peer(ctx, share.Peer{Origin: 2, Addr: good}); err != nil {
+		t.Error(err)
+	}
+	if n := q.device.waiting.Load(); n != calls*9/10 {
+		t.Errorf("%d calls wait, want all %d", n, calls*9/10)
+	}
+	if err := errors.Join(one.Close(), other.Close()); err != nil {
+		t.Error(err)
+	}
+	waiting.Wait()
 }
