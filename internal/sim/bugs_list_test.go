@@ -31,6 +31,7 @@ var rare = map[string]string{
 
 const (
 	sessionTarget    = "internal/session/target.go"
+	sessionEnd       = "internal/session/target_end.go"
 	sessionInitiator = "internal/session/initiator.go"
 	sessionRan       = "internal/session/ran.go"
 	sessionReceive   = "internal/session/initiator_receive.go"
@@ -63,7 +64,7 @@ var bugs = []bug{
 	{"a frame that is one early runs out of turn", "", []edit{
 		{sessionTarget, "case d == 0:\n", "case d == 0, d == 1 && t.heldMask == 0:\n"}}},
 	{"sack map shifted by one", "Test(OneLoss|Resends)", []edit{
-		{sessionTarget, "-int((t.expected+1)&slotMask)", "-int((t.expected+2)&slotMask)"}}},
+		{sessionEnd, "-int((t.expected+1)&slotMask)", "-int((t.expected+2)&slotMask)"}}},
 	{"fence ignored", "", []edit{
 		{enginePack, "if f.Flags&FlagFence != 0 && f.sent == 0", "if f.Flags&FlagFence > FlagFence && f.sent == 0"}}},
 	{"fence waits for the frame at hand only", "", []edit{
@@ -88,7 +89,7 @@ var bugs = []bug{
 	{"a frozen session goes on", "", []edit{
 		{sessionTarget, "case d >= 0 && t.frozen:", "case d > 1<<30 && t.frozen:"}}},
 	{"answers of ended sessions never given back", "", []edit{
-		{sessionTarget, "\t\tt.give(t.cache[i].buf)\n", ""}}},
+		{sessionEnd, "\t\tt.give(t.cache[i].buf)\n", ""}}},
 	{"parties that have more sessions now are counted twice", "", []edit{
 		{engineParty, "\tc.sizes[p.sessions]--\n", ""}}},
 	{"a spare buffer is forgotten when an answer of its own comes back", "", []edit{

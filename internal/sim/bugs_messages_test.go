@@ -44,7 +44,7 @@ var bugsOfMessages = []bug{
 	{"a session without order runs frames of messages ahead", "", []edit{
 		{sessionTarget, "t.anyOrder && h.Flags&wire.FlagMessages == 0", "t.anyOrder"}}},
 	{"a session that has ended says that a message waits", "", []edit{
-		{sessionTarget, "\tt.free(ack)\n\tt.waits = false\n", "\tt.free(ack)\n"}}},
+		{sessionEnd, "\tt.free(ack)\n\tt.waits = false\n", "\tt.free(ack)\n"}}},
 	{"the frame of a message that waits is not kept", "", []edit{
 		{sessionWait, "t.heldMask&(1<<(t.turn&slotMask)) == 0", "false"}}},
 	{"a message that waits is given up after a while", "", []edit{

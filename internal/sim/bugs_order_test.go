@@ -11,7 +11,7 @@ var bugsOfOrder = []bug{
 	{"a copy of an early frame runs", "", []edit{
 		{sessionTarget, "case d > 0 && t.ahead&bit != 0:", "case d > 0 && t.ahead&bit != 0 && t.frozen:"}}},
 	{"what ran early is not told when a session is settled", "", []edit{
-		{sessionTarget, "t.sack(t.ahead)}", "0}"}}},
+		{sessionEnd, "t.sack(t.ahead)}", "0}"}}},
 	{"early frames of a frozen session run", "", []edit{
 		{sessionTarget, "case d >= 0 && t.frozen:", "case (d == 0 || d > 0 && !t.anyOrder) && t.frozen:"}}},
 	{"an early answer without results is an ack", "", []edit{
