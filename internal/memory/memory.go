@@ -56,6 +56,7 @@ type Memory struct {
 	noticed bool // see Notice
 
 	offsets [wire.MaxOps]uint32 // of the run at hand
+	result  []byte              // of the operation that Apply executes; nil otherwise
 }
 
 // New returns the memory that consists of the regions of table. It is a reader
@@ -96,18 +97,27 @@ func (m *Memory) Check(payload []byte, ops int) (uses wire.Features, reason wire
 // many records of the session have succeeded in a row up to now. Leave must be called
 // afterwards, once for any number of frames.
 func (m *Memory) Execute(resp []byte, streak uint32) (n int, flags uint8) {
-	if !m.inside {
-		m.inside = true
-		m.reader.Enter()
-	}
-	m.resp.Reset(resp, m.ops)
-	m.last, m.reads, m.writes, m.bytesRead, m.bytesWritten = nil, 0, 0, 0, 0
-	m.streak, m.bad, m.noticed = streak, -1, false
+	m.begin(resp, streak)
 	for i, more := 0, m.more; more; more = m.records.Next(&m.rec) {
 		i = m.record(i)
 	}
 	m.streak = m.lasting(m.ops)
 	return m.resp.Finish()
+}
+
+// begin prepares the execution of a frame.
+func (m *Memory) begin(resp []byte, streak uint32) {
+	m.enter()
+	m.resp.Reset(resp, m.ops)
+	m.last, m.reads, m.writes, m.bytesRead, m.bytesWritten = nil, 0, 0, 0, 0
+	m.streak, m.bad, m.noticed = streak, -1, false
+}
+
+func (m *Memory) enter() {
+	if !m.inside {
+		m.inside, m.last = true, nil
+		m.reader.Enter()
+	}
 }
 
 // Touched returns how many operations of the last frame were applied whole, that returned
@@ -120,15 +130,21 @@ func (m *Memory) Touched() (reads, writes, bytesRead, bytesWritten int) {
 // touched counts n operations like that at hand, which were applied to so many bytes
 // of the region found last, and tells its observer.
 func (m *Memory) touched(n, bytes int) {
-	reads, writes, bytesRead, bytesWritten := n, 0, bytes, 0
+	reads, writes, bytesRead, bytesWritten := m.count(n, bytes)
+	if o := m.last.Observer(); o != nil {
+		o.Touched(reads, writes, bytesRead, bytesWritten)
+	}
+}
+
+// count counts n operations like that at hand, which were applied to so many bytes.
+func (m *Memory) count(n, bytes int) (reads, writes, bytesRead, bytesWritten int) {
+	reads, bytesRead = n, bytes
 	if !m.rec.Verb.Returns() {
 		reads, writes, bytesRead, bytesWritten = 0, n, 0, bytes
 	}
 	m.reads, m.writes = m.reads+reads, m.writes+writes
 	m.bytesRead, m.bytesWritten = m.bytesRead+bytesRead, m.bytesWritten+bytesWritten
-	if o := m.last.Observer(); o != nil {
-		o.Touched(reads, writes, bytesRead, bytesWritten)
-	}
+	return reads, writes, bytesRead, bytesWritten
 }
 
 // applied counts the operation at hand, or this part of it, of so many bytes.
@@ -187,7 +203,7 @@ func (m *Memory) atomic(i int) wire.Status {
 	}
 	var result []byte
 	if rec.Verb.Returns() {
-		if result = m.resp.AppendValue(i, len(target)); result == nil {
+		if result = m.value(i, len(target)); result == nil {
 			return wire.StatusBadCount
 		}
 	}

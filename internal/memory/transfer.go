@@ -17,7 +17,7 @@ func (m *Memory) transfer(i int) wire.Status {
 		return status
 	}
 	if rec.Verb == wire.VerbRead {
-		value := m.resp.AppendValue(i, len(target))
+		value := m.value(i, len(target))
 		if value == nil {
 			return wire.StatusBadCount
 		}

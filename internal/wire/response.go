@@ -56,6 +56,47 @@ func (w *ResponseWriter) AppendStatus(index int, s Status) {
 	w.failed++
 }
 
+// AppendKnown is AppendValue for a record that was executed elsewhere: see Answerable. It
+// returns nil if there is no room after all.
+func (w *ResponseWriter) AppendKnown(n int) []byte {
+	end := w.n + pad4(n)
+	if n < 0 || end < w.n || end > len(w.buf) {
+		return nil
+	}
+	clear(w.buf[w.n+n : end])
+	v := w.buf[w.n : w.n+n : w.n+n]
+	w.n = end
+	return v
+}
+
+// Answers is what another program says of the operations in memory of a frame, one after
+// the other.
+type Answers interface {
+	Next() (status Status, result []byte)
+}
+
+// Answerable adds up the longest response to a frame whose records are executed
+// elsewhere. A record with a value that fails leaves room for its status.
+type Answerable struct {
+	values int // bytes
+	plain  int // records without a value, each of which may fail
+}
+
+// Add counts a record whose value has n bytes in.
+func (a *Answerable) Add(n int) {
+	if a.values += pad4(n); n == 0 {
+		a.plain++
+	}
+}
+
+// Fits reports whether the response fits into so many bytes.
+func (a *Answerable) Fits(room int) bool {
+	if a.plain > 0 {
+		return a.values+pad4(2+statusEntry*a.plain) <= room
+	}
+	return a.values <= room
+}
+
 // Empty reports whether every record so far succeeded without a value: an ack can take
 // the place of such a response.
 func (w *ResponseWriter) Empty() bool { return w.n == 0 && w.failed == 0 }
