@@ -42,6 +42,11 @@ type Config struct {
 	// address; nil if the endpoint receives none. It is called on the engine's thread
 	// when a session is accepted. It may be nil.
 	Inflow func(endpoint uint16, from wire.Addr) session.Inflow
+	// Attendant has frames of a session with an endpoint executed for which the memory
+	// here does not suffice; nil if nobody does that. The session was begun by an origin
+	// of the node at the address. It is called on the engine's thread when a session is
+	// accepted. It may be nil.
+	Attendant func(endpoint uint16, from wire.Addr, origin uint64) session.Attendant
 	// Padding reports whether the requests of a session that begins now should be as
 	// long as their answers: see [wire.FeaturePadding]. It is called on the engine's
 	// thread. Nil means that none should.

@@ -163,6 +163,9 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 		if params.Inflow != nil {
 			params.Inflow.Close()
 		}
+		if params.Attendant != nil {
+			params.Attendant.Close()
+		}
 		e.table.remove(t)
 		return nil
 	}
@@ -207,6 +210,16 @@ func (e *Engine) grant(t *target, m *wire.HelloMsg, p *session.TargetParams) {
 		f &^= wire.FeaturePadding
 	}
 	t.features, p.Features = f, f
+	e.attend(t, p, m.Origin)
+}
+
+// attend finds who executes frames of a session for which the memory here does not
+// suffice. Only an initiator that knows of targets which wait for more than messages
+// goes on as long as that takes.
+func (e *Engine) attend(t *target, p *session.TargetParams, origin uint64) {
+	if e.cfg.Attendant != nil && p.Features&wire.FeatureEchoes != 0 {
+		p.Attendant = e.cfg.Attendant(t.endpoint, t.from, origin)
+	}
 }
 
 // known returns the extensions that both sides know.

@@ -344,5 +344,6 @@ func (e *Engine) rebind(t *target, p *session.TargetParams, proven uint64) bool 
 	if t.features&wire.FeatureMessages != 0 && e.cfg.Inflow != nil {
 		p.Inflow = e.cfg.Inflow(t.endpoint, t.from)
 	}
+	e.attend(t, p, t.pair.key.origin)
 	return true
 }

@@ -21,6 +21,7 @@ func (x *Executor) Check() error {
 		if s.partial.answer != nil {
 			a++
 		}
+		a += s.ticketed()
 		answers, holds = answers+a, holds+h
 		sessions[s.party]++
 	}

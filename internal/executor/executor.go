@@ -40,6 +40,12 @@ type Memory interface {
 	// Present sets the authorization key, by its number, of the sessions whose requests
 	// come from now on: see session.Key. At first they have none.
 	Present(auth uint32)
+	// Foreign reports whether the frame that Check has seen last has an operation on
+	// memory which is not here, and an answer of at most so many bytes, whatever fails.
+	// Answer is Execute for such a frame, whose operations in memory said has the
+	// outcomes of. After either, Leave is called.
+	Foreign(room int) bool
+	Answer(resp []byte, streak uint32, said wire.Answers) (n int, flags uint8)
 	// Leave is called when nothing will be executed for a while. Calling it again does
 	// nothing.
 	Leave()
@@ -112,7 +118,7 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 	}
 	room.sessions++
 	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o,
-		features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID()}
+		features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID(), attendant: p.Attendant}
 	x.sessions[s] = struct{}{}
 	return s
 }
@@ -121,9 +127,14 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 type Usage struct {
 	Answers, Holds session.PoolUsage
 	Parties        int // with sessions
+	Handed         int // frames that are with other programs
 }
 
 // Usage returns what the sessions hold.
 func (x *Executor) Usage() Usage {
-	return Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties)}
+	u := Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties)}
+	for s := range x.sessions {
+		u.Handed += s.ticketed()
+	}
+	return u
 }

@@ -41,6 +41,15 @@ func (m *echo) Execute(resp []byte, _ uint32) (n int, flags uint8) {
 	return copy(resp, m.payload), 0
 }
 
+// Foreign is true of a payload that begins with "far".
+func (m *echo) Foreign(int) bool { return bytes.HasPrefix(m.payload, []byte("far")) }
+
+func (m *echo) Answer(resp []byte, _ uint32, said wire.Answers) (n int, flags uint8) {
+	m.ran++
+	_, result := said.Next()
+	return copy(resp, result), 0
+}
+
 func (m *echo) Streak() uint32 { return uint32(m.ran) }
 
 // Notice tells the number of the frame; the operations of one that ends in "bad" failed.

@@ -128,6 +128,9 @@ func (s *Session) run(m *wire.Message) bool {
 // Retry runs the frames that were kept for want of room, until the room is used up again.
 func (s *Session) Retry() (o session.Outcome) {
 	s.notices = s.notices[:0]
+	if s.Handed() > 0 {
+		s.takeAnswers(&o)
+	}
 	s.executeHeld(&o)
 	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
 	return o

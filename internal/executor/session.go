@@ -22,7 +22,11 @@ type Session struct {
 	notices  []wire.Notice  // of this Receive
 	inflow   session.Inflow // nil if the session has no messages
 	partial  partial
-	midway   bool // a message has begun, and is not whole
+
+	attendant session.Attendant // nil if there is none
+	tickets   *tickets          // of the frames that it has; nil before the first one
+
+	midway bool // a message has begun, and is not whole
 	// the record at hand; here, as the inflow may keep what it is given, for all the
 	// compiler knows
 	message wire.Message
@@ -34,6 +38,9 @@ type Session struct {
 // that is to be sent, and out is not nil, it is written to out at once.
 func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o session.Outcome) {
 	s.notices = s.notices[:0]
+	if s.attendant != nil && s.attendant.Attends() {
+		s.Order()
+	}
 	o.Verdict = s.Target.Receive(now, h, payload)
 	if o.Verdict == session.Execute {
 		o.Verdict, o.Refused = s.execute(payload, h.Ops, h.Flags)
@@ -41,7 +48,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 			o.Frames, o.Ops = 1, int(h.Ops)
 		}
 	}
-	if s.Holds() && !s.Kept() && o.Refused == wire.ReasonOK {
+	if s.Holds() && (!s.Kept() || s.Handed() > 0) && o.Refused == wire.ReasonOK {
 		s.executeHeld(&o)
 	}
 	if out != nil && o.Refused == wire.ReasonOK {
@@ -54,13 +61,17 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 
 // executeHeld runs the early frames whose turn has come.
 func (s *Session) executeHeld(o *session.Outcome) {
-	for o.Refused == wire.ReasonOK {
+	for o.Refused == wire.ReasonOK && s.MayHand() {
 		payload, ops, flags, ok := s.NextHeld()
 		if !ok {
 			return
 		}
+		handed := s.Handed()
 		v, reason := s.execute(payload, ops, flags)
 		if v != session.Execute {
+			if s.Handed() > handed {
+				continue
+			}
 			return
 		}
 		if o.Refused = reason; reason == wire.ReasonOK {
@@ -75,6 +86,9 @@ func (s *Session) executeHeld(o *session.Outcome) {
 // checksum is right, so it was sent malformed.
 func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wire.Reason) {
 	if flags&wire.FlagMessages != 0 {
+		if s.Handed() > 0 {
+			return s.await(payload, ops, flags), wire.ReasonOK
+		}
 		return s.deliver(payload, ops)
 	}
 	// the rest of a frame, or of a message, was sent in its place
@@ -99,7 +113,13 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 		s.Unbuffer(b)
 		return session.Execute, reason
 	}
+	if s.attendant != nil {
+		if v := s.attend(payload, b, ops, flags, notice); v != session.Execute {
+			return v, wire.ReasonOK
+		}
+	}
 	if notice && !s.places.Take() {
+		m.Leave() // attend may have looked for regions
 		s.Unbuffer(b)
 		s.Wait(s.features&wire.FeatureEchoes != 0)
 		return session.NoPlace, wire.ReasonOK
@@ -136,6 +156,7 @@ func (s *Session) Release() {
 	}
 	delete(s.x.sessions, s)
 	s.endInflow()
+	s.endTickets()
 	s.Target.Release()
 	room := s.x.parties[s.party]
 	if room.sessions--; room.sessions == 0 {

@@ -5,6 +5,7 @@ package executor
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 )
@@ -15,6 +16,8 @@ type sessionState struct {
 	Streak  uint32
 	Partial *partialState        `json:",omitempty"`
 	Inflow  *session.InflowState `json:",omitempty"`
+	// Attendant names the session to the program that executes for it.
+	Attendant uint64 `json:",omitempty"`
 }
 
 // partialState is a frame of messages that ran in part.
@@ -41,6 +44,13 @@ func (s *Session) State(now int64) ([]byte, error) {
 		state := in.State()
 		x.Inflow = &state
 	}
+	if s.ticketed() > 0 {
+		a, can := s.attendant.(session.MobileAttendant)
+		if !can {
+			return nil, errImmovable
+		}
+		x.Attendant = a.State()
+	}
 	return json.Marshal(&x)
 }
 
@@ -64,6 +74,38 @@ func (s *Session) Restore(state []byte, now int64) error {
 		}
 		s.partial = partial{ran: p.Ran, ops: p.Ops, said: p.Said, answer: b, n: len(p.Answer)}
 	}
+	if s.Handed() > 0 {
+		return s.restoreTickets(&x)
+	}
+	return nil
+}
+
+var errImmovable = errors.New("frames are with a program that executes them here, and not there: want it in both")
+
+// restoreTickets goes on waiting for the answers to the frames that are handed over.
+func (s *Session) restoreTickets(x *sessionState) error {
+	a, can := s.attendant.(session.MobileAttendant)
+	if !can && x.Ended != 0 {
+		return nil // nobody waits for the answers
+	}
+	if !can {
+		return errImmovable
+	}
+	if n := a.Restore(x.Attendant); n != s.Handed() {
+		return fmt.Errorf("%d frames are with a program that executes them, which knows of %d", s.Handed(), n)
+	}
+	s.tickets = new(tickets)
+	for i := range s.Handed() {
+		psn, payload, ops := s.Frame(i)
+		b := s.Reclaim(x.Spared, nil)
+		if b == nil {
+			return errors.New("no buffer for the answer to a frame that is handed over: want as many as there were")
+		}
+		*s.tickets.of(psn) = b[:x.Payload]
+		if s.recheck(payload, ops) && !s.places.Take() {
+			return errors.New("no place for the event of a frame that is handed over: want as many as there were")
+		}
+	}
 	return nil
 }
 
@@ -85,6 +127,7 @@ func (s *Session) restoreInflow(x *sessionState) error {
 // another process continues the session.
 func (s *Session) Detach() {
 	s.inflow = nil
+	s.detachTickets()
 	if b := s.partial.answer; b != nil {
 		s.partial.answer = nil
 		s.Unbuffer(b)

@@ -18,7 +18,8 @@ func (t *Target) Check() error {
 	if bad := t.ahead &^ window(t.expected+1, t.freed+MaxWindow+1); bad != 0 {
 		return fmt.Errorf("target: frames %#x that ran ahead are outside the window", bad)
 	}
-	if t.heldMask != 0 && t.anyOrder && !t.messages || t.ahead != 0 && !t.anyOrder || t.ahead&t.heldMask != 0 {
+	ranAhead := t.anyOrder || t.ordered
+	if t.heldMask != 0 && t.anyOrder && !t.messages || t.ahead != 0 && !ranAhead || t.ahead&t.heldMask != 0 {
 		return fmt.Errorf("target: frames %#x are held, and %#x ran ahead; without order: %t; with messages: %t",
 			t.heldMask, t.ahead, t.anyOrder, t.messages)
 	}
@@ -30,7 +31,11 @@ func (t *Target) Check() error {
 	if bad := t.heldMask &^ window(t.expected, t.freed+MaxWindow+1); bad != 0 {
 		return fmt.Errorf("target: early frames %#x are outside the window", bad)
 	}
-	if t.frozen && t.heldMask != 0 {
+	if t.handed > mostHanded || t.handedMask()&^t.heldMask != 0 {
+		return fmt.Errorf("target: frames %#x are handed over, but only frames %#x are kept", t.handedMask(),
+			t.heldMask)
+	}
+	if t.frozen && t.heldMask != t.handedMask() {
 		return fmt.Errorf("target: early frames %#x are held, though no more frames will run", t.heldMask)
 	}
 	for i := range t.cache {

@@ -97,9 +97,11 @@ type Target struct {
 	echoDue  bool
 	resetDue wire.ResetReason
 	anyOrder bool             // early frames run, unless they have messages
+	ordered  bool             // they did, up to a time: see Order
 	messages bool             // the session may have messages
 	waits    bool             // the next frame is here, and cannot run yet: see Keep, Wait
 	partly   uint8            // records of it that have run
+	handed   uint32           // frames, from expected on, that are handed over: see Hand
 	frozen   bool             // no frame runs; cached answers are still given
 	ended    wire.ResetReason // why this side ended the session, if it did
 	heardAt  int64            // when a frame last brought something new
@@ -123,7 +125,9 @@ type TargetParams struct {
 	Party    Party
 	Places   Places // for events; nil if the session has no notices
 	Inflow   Inflow // for messages; nil if the session has none
-	Key      *Key   // that the initiator has proven; nil for none
+	// Attendant has operations on other memory than the target's executed; nil for none.
+	Attendant Attendant
+	Key       *Key // that the initiator has proven; nil for none
 	// Memo returns what another process must know to continue the session and its
 	// executor does not know. It may be nil.
 	Memo func() []byte
@@ -234,12 +238,14 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 
 // early takes a frame before which one is missing.
 func (t *Target) early(h *wire.Header, payload []byte, bit uint64) Verdict {
-	t.nakDue = true
+	t.nakDue = t.handed == 0 || t.gap(h.PSN)
 	if t.anyOrder && h.Flags&wire.FlagMessages == 0 && t.heldMask&bit == 0 {
 		t.turn = h.PSN
 		return Execute
 	}
-	if t.heldMask&bit == 0 && !t.hold(h.PSN, payload, h.Ops, h.Flags) {
+	if t.heldMask&bit != 0 {
+		t.infoDue = t.infoDue || t.handed > 0 // the initiator may take it for lost
+	} else if !t.hold(h.PSN, payload, h.Ops, h.Flags) {
 		return NoBuffer
 	}
 	return Held
@@ -318,7 +324,9 @@ func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 		return
 	}
 	t.unhold(t.expected) // it, or a second copy of it, may have come early
-	t.waits = false
+	if t.waits = false; t.handed > 0 {
+		t.answered()
+	}
 	t.expected++
 	for t.ahead&(1<<(t.expected&slotMask)) != 0 {
 		t.ahead &^= 1 << (t.expected & slotMask)
@@ -332,11 +340,12 @@ func (t *Target) Holds() bool { return t.heldMask != 0 }
 // NextHeld returns the payload of the held frame whose turn has come, the number of its
 // records and its flags, or false. The view is valid until Executed.
 func (t *Target) NextHeld() (payload []byte, ops, flags uint8, ok bool) {
-	if t.heldMask&(1<<(t.expected&slotMask)) == 0 {
+	next := t.expected + t.handed
+	if t.heldMask&(1<<(next&slotMask)) == 0 {
 		return nil, 0, 0, false
 	}
-	t.turn = t.expected
-	e := &t.held[t.expected&slotMask]
+	t.turn = next
+	e := &t.held[next&slotMask]
 	return e.buf[:e.n], e.ops, e.flags, true
 }
 

@@ -8,12 +8,21 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Ran returns what has run.
-func (t *Target) Ran() Ran { return Ran{PSN: t.expected - 1, Early: t.sack(t.ahead)} }
+// Ran returns what has run. Once nothing more will, it includes the frames that were
+// handed over: they have run, or will, or ran at most once if they are never answered.
+func (t *Target) Ran() Ran {
+	if t.handed > 0 && t.Ended() {
+		return t.committed()
+	}
+	return Ran{PSN: t.expected - 1, Early: t.sack(t.ahead)}
+}
 
 // sack returns early frames as bits from expected+1 on; that is ack+2 in a header.
-func (t *Target) sack(early uint64) uint64 {
-	return bits.RotateLeft64(early, -int((t.expected+1)&slotMask))
+func (t *Target) sack(early uint64) uint64 { return rotated(early, t.expected+1) }
+
+// rotated returns frames, which are bits psn%64, as bits from a psn on.
+func rotated(frames uint64, from uint32) uint64 {
+	return bits.RotateLeft64(frames, -int(from&slotMask))
 }
 
 // Acked returns the psn up to which all answers have arrived.
@@ -28,7 +37,7 @@ func (t *Target) Freeze(now int64, ack uint32) Ran {
 	if !t.frozen {
 		t.frozen, t.heardAt = true, now
 	}
-	for psn := t.expected; t.heldMask != 0; psn++ {
+	for psn := t.expected + t.handed; t.heldMask&^t.handedMask() != 0; psn++ {
 		t.unhold(psn)
 	}
 	for psn := t.freed + 1; psn != t.expected; psn++ {
@@ -53,6 +62,6 @@ func (t *Target) Release() {
 		t.cache[i], t.held[i] = answer{}, early{}
 	}
 	t.spare = nil // one buffer was made for this session: one goes with it
-	t.heldMask, t.ahead, t.toSend = 0, 0, 0
+	t.heldMask, t.ahead, t.toSend, t.handed = 0, 0, 0, 0
 	t.infoDue, t.nakDue, t.echoDue, t.resetDue = false, false, false, 0
 }

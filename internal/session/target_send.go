@@ -48,7 +48,8 @@ func (t *Target) header(ty wire.Type) wire.Header {
 		Credit: t.credit, Lane: t.local.Lane(),
 	}
 	// the sack cannot say that the next one is here
-	if early := (t.heldMask | t.ahead) &^ (1 << (t.expected & slotMask)); early != 0 {
+	early := (t.heldMask | t.ahead) &^ (1 << (t.expected & slotMask))
+	if early != 0 && (t.handed == 0 || t.gap(t.expected)) {
 		h.Sack = t.sack(early)
 	}
 	if t.waits && ty != wire.Reset {
@@ -108,9 +109,10 @@ func (t *Target) emitBare(b []byte, ty wire.Type) int {
 
 func (t *Target) emitReset(b []byte) int {
 	h := t.header(wire.Reset)
-	h.Sack = t.sack(t.ahead) // what is held never runs
+	ran := t.Ran() // what is held never runs
+	h.Sack = ran.Early
 	h.Put(b)
-	m := wire.ResetMsg{Session: uint32(t.local), PSN: t.expected, Reason: t.resetDue}
+	m := wire.ResetMsg{Session: uint32(t.local), PSN: ran.PSN + 1, Reason: t.resetDue}
 	m.Put(b[wire.HeaderLen:])
 	t.resetDue = 0
 	return wire.HeaderLen + wire.ResetLen

@@ -29,13 +29,16 @@ func (t *Target) Wait(told bool) {
 	}
 }
 
-// Turn records that the frame that waits for its turn is the one at hand.
+// Turn records that the frame that waits for its turn, or for its answer, is the one at
+// hand.
 func (t *Target) Turn() { t.turn = t.expected }
 
 // Ahead reports whether the frame at hand runs ahead of its turn.
 func (t *Target) Ahead() bool { return t.turn != t.expected }
 
-// Kept reports whether the next frame is kept until there is room for a message. It is
-// tried when there is, and not with every frame that comes, so that the sessions that
-// wait get the room in turn.
-func (t *Target) Kept() bool { return t.waits && t.heldMask&(1<<(t.expected&slotMask)) != 0 }
+// Kept reports whether the next frame is kept until there is room for a message, or was
+// handed over. It is tried when there is room, and not with every frame that comes, so
+// that the sessions that wait get the room in turn.
+func (t *Target) Kept() bool {
+	return (t.waits || t.handed > 0) && t.heldMask&(1<<(t.expected&slotMask)) != 0
+}

@@ -64,7 +64,7 @@ var bugs = []bug{
 	{"a frame that is one early runs out of turn", "", []edit{
 		{sessionTarget, "case d == 0:\n", "case d == 0, d == 1 && t.heldMask == 0:\n"}}},
 	{"sack map shifted by one", "Test(OneLoss|Resends)", []edit{
-		{sessionEnd, "-int((t.expected+1)&slotMask)", "-int((t.expected+2)&slotMask)"}}},
+		{sessionEnd, "rotated(early, t.expected+1)", "rotated(early, t.expected+2)"}}},
 	{"fence ignored", "", []edit{
 		{enginePack, "if f.Flags&FlagFence != 0 && f.sent == 0", "if f.Flags&FlagFence > FlagFence && f.sent == 0"}}},
 	{"fence waits for the frame at hand only", "", []edit{
@@ -107,7 +107,7 @@ var bugs = []bug{
 	{"a held copy survives the frame and runs a window later", "", []edit{
 		{sessionTarget, "\theldMask uint64 // bit psn%64\n", "\theldMask   uint64\n\tfromHeld bool\n"},
 		{sessionTarget, "\tbit := uint64(1) << (h.PSN & slotMask)\n", "\tbit := uint64(1) << (h.PSN & slotMask)\n\tt.fromHeld = false\n"},
-		{sessionTarget, "\te := &t.held[t.expected&slotMask]\n", "\te := &t.held[t.expected&slotMask]\n\tt.fromHeld = true\n"},
+		{sessionTarget, "\te := &t.held[next&slotMask]\n", "\te := &t.held[next&slotMask]\n\tt.fromHeld = true\n"},
 		{sessionTarget, "\tt.unhold(t.expected)", "\tif t.fromHeld {\n\t\tt.unhold(t.expected)\n\t}\n\tt.fromHeld = false"}}},
 }
 
