@@ -21,6 +21,7 @@
  * To receive: load arrived with acquire order, take the records from `read` on (each begins
  * at a multiple of 64 and may wrap around the end of the ring), then store read; if
  * host_waits is not 0 then, exchange it for 0 and send a byte on the doorbell.
+ * Operations on other memory than the host's come as XDPFAB_OPERATE, if the endpoint attends.
  * A message comes as XDPFAB_ANNOUNCE first. When there is a receive for it, or room to hold
  * it, answer with XDPFAB_ADMIT; then it comes as XDPFAB_BEGIN. Room that is granted with that
  * is for messages that come at once: each takes one of `messages` and, if it is longer than 64
@@ -140,6 +141,10 @@ enum xdpfab_verb {
 	                        * is no success, that the operation has ended without them */
 	XDPFAB_SEVER = 0xf6,   /* no other part of the operation whose cookie is in key comes: it
 	                        * completes with what is known of it; has no completion itself */
+	XDPFAB_ANSWER = 0xf7,  /* answers the XDPFAB_OPERATE of session key whose tag is cookie, with
+	                        * count bytes: they are in place of the operands, or, with
+	                        * XDPFAB_OUTSIDE, where operand says, and then they must stay until
+	                        * the entry is taken; has no completion */
 };
 
 /* Flags of an entry. */
@@ -319,6 +324,27 @@ enum xdpfab_arrival_kind {
 	XDPFAB_END = 4,      /* the session has ended */
 	XDPFAB_EVENT = 5,    /* an operation with data has been executed */
 	XDPFAB_ANNOUNCE = 6, /* a message wants XDPFAB_ADMIT before it comes; it may be told again */
+	XDPFAB_OPERATE = 7,  /* count operations on memory that the host has not mapped, for an endpoint
+	                      * that attends: struct xdpfab_operation for each */
+};
+
+/* An operation that the program is to execute, among those of XDPFAB_OPERATE. Operands and
+ * compare operands follow, and then zeros up to a multiple of 8 bytes. The program executes
+ * all of a record in their order, each record once, and answers with XDPFAB_ANSWER, of one
+ * session in the order in which they came. A program that gives another answer is turned out. */
+struct xdpfab_operation {
+	uint64_t key, offset;
+	uint32_t count;            /* elements; bytes of a transfer */
+	uint32_t total;            /* elements, these first, that must lie within the region */
+	uint32_t incarnation;      /* of the region meant, 0 for any */
+	uint32_t operand, compare; /* bytes that follow */
+	uint8_t verb, op, datatype, pad0[9];
+};
+
+/* An answer begins with one of these for each operation. The results follow without gaps. */
+struct xdpfab_said {
+	uint16_t length; /* of the result, bytes: as the operation says if it succeeded, and else 0 */
+	uint8_t status, pad0;
 };
 
 enum xdpfab_arrival_flag {

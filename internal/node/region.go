@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -74,6 +75,16 @@ func (n *Node) RegisterOwned(m *mr.Memory, name string, size int) (*mr.Region, e
 	n.Owned = append(n.Owned, m)
 	return r, nil
 }
+
+// Operate executes an operation of a peer, with an authorization key, on the node's
+// memory for the host of the node, and puts its result into result. Thread of the first
+// engine.
+func (n *Node) Operate(rec *wire.Record, auth uint32, result []byte) wire.Status {
+	return n.memory[0].Apply(rec, auth, result)
+}
+
+// Settle is called when the operations at hand have been executed.
+func (n *Node) Settle() { n.memory[0].Leave() }
 
 // Allocate returns memory for a region.
 func (n *Node) Allocate(name string, size int) (*mr.Memory, error) {

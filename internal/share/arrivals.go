@@ -54,6 +54,7 @@ const (
 	kindEnd                 // the session has ended
 	kindEvent               // an operation with data has been executed
 	kindAnnounce            // a message wants to be admitted before it comes; perhaps again
+	kindOperate             // operations for the guest to execute, and to answer: see operate.go
 )
 
 // Flags of records.
@@ -102,12 +103,20 @@ type Arrivals struct {
 	ended    bool
 	refused  atomic.Bool        // something waits for room
 	open     map[uint64]*inflow // by number
+
+	attends map[uint64]*attendant // by number; likewise given out
+	pairs   map[pairOf]*attended
+	owed    int         // tickets that are not answered
+	gone    atomic.Bool // the guest executes nothing from now on
+	flat    []byte      // scratch
+	rec     wire.Record // likewise
 }
 
 // NewArrivals returns the host's end. turnedOut is called when the guest has broken a
 // rule, on the thread of any engine.
 func NewArrivals(a *Segment, doorbell *Doorbell, turnedOut func(error)) *Arrivals {
-	return &Arrivals{segment: a, doorbell: doorbell, turn: turnedOut, open: map[uint64]*inflow{}}
+	return &Arrivals{segment: a, doorbell: doorbell, turn: turnedOut, open: map[uint64]*inflow{},
+		attends: map[uint64]*attendant{}, pairs: map[pairOf]*attended{}}
 }
 
 // Refused reports, once, whether something has waited for room since the last call.
@@ -118,6 +127,7 @@ func (a *Arrivals) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = true
+	a.gone.Store(true)
 }
 
 // fits reports whether there is room for n bytes, after what is reserved and what is

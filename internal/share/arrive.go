@@ -25,6 +25,9 @@ type incoming struct {
 	event    engine.Event
 	part     []byte // scratch
 	values   []byte // likewise
+
+	operation wire.Record // likewise
+	operated  bool        // operations have been executed since Settle was called
 }
 
 // incomingSession is a session of a peer with an endpoint of the guest.
@@ -66,6 +69,10 @@ func (c *GuestRing) arrive() (n int) {
 		}
 		in.read += spanOf(size)
 	}
+	if in.operated {
+		in.operated = false
+		in.to.Settle()
+	}
 	if n > 0 {
 		h.read.Swap(in.read)
 		if h.hostWaits.Load() != 0 && h.hostWaits.Swap(0) != 0 {
@@ -84,8 +91,11 @@ func (c *GuestRing) copyOut(to []byte, at uint64) {
 
 // takeRecord takes one record, and returns false if there is no room for what it brings.
 func (c *GuestRing) takeRecord(r *record, part []byte) bool {
-	if r.Kind == kindEvent {
+	switch r.Kind {
+	case kindEvent:
 		return c.takeEvent(r)
+	case kindOperate:
+		return c.operate(r, part)
 	}
 	s := c.session(r)
 	if s == nil {

@@ -64,6 +64,9 @@ func newPost(t testing.TB, messages, memory int) *post {
 func (p *post) Inflow(uint16, wire.Addr) (Inflow, uint64) {
 	return p.queue.NewInflow(wire.Addr{}), identity
 }
+func (p *post) Operate(uint16, *wire.Record, []byte) wire.Status { return wire.StatusNoKey }
+func (p *post) Settle()                                          {}
+
 func (p *post) Events(uint16) engine.Events { return nil }
 func (p *post) Lost()                       { p.lost++; p.queue.ReclaimAll() }
 func (p *post) Take() bool                  { return true }

@@ -11,10 +11,13 @@ const (
 	FeatureErrno = "errno" // Reply.Errno
 	FeatureText  = "text"  // addresses as texts: see Addr
 	FeaturePeers = "peers" // CallPeers
+	// memory that only the guest has mapped: Serve.Attends, arrivals of operations,
+	// VerbAnswer
+	FeatureAttended = "attended"
 )
 
 // Features are those that this release has.
-var Features = []string{FeatureErrno, FeatureText, FeaturePeers}
+var Features = []string{FeatureErrno, FeatureText, FeaturePeers, FeatureAttended}
 
 // Agreed returns the features of a list that this release has, too.
 func Agreed(others []string) []string {

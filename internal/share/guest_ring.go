@@ -35,6 +35,7 @@ type GuestRing struct {
 	noted               bool           // an admission was posted, and not shown yet
 	notes               []engine.Entry // VerbForget and the like, for which there was no room
 	in                  incoming
+	answers             []answer                // whose blocks the host may still read
 	tallies             atomic.Pointer[Tallies] // or nil
 	// bytes that had arrived when this side last woke up: they may have to wait for
 	// room
@@ -74,7 +75,7 @@ func (c *GuestRing) Lose() error {
 // of the one that was lost.
 func (c *GuestRing) Renew(a *Segment, doorbell *Doorbell) {
 	c.segment, c.doorbell, c.alive = a, doorbell, true
-	c.posted, c.taken, c.seen, c.notes = 0, 0, 0, nil
+	c.posted, c.taken, c.seen, c.notes, c.answers = 0, 0, 0, nil, nil
 	c.in.read, c.in.sessions, c.in.waiting, c.in.cramped = 0, map[uint64]*incomingSession{}, nil, false
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
 }
@@ -249,6 +250,9 @@ func (c *GuestRing) Receive(done func(tag uint32, c *engine.Completion, life uin
 	if len(c.notes) > 0 {
 		c.tell()
 		c.Flush()
+	}
+	if len(c.answers) > 0 {
+		c.freeAnswers()
 	}
 	c.tallies.Load().Look()
 	h := c.segment.h

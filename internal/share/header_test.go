@@ -191,6 +191,8 @@ func structsForC(t *testing.T) map[string]cStruct {
 		"xdpfab_room":      structOf(matching.Room{}, nil),
 		"xdpfab_admission": structOf(Admission{}, nil),
 		"xdpfab_region":    regionForC(t),
+		"xdpfab_operation": structOf(operationHead{}, nil),
+		"xdpfab_said":      structOf(said{}, nil),
 	}
 }
 

@@ -26,7 +26,8 @@ type HostRing struct {
 	eng      *engine.Engine
 	turn     func(error) // tells that the guest has broken the rules; called once
 
-	admitted func(session uint64, x *Admission) // or nil
+	admitted func(session uint64, x *Admission)                // or nil
+	answered func(session, ticket uint64, answer []byte) error // or nil
 
 	taken, completed, seen uint64
 	ops                    []op

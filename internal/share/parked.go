@@ -63,11 +63,12 @@ func (c *GuestRing) keepParked(endpoint uint16, list []parkedRecord) {
 }
 
 // overtake takes all that waits but events, since the sessions end now: their senders
-// count on what has arrived. Events go on waiting.
+// count on what has arrived. Events go on waiting. Operations that were not executed
+// never will be: nobody waits for their answers.
 func (c *GuestRing) overtake() {
 	for endpoint, list := range c.in.parked.of {
 		c.keepParked(endpoint, slices.DeleteFunc(list, func(r parkedRecord) bool {
-			if r.Kind == kindEvent || !c.takeRecord(&r.record, r.part) {
+			if r.Kind != kindOperate && (r.Kind == kindEvent || !c.takeRecord(&r.record, r.part)) {
 				return false
 			}
 			c.in.parked.bytes -= spanOf(len(r.part))

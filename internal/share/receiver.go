@@ -17,6 +17,11 @@ type Receiver interface {
 	Inflow(endpoint uint16, from wire.Addr) (in Inflow, identity uint64)
 	// Events takes the events of an endpoint; nil if it takes none.
 	Events(endpoint uint16) engine.Events
+	// Operate executes an operation on the memory of an endpoint, and puts its result
+	// into result, which has the right length. Settle is called when the operations at
+	// hand have been executed.
+	Operate(endpoint uint16, rec *wire.Record, result []byte) wire.Status
+	Settle()
 	// Lost is called when no host has credit from now on.
 	Lost()
 }

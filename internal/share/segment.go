@@ -123,6 +123,8 @@ const (
 	// the message that the session in Key has announced may come, or there is more
 	// credit: see Admission; likewise
 	VerbAdmit = wire.VerbLocal + 4
+	// answers the ticket in Cookie of the session in Key with Count bytes; likewise
+	VerbAnswer = wire.VerbLocal + 7
 )
 
 // places describes where in the arena the parts of an operation are that its entry has no

@@ -153,6 +153,7 @@ type ArrivalsState struct {
 	Written, Read, Sessions uint64
 	Late                    []record
 	Credits                 map[uint16]matching.Room // by endpoint
+	Attendants              []AttendantState         `json:",omitempty"`
 }
 
 // Export ends the arrivals, and returns what others need to go on. The engines are
@@ -161,7 +162,8 @@ func (a *Arrivals) Export() ArrivalsState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = true
-	return ArrivalsState{Written: a.written, Read: a.read, Sessions: a.sessions, Late: a.late}
+	return ArrivalsState{Written: a.written, Read: a.read, Sessions: a.sessions, Late: a.late,
+		Attendants: a.exportAttendants()}
 }
 
 // Restore makes new arrivals go on where others have stopped.
@@ -169,6 +171,7 @@ func (a *Arrivals) Restore(s *ArrivalsState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.written, a.read, a.sessions, a.late = s.Written, s.Read, s.Sessions, s.Late
+	a.restoreAttendants(s.Attendants)
 	a.refused.Store(true) // the guest may have made room in between
 }
 

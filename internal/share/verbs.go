@@ -90,9 +90,10 @@ type Block struct {
 type Serve struct {
 	Endpoint uint16 `json:"endpoint"`
 	On       bool   `json:"on"`
-	Events   bool   `json:"events"`          // whether it takes them
-	Messages bool   `json:"messages"`        // likewise
-	Tally    int    `json:"tally,omitempty"` // where to count what peers do through it; 0 for nowhere
+	Events   bool   `json:"events"`            // whether it takes them
+	Messages bool   `json:"messages"`          // likewise
+	Attends  bool   `json:"attends,omitempty"` // it executes what the host cannot: see FeatureAttended
+	Tally    int    `json:"tally,omitempty"`   // where to count what peers do through it; 0 for nowhere
 }
 
 // Peer names a peer of one of the guest's endpoints.

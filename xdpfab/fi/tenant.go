@@ -81,6 +81,19 @@ func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) (share.Inflow, ui
 // Events implements share.Receiver.
 func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.node.EventsOf(endpoint) }
 
+// Operate implements share.Receiver. Whoever has a session with the endpoint has proven
+// its key.
+func (r guestReceiver) Operate(endpoint uint16, rec *wire.Record, result []byte) wire.Status {
+	ep := r.d.serving(endpoint)
+	if ep == nil {
+		return wire.StatusNotExecuted // it has been closed
+	}
+	return r.d.node.Operate(rec, ep.key.ID(), result)
+}
+
+// Settle implements share.Receiver.
+func (r guestReceiver) Settle() { r.d.node.Settle() }
+
 // Lost implements share.Receiver.
 func (r guestReceiver) Lost() {
 	for _, ep := range *r.d.served.Load() {
