@@ -119,6 +119,9 @@ func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(len(b), 1)
 
 // Register has the host let peers operate on a region. d.mu is held.
 func (a *Attached) Register(r *mr.Region, m *mr.Memory, o mr.Options) error {
+	if m.Kind() != mr.KindMemfd {
+		return a.attend(r)
+	}
 	x := offered{memory: m, Region: share.Region{
 		Key: r.Key(), Access: uint8(o.Access), Name: o.Name, Offset: o.Offset, Length: r.Len(), Base: r.Base(),
 		AuthKey: o.AuthKey, Incarnation: r.Incarnation()}}
@@ -139,6 +142,9 @@ func (a *Attached) Withdraw(key uint64) {
 	}
 	a.moving.RLock()
 	defer a.moving.RUnlock()
+	if a.unattend(key) {
+		return
+	}
 	var tally *share.Tally
 	var kept *share.Region
 	a.Mu.Lock()

@@ -57,6 +57,7 @@ type Attached struct {
 	rejoin       func(context.Context, attachment) bool // tells the domain of another host; nil until Watch
 	changed      func(port.Event)                       // likewise
 	regions      []offered
+	attends      attends
 	closedKept   []share.Region // kept, and closed while there was no host
 }
 

@@ -60,6 +60,9 @@ func (a *Attached) free(t *share.Tally) {
 func (a *Attached) Observe(key uint64, to share.Counted) error {
 	a.tallying.Lock()
 	defer a.tallying.Unlock()
+	if a.attendsTo(key) { // counted where it is executed
+		return nil
+	}
 	observed := false
 	if !a.regionOf(key, func(x *offered) { observed = x.tally != nil }) {
 		return fmt.Errorf("xdpfab: region %#x: %w", key, errno.Closed)

@@ -62,7 +62,7 @@ func (a *Attached) Serve(s share.Serve, tally func() (int, error)) (err error) {
 	if s.Tally, err = tally(); err != nil {
 		return err
 	}
-	return a.Call(context.Background(), share.CallServe, s, nil)
+	return a.serve(s)
 }
 
 // Drop closes an endpoint at the host, unless the host has ended. When the domain ends,
@@ -81,8 +81,9 @@ func (a *Attached) Memory(name string, size int) (*mr.Memory, error) { return mr
 
 // Offers implements node.Upstream.
 func (a *Attached) Offers(kind mr.Kind) error {
-	if kind != mr.KindMemfd {
-		return fmt.Errorf("%v memory, which the daemon of %s cannot map: want memory that mr.Memfd returned: %w", kind,
+	if kind == mr.KindResident || kind != mr.KindMemfd && !a.mayAttend() {
+		return fmt.Errorf("%v memory, which the daemon of %s cannot map, and it has no feature "+
+			"attended: want memory that mr.Memfd returned, or a later daemon: %w", kind,
 			a.info.Name, errno.NotImplemented)
 	}
 	return nil

@@ -95,6 +95,7 @@ type GuestEndpoint struct {
 	on       atomic.Bool // it accepts sessions
 	events   atomic.Bool // it takes them
 	messages atomic.Bool // likewise
+	attends  atomic.Bool // the guest executes what this host cannot
 	credit   share.Credit
 	observer atomic.Pointer[share.Observer]
 	tally    int // of observer; under guest.mu
@@ -107,7 +108,7 @@ type GuestEndpoint struct {
 	inquiry     *engine.Inquiry // engine's thread
 	parted      context.Context
 	leave       context.CancelFunc
-	spoken      bool // it took messages or events, or was counted, at some time; under guest.mu
+	spoken      bool // it took messages or events, attended, or was counted, at some time; under guest.mu
 	successor   bool // it has taken the place of one that was left
 	bound       bool // to a connection or a scalable endpoint, and so to this guest
 	left        bool // by the former holder of kept regions: it has no ring and no origin
@@ -147,6 +148,7 @@ func (g *Guest) start(segment *share.Segment, own, other *share.Doorbell, s shar
 	g.Mu.Unlock()
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
 	g.Ring.OnAdmit(g.admit)
+	g.Ring.OnAnswer(g.answered)
 	g.Ring.OnLists(g.pays.afford)
 	if before != nil {
 		before(g.Ring)

@@ -180,6 +180,7 @@ func (g *Guest) endOrKeep(ep *GuestEndpoint, keeps bool) {
 	g.Mu.Unlock()
 	ep.messages.Store(false)
 	ep.events.Store(false)
+	ep.attends.Store(false)
 	ep.observer.Store(nil)
 	if ep.spoken {
 		g.h.n.EndTargets(ep.number)

@@ -17,8 +17,16 @@ func (g *Guest) admit(session uint64, x *share.Admission) {
 	g.room()
 }
 
+// answered takes what the guest says of operations that it was to execute. Engine's
+// thread.
+func (g *Guest) answered(session, ticket uint64, answer []byte) error {
+	err := g.in.Answer(session, ticket, answer)
+	g.room()
+	return err
+}
+
 // room has the engines try again what had to wait for room in the ring of arrivals, or
-// for the guest to admit it.
+// for the guest to admit it, or to execute it.
 func (g *Guest) room() {
 	if g.in.Refused() {
 		g.h.n.Room()

@@ -3,9 +3,12 @@
 package host
 
 import (
+	"slices"
+
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -36,6 +39,14 @@ func (ep *GuestEndpoint) Inflow(from wire.Addr) session.Inflow {
 		return nil
 	}
 	return ep.Guest.in.NewInflow(ep.number, &ep.credit, from)
+}
+
+// Attendant hands operations on memory to the guest that only the guest has mapped.
+func (ep *GuestEndpoint) Attendant(from wire.Addr, origin uint64) session.Attendant {
+	if !slices.Contains(ep.Guest.features, share.FeatureAttended) {
+		return nil
+	}
+	return ep.Guest.in.NewAttendant(ep.number, from, origin, &ep.attends)
 }
 
 // Begin begins a session with the guest's memory.

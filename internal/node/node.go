@@ -113,7 +113,7 @@ func (n *Node) Run(life, resident uint64) error {
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
 			Spread:  n.Config.Spread,
 			Suspect: n.suspect, Padding: n.Residents.Pads, Longest: n.Residents.Longest,
-			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy,
+			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy, Attendant: n.attendantOf,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{
 				Window: n.Config.Window, GiveUp: n.Config.GiveUp,

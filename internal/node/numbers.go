@@ -324,6 +324,20 @@ func (n *Node) inflowOf(endpoint uint16, from wire.Addr) session.Inflow {
 	return nil
 }
 
+// attender is a tenant that may have its sessions' operations executed by the program
+// that has the memory.
+type attender interface {
+	Attendant(from wire.Addr, origin uint64) session.Attendant
+}
+
+// attendantOf returns what hands over operations of a session with an endpoint, or nil.
+func (n *Node) attendantOf(endpoint uint16, from wire.Addr, origin uint64) session.Attendant {
+	if t, is := n.Numbers.Serving(endpoint).(attender); is {
+		return t.Attendant(from, origin)
+	}
+	return nil
+}
+
 // serveSession begins the target half of a session. A number without a tenant gets one
 // that may become resident, too: a process that takes another's place has the sessions
 // before it makes the endpoints.
