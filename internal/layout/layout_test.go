@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"cmd/xdpfab/value":           {"atomic"},
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
-	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/wire", "mr", "atomic"},
+	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
 	"test/e2e":                   {"*"},
 	"test/e2e/recipes":           {"xdpfab"},
 	"test/soak":                  {"*"},

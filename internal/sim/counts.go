@@ -32,6 +32,7 @@ const (
 	restartsFresh
 	clockLeaps
 	deregistrations
+	guestDeaths
 	phases
 	freezes
 	moves
@@ -56,6 +57,7 @@ const (
 	messagesRefused
 	messagesBroken
 	messagesDropped
+	framesHanded
 	receivesPosted
 	receivesCancelled
 	peeks
@@ -70,13 +72,13 @@ const (
 var counterNames = [numCounters]string{
 	"lost", "duplicated", "reordered", "corrupted", "replayed", "cut off", "clogged", "tail-dropped",
 	"ring overflow", "to the dead", "misaddressed", "tx short", "partitions", "clogs", "stalls", "crashes",
-	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations",
+	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations", "deaths of guests",
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
 	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later",
 	"lost with their poster",
 	"events", "places refused",
 	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off",
-	"messages dropped on the way", "receives", "receives cancelled", "messages peeked at",
+	"messages dropped on the way", "frames handed to guests", "receives", "receives cancelled", "messages peeked at",
 	"packets", "resends", "sessions without order", "steps",
 }
 

@@ -26,6 +26,7 @@ const (
 	Aliases                   // several names of one pair
 	Cancels                   // callers that stop waiting
 	Messages                  // messages, which wait for receives
+	Attend                    // guests execute operations on memory of their own
 	numDims  = iota
 
 	// Mended are the dimensions in which every promise is kept: those of a run that
@@ -37,7 +38,7 @@ const (
 func All() Dims { return 1<<numDims - 1 }
 
 var dimNames = [numDims]string{"hours", "freeze", "outage", "patient", "moves", "queues", "shut", "ends", "prompt",
-	"tight", "aliases", "cancels", "messages"}
+	"tight", "aliases", "cancels", "messages", "attend"}
 
 func (d Dims) has(x Dims) bool { return d&x != 0 }
 

@@ -25,6 +25,7 @@
 //	mailtap.go   messages on their way into a queue
 //	delivery.go  invariants of the messages
 //	value.go     elements of every datatype, as the model computes with them
+//	guest.go     guests that execute operations on memory of their own
 //	region.go    memory, registered, taken away and made again
 //	faults.go    what a storm does to nodes and links, and when
 //	chapters.go  what the phases of a story do

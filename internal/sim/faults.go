@@ -18,6 +18,7 @@ func (w *world) wreak() {
 	each(in.crashes, w.crash)
 	each(in.leaps, w.leap)
 	each(in.deregistrations, w.deregister)
+	each(in.guestDeaths, w.guestDeath)
 }
 
 func (w *world) anyNode() *node { return w.nodes[w.dice.IntN(len(w.nodes))] }

@@ -46,6 +46,7 @@ type node struct {
 	forgets []int64 // when it may have forgotten every session
 	deaths  []int64 // when it crashed
 	boxes   [endpoints]*mailbox
+	guest   *guest // that has some of the memory; nil for none
 
 	stalled  int64 // until then it is not stepped
 	shut     int64 // until then its endpoints are closed
@@ -119,6 +120,9 @@ func (n *node) boot() {
 	n.engines(secret, 0)
 	n.eng = n.engs[0]
 	engine.NewGroup(n.engs)
+	if n.attach(); n.guest != nil {
+		n.guest.attendTo()
+	}
 	for _, r := range n.regions {
 		r.register()
 	}
@@ -144,7 +148,7 @@ func (n *node) engines(secret [32]byte, life uint64) {
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life,
 			Resident: n.lasting,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
-			Events: n.events, Inflow: n.inflow,
+			Events: n.events, Inflow: n.inflow, Attendant: n.attendant,
 			Padding: n.pads,
 			Serve:   func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
@@ -166,6 +170,9 @@ func (n *node) features() wire.Features {
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}
 	}
+	if n.w.plan.attends != 0 { // all know that a target may wait
+		ages = [...]wire.Features{now, ^wire.Features(0), now &^ wire.FeatureUnordered, now &^ wire.FeatureDelays}
+	}
 	return ages[(n.index+n.life)%len(ages)]
 }
 
@@ -174,7 +181,7 @@ func (n *node) pads() bool { return n.index%2 == 0 }
 
 // accept answers the hello for an endpoint number.
 func (n *node) accept(e uint16, _ uint64) wire.HelloStatus {
-	if e < endpoints && n.w.now >= n.shut {
+	if e < endpoints && n.w.now >= n.shut && (n.guest != nil || n.w.plan.attends == 0) {
 		return wire.HelloAccepted
 	}
 	return wire.HelloNoEndpoint
@@ -188,6 +195,9 @@ func (n *node) crash() {
 	n.boxes, n.posted = [endpoints]*mailbox{}, nil
 	for _, c := range n.clients {
 		c.crash()
+	}
+	if n.guest != nil {
+		n.guest.detach()
 	}
 	for _, r := range n.regions {
 		r.deregister()

@@ -58,12 +58,13 @@ type plan struct {
 	longOnes float64
 	anyOrder float64 // share of the clients that need no order
 	letters  float64 // share of the operations that are messages
+	attends  uint    // the regions that are the memory of guests, as bits
 	behind   float64 // how often there is no room for the rest of one
 }
 
 // incidents are how often each of the rarer faults strikes in a run.
 type incidents struct {
-	partitions, clogs, stalls, crashes, leaps, deregistrations int
+	partitions, clogs, stalls, crashes, leaps, deregistrations, guestDeaths int
 }
 
 // forgetful is the leap of a clock, ns, from which on a target may take its
@@ -117,6 +118,17 @@ func drawPlan(d dice, with Dims) plan {
 		p.haunt(d)
 	}
 	return p
+}
+
+// attend gives the nodes of half the storms guests, which have some of the memory.
+func (p *plan) attend(d dice) {
+	if p.story != nil || !d.chance(0.5) {
+		return
+	}
+	p.attends = uint(d.IntN(1 << hiddenRegion))
+	if !p.certain && p.attends != 0 {
+		p.guestDeaths = d.IntN(3)
+	}
 }
 
 // beCertain removes everything from the plan that excuses failure: without

@@ -55,9 +55,10 @@ type region struct {
 	bytes  []byte
 	memory *mr.Memory
 	reg    *mr.Region
-	gone   []span // when its key was unknown; the last may be open
-	wipes  []span // when its memory was lost
-	former []past // memory that it had before, which no operation may change from then on
+	copied *mr.Region // the same, in the table of the guest; nil for none
+	gone   []span     // when its key was unknown; the last may be open
+	wipes  []span     // when its memory was lost
+	former []past     // memory that it had before, which no operation may change from then on
 	// incarnation is that of its next registration; 0 for a new one.
 	incarnation uint32
 }
@@ -88,7 +89,7 @@ func (r *region) wipe() {
 
 // register makes the region known to the present life.
 func (r *region) register() {
-	if r.kind == hiddenRegion || r.reg != nil {
+	if r.kind == hiddenRegion || r.reg != nil || r.attends() && r.n.guest == nil {
 		return
 	}
 	access := mr.RemoteRead | mr.RemoteWrite
@@ -100,13 +101,12 @@ func (r *region) register() {
 	if r.memory, err = mr.Adopt(r.bytes); err != nil {
 		panic(err)
 	}
-	r.reg, err = r.n.table.Register(r.memory, mr.Options{
-		Key: &key, Access: access, Length: strideOf(r.kind) * regionWords[r.kind], Name: regionName(r.kind),
-		Incarnation: r.incarnation,
-	})
-	if err != nil {
+	o := mr.Options{Key: &key, Access: access, Length: strideOf(r.kind) * regionWords[r.kind],
+		Name: regionName(r.kind), Incarnation: r.incarnation}
+	if r.reg, err = r.table().Register(r.memory, o); err != nil {
 		panic(err) // the key is the region's own
 	}
+	r.copyForGuest()
 	if k := len(r.gone); k > 0 && r.gone[k-1].to == forever {
 		r.gone[k-1].to = r.n.w.now
 	}
@@ -118,6 +118,7 @@ func (r *region) deregister() {
 	if r.reg == nil {
 		return
 	}
+	r.closeCopy()
 	if err := r.reg.Close(); err != nil {
 		panic(err)
 	}
@@ -142,4 +143,18 @@ func (r *region) word(i int) value {
 
 func regionName(kind int) string {
 	return [numRegions]string{"sums", "registers", "arrays", "copies", "fences", "constants", "hidden"}[kind]
+}
+
+// attends reports whether a region is the memory of its node's guest.
+func (r *region) attends() bool { return r.n.w.plan.attends>>r.kind&1 != 0 }
+
+// closeCopy ends what copyForGuest has begun.
+func (r *region) closeCopy() {
+	if r.copied == nil {
+		return
+	}
+	if err := r.copied.Close(); err != nil {
+		panic(err)
+	}
+	r.copied = nil
 }

@@ -29,6 +29,10 @@ func (n *node) takeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var ring, in []byte
+	if n.guest != nil {
+		ring, in = n.guest.leave(t)
+	}
 	life := n.eng.Life()
 	for _, m := range n.mems {
 		m.Close()
@@ -37,6 +41,9 @@ func (n *node) takeOver(t *testing.T) {
 	n.engines([32]byte{}, life)
 	n.eng = n.engs[0]
 	engine.NewGroup(n.engs)
+	if n.guest != nil {
+		n.guest.join(t, ring, in)
+	}
 	var same []engine.PairState
 	if err := json.Unmarshal(text, &same); err != nil {
 		t.Fatal(err)

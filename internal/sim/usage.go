@@ -52,7 +52,7 @@ func (w *world) checkLimits() {
 // checkEmpty checks that no session has left anything behind.
 func (w *world) checkEmpty() {
 	w.eachQueue(func(n *node, e *engine.Engine, u engine.Usage, x executor.Usage) {
-		if u.Requests.Lent+x.Answers.Lent+x.Holds.Lent+u.Sessions+u.Parties+x.Parties > 0 || !e.Idle() {
+		if u.Requests.Lent+x.Answers.Lent+x.Holds.Lent+u.Sessions+u.Parties+x.Parties+x.Handed > 0 || !e.Idle() {
 			w.fail("%v keeps %+v and %+v after the end; idle: %t", n, u, x, e.Idle())
 		}
 	})

@@ -41,7 +41,11 @@ type world struct {
 // readable trace goes to trace, if that is not nil.
 func Run(seed uint64, with Dims, trace io.Writer) Report {
 	d := newDice(seed)
-	w := newWorld(d, drawPlan(d, with), trace)
+	p := drawPlan(d, with)
+	if with.has(Attend) {
+		p.attend(newDice(^seed)) // of its own, so that other runs stay as they are
+	}
+	w := newWorld(d, p, trace)
 	w.run()
 	return Report{Runs: 1, Virtual: w.now, Trace: w.trace.sum.Sum64(), Failure: w.failure, counts: w.counts}
 }
