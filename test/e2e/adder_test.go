@@ -45,8 +45,9 @@ type account struct {
 // adderArgs are the adder's command line.
 type adderArgs struct {
 	ifname, peer, region, values string
-	journal                      string
+	journal, attend              string
 	serve                        int
+	key                          uint64
 	count                        uint64
 	window                       int
 	giveUp                       time.Duration
@@ -64,6 +65,8 @@ func adderMain(args []string) int {
 	fs.StringVar(&a.values, "values", "", "file to write the fetched values to, 8 bytes each")
 	fs.StringVar(&a.journal, "journal", "", "file that says at any time what this adder does: see journal")
 	fs.IntVar(&a.serve, "serve", 0, "number of an endpoint that serves a region, \"own\"; 0 for none")
+	fs.StringVar(&a.attend, "attend", "", "file to serve there by the key attendKey, in place of that region")
+	fs.Uint64Var(&a.key, "key", 0, "of the region to add to, in place of its name")
 	fs.BoolVar(&a.keep, "keep", false, "have that region outlive the program")
 	fs.Uint64Var(&a.count, "count", 1<<62, "fetch-adds, unless one fails")
 	fs.IntVar(&a.window, "window", 1024, "fetch-adds in flight, a power of two")
@@ -133,16 +136,25 @@ type adder struct {
 // enough is the signal after which an adder posts no more, and ends in order.
 const enough = unix.SIGUSR1
 
+// attendKey is the key of a file that an adder serves.
+const attendKey = 4711
+
 // offer serves a region, if that is asked for.
 func (a *adderArgs) offer(dom *fab.Domain) error {
 	if a.serve == 0 {
 		return nil
 	}
+	o := mr.Options{Name: "own", Access: mr.RemoteRead | mr.RemoteWrite}
 	m, err := mr.Memfd("own", 4096)
+	if a.attend != "" {
+		key := uint64(attendKey)
+		o.Name, o.Key = "", &key
+		m, err = mr.File(a.attend, 4096)
+	}
 	if err != nil {
 		return err
 	}
-	r, err := dom.Register(m, mr.Options{Name: "own", Access: mr.RemoteRead | mr.RemoteWrite})
+	r, err := dom.Register(m, o)
 	if err == nil && a.keep {
 		err = dom.Keep(r)
 	}
@@ -199,11 +211,13 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	if err != nil {
 		return nil, err
 	}
-	region, err := peer.Lookup(ctx, a.region)
-	if err != nil {
-		return nil, err
+	if w.key = a.key; a.key == 0 {
+		region, err := peer.Lookup(ctx, a.region)
+		if err != nil {
+			return nil, err
+		}
+		w.key = region.Key
 	}
-	w.key = region.Key
 	if err := w.reach(stageMakes, journal{}); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package fi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -215,5 +216,64 @@ func TestAttendedCloses(t *testing.T) {
 	}
 	if err := <-out; !errors.Is(err, fi.ErrOutcomeUnknown) && !errors.Is(err, fi.ErrNotExecuted) || x.memory.Bytes()[0] != 0 {
 		t.Errorf("%v, value %d", err, x.memory.Bytes()[0])
+	}
+}
+
+// Hosts take over from one another while peers operate on memory that only the guest has
+// mapped, many at a time: sums are exact, nothing fails, and each finds every value once.
+func TestAttendedTakeover(t *testing.T) {
+	s, b := newSuccession(t)
+	ctx := t.Context()
+	g := guestBy(t, s.connect, fi.DomainAttr{}, nil)
+	memory, err := mr.Alloc(4096, mr.AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := g.Register(memory, mr.Options{Access: mr.RemoteRead | mr.RemoteWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), memory.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	ep, err := g.NewEndpoint(fi.EndpointAttr{Number: 7})
+	if err == nil {
+		err = ep.Enable()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Dial(ctx, g.Name(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := xdpfab.RemoteRegion{Key: r.Key(), Size: 4096, Incarnation: r.Incarnation()}
+	l := &load{t: t}
+	shared := xdpfab.WordAt[uint64](p, at, 100)
+	for i := range uint64(8) {
+		own := xdpfab.WordAt[uint64](p, at, i)
+		l.loop("add", func(n uint64) error {
+			if sum, err := own.Add(ctx, 1); err != nil || sum != n+1 {
+				return fmt.Errorf("sum %d, want %d: %w", sum, n+1, err)
+			}
+			_, err := shared.Add(ctx, 1)
+			return err
+		})
+	}
+	for range reduced(5, 2) {
+		l.goOn()
+		s.next()
+	}
+	l.goOn()
+	l.stop.Store(true)
+	want := uint64(0)
+	for _, r := range l.runs {
+		<-r.done
+		want += r.n.Load()
+	}
+	if sum, err := shared.Load(ctx); err != nil || sum != want {
+		t.Errorf("sum %d, want %d: %v", sum, want, err)
 	}
 }
