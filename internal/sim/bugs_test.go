@@ -17,7 +17,7 @@ import (
 )
 
 // sources are the packages that a run of the simulator is built from.
-var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/errno", "internal/wire", "internal/session", "internal/executor", "internal/memory", "internal/matching", "internal/engine", "internal/sim"}
+var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/errno", "internal/wire", "internal/session", "internal/executor", "internal/memory", "internal/matching", "internal/engine", "internal/death", "internal/share", "internal/sim"}
 
 // mostSeeds is how many seeds a bug may survive before it is found.
 const mostSeeds = "2000"
@@ -44,7 +44,7 @@ func TestSeededBugs(t *testing.T) {
 	if out, err := simulate(dir, "TestSim$", "mended"); err != nil {
 		t.Fatalf("the sources fail as they are:\n%s", tail(out))
 	}
-	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover, bugsOfProcesses, bugsOfAcks) {
+	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover, bugsOfProcesses, bugsOfAcks, bugsOfAttending) {
 		t.Run(b.name, func(t *testing.T) {
 			undo := b.sow(t, dir)
 			defer undo()
