@@ -68,7 +68,7 @@ func (s *Session) takeAnswers(o *session.Outcome) {
 		b := s.tickets.of(s.PSN())
 		n, said := s.x.memory.Answer(*b, s.streak, s.attendant)
 		s.streak = s.x.memory.Streak()
-		s.Executed(*b, n, ops, said)
+		s.Executed(*b, n, ops, said|wire.FlagBusy) // so that its round trip is not taken for a queue
 		*b = nil
 		s.attendant.Take()
 		if notice {

@@ -213,7 +213,7 @@ func TestHandOverEnds(t *testing.T) {
 	if got := s.Retry(); got.Frames != 1 || !got.Due {
 		t.Fatalf("%+v", got)
 	}
-	if all := sent(t, s, first); len(all) != 1 || all[0] != "response 0 one " {
+	if all := sent(t, s, first); len(all) != 1 || all[0] != "response 0 busy one " {
 		t.Fatalf("%q", all)
 	}
 	s.Shutdown(wire.ResetClosed)

@@ -119,6 +119,7 @@ type Initiator struct {
 	probeDue   bool
 	watched    bool   // probes are sent while nothing else is
 	busy       bool   // the target waits for room for a message: probes are sent
+	waited     bool   // the frame at hand says that the target waits, or has waited
 	probeAt    int64  // when the next one is due, if watched or busy
 	probes     uint32 // sent so far: numbers them
 	echoed     uint32 // the latest of them that the target has answered, if it says which

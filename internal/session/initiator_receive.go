@@ -54,6 +54,7 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)
+	s.waited = h.Flags&wire.FlagBusy != 0
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
 	s.hear(now, s.shows(h), h.Flags&wire.FlagBusy != 0 && s.Waits(h.Ack+1))
@@ -140,6 +141,8 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	case r.sends != 1:
 	case r.delays:
 		s.cc.delayed()
+	case s.waited: // for the target's program, and in no queue of the network
+		s.rtt.sample(now - r.sentAt)
 	default:
 		s.rtt.sample(now - r.sentAt)
 		s.cc.answered(now, max(now-r.sentAt, 1), s.window)

@@ -41,6 +41,7 @@ func (s *Initiator) Ridden(now int64, psn uint32) Event {
 		return Event{Kind: Refused}
 	}
 	s.attend(now)
+	s.waited = false
 	s.hear(now, false, false)
 	if wire.Diff(psn, s.una) < 0 {
 		return Event{Kind: Nothing}
