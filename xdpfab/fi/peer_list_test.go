@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -77,5 +78,50 @@ func TestPeerList(t *testing.T) {
 	}
 	if _, err := ask(append(none, none[0])...); err == nil || !strings.Contains(err.Error(), "want at most 128") {
 		t.Errorf("too many: %v", err)
+	}
+}
+
+// A list of peers that waits for a next hop moves to the next daemon as a whole: no peer
+// is made twice.
+func TestVethTakeoverWithWaitingPeers(t *testing.T) {
+	testnet.Require(t)
+	attr := fi.DomainAttr{Attach: fi.AttachNever, UDP: true}
+	pair := testnet.NewPair(t, testnet.Options{})
+	s := &succession{t: t, side: pair.A, attr: attr}
+	s.begin(openWhole(t, pair.A, attr))
+	talk, err := s.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := guestpkg.Attach(t.Context(), talk, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const origin = 77
+	if _, _, err := dev.Number(share.Endpoint{Number: node.AnyNumber, Origin: origin}); err != nil {
+		t.Fatal(err)
+	}
+	var all []share.PeerReply
+	answered := make(chan error, 1)
+	go func() {
+		list := share.PeerList{Origin: origin, Addrs: []share.Addr{
+			share.Addr(wire.Addr{MAC: wire.MAC(pair.B.MAC)}),
+			share.Addr(wire.Addr{IP: pair.B.IP4.Next()}), // nobody's
+		}}
+		answered <- dev.Call(t.Context(), share.CallPeers, list, &all)
+	}()
+	s.next()
+	s.next()
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 2 || all[0].Number == 0 || all[0].Error != "" || !slices.Contains(all[1].Kinds, "peer silent") {
+		t.Errorf("%+v: want a number, and a peer that is silent", all)
+	}
+	if list := s.dom.Hosting().Guests(); len(list) != 1 || list[0].Peers != 1 {
+		t.Errorf("the host has %+v, want one peer", list)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
 	}
 }
