@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a daemon offers to a program: its interface, addresses and limits.
+ */
+#ifndef XDPFAB_OFFER_H
+#define XDPFAB_OFFER_H
+
+#include <netinet/in.h>
+
+#include "talk.h"
+
+enum { MOST_NETWORKS = 16, SOCKET_PATH = 108 };
+
+/* An address of the interface, and the length of its network's prefix. */
+struct network {
+	sa_family_t family;
+	uint8_t addr[16]; /* the first 4 for AF_INET */
+	unsigned prefix;
+};
+
+struct offer {
+	char path[SOCKET_PATH]; /* of the control socket */
+	char name[64];		/* of the interface */
+	uint8_t mac[6];
+	uint64_t mtu;
+	struct network networks[MOST_NETWORKS];
+	size_t network_count;
+	uint64_t entries, arena, arrivals; /* the most that a program may have */
+	uint64_t endpoints, peers;	   /* likewise */
+};
+
+/* Asks the daemon of a conversation what it offers. Returns 0 or a negative error. */
+int offer_ask(struct talk *t, const char *path, int limit, struct offer *o);
+
+/* Asks each daemon that this program may use. The offers are the caller's to free. Returns
+ * how many there are. */
+size_t offer_all(struct offer **offers);
+
+#endif
