@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the provider can do, as infos say it.
+ */
+#ifndef XDPFAB_INFO_H
+#define XDPFAB_INFO_H
+
+#include <rdma/fabric.h>
+
+#include "offer.h"
+
+enum {
+	MOST_IOV = 8,
+	INJECT_SIZE = 4096,
+	TX_SIZE = 1024,
+	RX_SIZE = 4096,
+	MOST_QUEUE = 65536,	 /* entries of tx, rx and completion queues */
+	BUFFERED = 4 << 20,	 /* bytes of messages that wait for a receive */
+	PROTOCOL_VERSION = 1,
+};
+
+#define PROTOCOL 0x80007864u /* private: libfabric leaves the upper half to providers */
+#define MOST_MESSAGE ((size_t)UINT32_MAX)
+
+/* The parts that an endpoint can have. Peers cannot read and write memory of the program, so
+ * there is no FI_REMOTE_READ and FI_REMOTE_WRITE. */
+#define MSG_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV)
+#define RMA_CAPS (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
+#define TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | RMA_CAPS)
+#define RX_CAPS (FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
+#define ALL_CAPS (MSG_CAPS | RMA_CAPS | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
+
+#define OP_FLAGS                                                                                                       \
+	(FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+
+#define ORDERS                                                                                                         \
+	(FI_ORDER_STRICT | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |                 \
+	 FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+
+/* Whether an info asks for no more than there is. The reason is logged. */
+bool info_fits(const struct fi_info *hints);
+
+/* The text of the network that an address is in, which is the name of its fabric. */
+void info_fabric(const struct network *n, char *to, size_t room);
+
+#endif

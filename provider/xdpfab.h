@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The objects of libfabric as the provider has them. The domain's lock guards everything
+ * that belongs to a domain.
+ */
+#ifndef XDPFAB_H
+#define XDPFAB_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "addr.h"
+#include "guest.h"
+#include "info.h"
+#include "prov.h"
+#include "wait.h"
+
+struct fabric {
+	struct fid_fabric fid;
+	char name[80];
+	uint32_t refs; /* domains and event queues; atomic */
+};
+
+struct domain {
+	struct fid_domain fid;
+	struct fabric *fabric;
+	struct domain *next; /* of all of the process; guarded by the list's lock */
+	struct guest g;
+	pthread_mutex_t lock;
+	bool locks;   /* the program's threads share the domain */
+	bool forked;  /* this process is a child of the one that opened it */
+	bool dead;    /* the daemon has ended */
+	bool crowded; /* operations of known peers wait for room in the ring */
+	bool basic;   /* memory registration as before version 1.5, with virtual addresses */
+	uint32_t refs; /* objects that belong to it */
+	struct op *ops; /* one for each entry of the rings */
+	uint32_t *free_ops;
+	uint32_t free_count;
+	struct stream *streams; /* operations that have parts to post */
+	struct ep **eps;    /* by number */
+	struct ep *all;
+	struct sessions *in; /* what peers send */
+	unsigned idle;	    /* looks that have found nothing, in a row */
+	unsigned yields;    /* looks that have found nothing after which the CPU is given away; 0 for never */
+	struct addr own;    /* address of the interface */
+	uint32_t format;    /* of addresses */
+};
+
+/* A completion, or an error if err is not 0. */
+struct cqe {
+	struct fi_cq_tagged_entry e;
+	fi_addr_t source;
+	size_t olen;
+	int err, prov_errno;
+};
+
+struct cq {
+	struct fid_cq fid;
+	struct domain *dom;
+	enum fi_cq_format format;
+	struct waiter waiter;
+	bool signalled;
+	uint32_t refs; /* endpoints */
+	size_t size;   /* completions after which nothing more is posted */
+	bool starved;  /* a receive found no place */
+	struct cqe *ring;
+	size_t room, first, count; /* of ring; room is a power of two */
+};
+
+struct cntr {
+	struct fid_cntr fid;
+	struct domain *dom;
+	struct waiter waiter;
+	uint32_t refs;
+	uint64_t value, errors;
+};
+
+struct eq {
+	struct fid_eq fid;
+	struct fabric *fabric;
+	enum fi_wait_obj obj;
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	int pair[2]; /* of a pipe, which has as many bytes as there are events, or -1 */
+	struct event *first;
+};
+
+struct av {
+	struct fid_av fid;
+	struct domain *dom;
+	struct addr *addrs; /* by fi_addr_t */
+	bool *used;
+	uint32_t *next;	    /* chains of equal hash, by fi_addr_t */
+	size_t count, room; /* of addrs; count is one more than the last that was in use */
+	size_t removed;	    /* of these */
+	uint32_t *chains;   /* first + 1 of each, 0 for none */
+	size_t chain_count; /* a power of two */
+	struct ep *eps;	    /* bound */
+	struct eq *eq; /* of an asynchronous one, or NULL */
+	uint64_t flags;
+};
+
+struct mr {
+	struct fid_mr fid;
+	struct domain *dom;
+};
+
+struct poll {
+	struct fid_poll fid;
+	struct domain *dom;
+	struct fid *fids[64];
+	uint64_t seen[64]; /* of counters: when it was last looked at */
+	size_t count;
+};
+
+/* A peer of an endpoint. */
+struct peer {
+	uint32_t number; /* the daemon's, 0 before it is known */
+	bool asked;
+	struct post *first; /* that wait for the number, or for room behind those that did */
+};
+
+/* An entry that waits for its peer. */
+struct post {
+	struct post *next;
+	struct xdpfab_entry e;
+};
+
+enum counted { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_KINDS };
+
+struct ep {
+	struct fid_ep fid;
+	struct ep *base; /* itself; of an alias, of which only the flags are its own, the endpoint */
+	struct domain *dom;
+	struct ep *next; /* bound to the same AV */
+	struct ep *next_of_all; /* of the domain */
+	uint16_t number;
+	uint64_t identity; /* random: its origin in the conversation */
+	uint64_t caps;
+	uint64_t tx_flags, rx_flags; /* of operations that have none of their own */
+	size_t tx_size, rx_size, buffered;
+	bool enabled, closing;
+	bool tx_selective, rx_selective;
+	struct cq *txcq, *rxcq;
+	struct cntr *cntr[CNTR_KINDS];
+	struct av *av;
+	struct eq *eq;
+	struct peer *peers; /* by fi_addr_t */
+	size_t peer_count;
+	struct asked *asked; /* calls for peers that are under way */
+	uint32_t under_way;  /* operations */
+	uint32_t aliases;
+	struct inbox *inbox; /* its receives */
+	size_t min_multi_recv;
+};
+
+/* The lock is none if the program has only one thread in the domain. */
+static inline void lock(struct domain *d)
+{
+	if (d->locks)
+		pthread_mutex_lock(&d->lock);
+}
+
+static inline void unlock(struct domain *d)
+{
+	if (d->locks)
+		pthread_mutex_unlock(&d->lock);
+}
+
+/* Begins a call: returns 0 with the lock held, or the error to return. */
+static inline int enter(struct domain *d)
+{
+	if (d->forked)
+		return -FI_ENODEV;
+	lock(d);
+	return 0;
+}
+
+/* Looks once at what has come, and returns how much. The lock is held. */
+size_t progress(struct domain *d);
+
+/* cq.c: the lock is held. */
+void cq_add(struct cq *cq, const struct cqe *c);
+bool cq_full(const struct cq *cq);
+
+/* cntr.c: the lock is held. */
+void cntr_add(struct cntr *c, uint64_t n, uint64_t errors);
+
+/* eq.c: they return 0 or a negative error. */
+int eq_event(struct eq *eq, uint32_t kind, const void *data, size_t len);
+int eq_error(struct eq *eq, const struct fi_eq_err_entry *e);
+
+/* av.c: the lock is held. Returns FI_ADDR_NOTAVAIL for one that is not in the AV. */
+fi_addr_t av_find(const struct av *av, const struct addr *a);
+const struct addr *av_addr(const struct av *av, fi_addr_t at);
+
+/* peer.c: the lock is held. */
+void peers_free(struct ep *ep);
+void peer_forget(struct ep *ep, fi_addr_t at);
+void peers_retry(struct ep *ep);
+
+/* domain.c */
+void domain_died(struct domain *d);
+int xdpfab_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, void *context);
+
+/* The functions that make objects, and the tables whose slots say -FI_ENOSYS. */
+int xdpfab_av_open(struct fid_domain *d, struct fi_av_attr *attr, struct fid_av **av, void *context);
+int xdpfab_cq_open(struct fid_domain *d, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+int xdpfab_cntr_open(struct fid_domain *d, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context);
+int xdpfab_eq_open(struct fid_fabric *f, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
+int xdpfab_endpoint(struct fid_domain *d, struct fi_info *info, struct fid_ep **ep, void *context);
+int xdpfab_poll_open(struct fid_domain *d, struct fi_poll_attr *attr, struct fid_poll **poll);
+int xdpfab_trywait(struct fid_fabric *f, struct fid **fids, int count);
+int xdpfab_query_atomic(struct fid_domain *d, enum fi_datatype type, enum fi_op op, struct fi_atomic_attr *attr,
+			uint64_t flags);
+extern struct fi_ops_mr xdpfab_mr_ops;
+extern struct fi_ops_msg xdpfab_msg_ops;
+extern struct fi_ops_tagged xdpfab_tagged_ops;
+extern struct fi_ops_rma xdpfab_rma_ops;
+extern struct fi_ops_atomic xdpfab_atomic_ops;
+extern struct fi_ops_cm xdpfab_cm_ops;
+extern struct fi_ops_collective xdpfab_collective_ops;
+
+/* Slots of fi_ops in which there is nothing. */
+int no_bind(struct fid *fid, struct fid *to, uint64_t flags);
+int no_control(struct fid *fid, int command, void *arg);
+int no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+int no_tostr(const struct fid *fid, char *buf, size_t len);
+int no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
+
+#endif
