@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op.h"
+
+struct op *op_take(struct domain *d)
+{
+	struct op *op;
+
+	if (d->free_count == 0)
+		return NULL;
+	op = &d->ops[d->free_ops[--d->free_count]];
+	op->used = true;
+	return op;
+}
+
+void op_free(struct domain *d, struct op *op)
+{
+	if (op->stream != NULL)
+		stream_end(d, op);
+	if (op->len > 0)
+		arena_put(&d->g.space, op->at, op->len);
+	op->used = op->open = op->outside = false;
+	op->len = 0;
+	op->of = NULL;
+	op->ep = NULL;
+	d->free_ops[d->free_count++] = (uint32_t)(op - d->ops);
+}
+
+/* Tells the program how an operation has ended. Of an endpoint that is closed it hears
+ * nothing. */
+static void report(struct op *op, int error, int prov_errno)
+{
+	struct ep *ep = op->ep;
+	struct cntr *cntr;
+
+	if (ep == NULL)
+		return;
+	ep->under_way--;
+	cntr = ep->cntr[op->counts];
+	if (cntr != NULL)
+		cntr_add(cntr, error == 0, error != 0);
+	if (ep->txcq != NULL && (error != 0 || op->wanted))
+		cq_add(ep->txcq, &(struct cqe){.e = {.op_context = op->context, .flags = op->flags},
+					       .source = FI_ADDR_NOTAVAIL, .err = error, .prov_errno = prov_errno});
+}
+
+void op_fail(struct domain *d, struct op *op, int error)
+{
+	report(op, error, XDPFAB_NOT_EXECUTED << 16);
+	op_free(d, op);
+}
+
+static void take_result(const struct domain *d, const struct op *op, const struct xdpfab_completion *c)
+{
+	const uint8_t *from = op->outside ? d->g.data + op->result : c->result;
+	const uint32_t room = op->outside ? op->result_len : XDPFAB_INLINE_RESULT;
+	uint32_t n = op->result_len < room ? op->result_len : room;
+
+	if (c->length < n)
+		n = (uint32_t)c->length;
+	iov_write(op->to, op->to_count, 0, from, n);
+}
+
+static void complete(struct domain *d, const struct xdpfab_completion *c)
+{
+	struct op *op = c->cookie < d->g.entries ? &d->ops[c->cookie] : NULL;
+	int error = error_of(c);
+
+	if (op == NULL || !op->used)
+		return;
+	if (op->part) {
+		stream_part_done(d, op, c);
+		return;
+	}
+	if (!op->open) {
+		if (error == 0 && op->result_len > 0 && op->stream == NULL && op->ep != NULL)
+			take_result(d, op, c);
+		report(op, error, c->outcome << 16 | c->status << 8 | c->reason);
+	}
+	if ((c->flags & XDPFAB_COMPLETED_OPEN) != 0)
+		op->open = true; /* the arena is the daemon's until the outcome is known */
+	else
+		op_free(d, op);
+}
+
+size_t op_completions(struct domain *d)
+{
+	struct guest *g = &d->g;
+	const uint64_t to = __atomic_load_n(&g->h->completed, __ATOMIC_ACQUIRE);
+	const size_t n = (size_t)(to - g->seen);
+
+	if (n == 0 || n > g->entries)
+		return 0;
+	while (g->seen != to) {
+		const struct xdpfab_completion c = g->cq[g->seen & (g->entries - 1)];
+
+		g->seen++;
+		complete(d, &c);
+	}
+	__atomic_store_n(&g->h->seen, g->seen, __ATOMIC_RELEASE);
+	return n;
+}
+
+void op_end_all(struct domain *d)
+{
+	for (uint32_t i = 0; i < d->g.entries; i++) {
+		struct op *op = &d->ops[i];
+
+		if (!op->used || op->part)
+			continue;
+		if (!op->open)
+			report(op, FI_ENETDOWN, XDPFAB_UNKNOWN << 16 | XDPFAB_REASON_HOST_LOST);
+		op_free(d, op);
+	}
+}
+
+static void copy_in(uint8_t *to, const struct work *w)
+{
+	iov_read(w->from, w->from_count, 0, to, w->operand_len);
+	iov_read(w->compare, w->compare_count, 0, to + w->operand_len, w->compare_len);
+}
+
+/* Puts operands and extents where the entry says they are, and takes memory for the result.
+ * Returns false if the arena is full. */
+static bool place(struct domain *d, struct op *op, struct work *w)
+{
+	const size_t operands = (w->operand_len + w->compare_len + 7) & ~(size_t)7;
+	const size_t list = w->extent_count * sizeof *w->extents;
+	struct xdpfab_places p;
+
+	op->result_len = (uint32_t)w->result_len;
+	if (w->operand_len + w->compare_len <= XDPFAB_INLINE && w->extent_count == 0 &&
+	    w->result_len <= XDPFAB_INLINE_RESULT) {
+		copy_in(w->e.operands, w);
+		return true;
+	}
+	if (!arena_take(&d->g.space, operands + list + w->result_len, &op->at))
+		return false;
+	op->len = (uint32_t)(operands + list + w->result_len);
+	op->result = op->at + (uint32_t)(operands + list);
+	op->outside = true;
+	copy_in(d->g.data + op->at, w);
+	memcpy(d->g.data + op->at + operands, w->extents, list);
+	p = (struct xdpfab_places){.operand = op->at, .compare = op->at + w->operand_len, .result = op->result,
+				   .extents = op->at + operands, .extent_count = (uint32_t)w->extent_count};
+	memcpy(w->e.operands, &p, sizeof p);
+	w->e.flags |= XDPFAB_OUTSIDE;
+	return true;
+}
+
+/* Whether an operation goes part by part. */
+static bool is_long(const struct work *w)
+{
+	return w->operand_len + w->compare_len + w->result_len > PART;
+}
+
+static ssize_t begin(struct domain *d, struct work *w)
+{
+	struct ep *ep = w->ep;
+	struct op *op;
+	int error;
+
+	if (ep->under_way >= ep->tx_size || (ep->txcq != NULL && cq_full(ep->txcq)))
+		return -FI_EAGAIN;
+	op = op_take(d);
+	if (op == NULL)
+		return -FI_EAGAIN;
+	op->ep = ep;
+	op->context = w->context;
+	op->flags = w->completion;
+	op->counts = w->counts;
+	op->wanted = (w->flags & FI_COMPLETION) != 0;
+	op->to_count = w->result_count;
+	memcpy(op->to, w->result, w->result_count * sizeof *w->result);
+	ep->under_way++;
+	w->e.cookie = (uint64_t)(op - d->ops);
+	error = -FI_EAGAIN;
+	if (is_long(w) ? stream_begin(d, op, w) : place(d, op, w))
+		error = peer_post(ep, w->to, &w->e);
+	if (error != 0) {
+		ep->under_way--;
+		op_free(d, op);
+	}
+	return error;
+}
+
+ssize_t op_post(struct work *w)
+{
+	struct domain *d = w->ep->dom;
+	ssize_t error = enter(d);
+
+	if (error != 0)
+		return error;
+	if (d->dead)
+		error = -FI_ENETDOWN;
+	else if (!w->ep->enabled)
+		error = -FI_EOPBADSTATE;
+	else
+		error = begin(d, w);
+	if (error == -FI_EAGAIN && progress(d) > 0)
+		error = begin(d, w);
+	unlock(d);
+	return error;
+}
