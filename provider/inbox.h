@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What peers send to endpoints: the sessions that messages come in, and the receives that
+ * they go into.
+ */
+#ifndef XDPFAB_INBOX_H
+#define XDPFAB_INBOX_H
+
+#include "match.h"
+#include "xdpfab.h"
+
+/* The receives of an endpoint. */
+struct inbox {
+	struct ep *ep;
+	struct match *q;
+};
+
+struct sessions;
+struct sessions *sessions_new(void);
+void sessions_free(struct sessions *s);
+
+/* Messages that wait may find room. */
+void sessions_room(struct sessions *s);
+
+/* Ends the sessions with an endpoint that is being closed. */
+void sessions_leave(struct domain *d, const struct ep *ep);
+
+int inbox_open(struct ep *ep);
+void inbox_close(struct ep *ep);
+
+/* The daemon has ended: receives end with FI_ENETDOWN. */
+void inbox_end_all(struct domain *d);
+
+/* Takes what has arrived, and returns how many records. */
+size_t inbox_arrivals(struct domain *d);
+
+/* Messages that wait for room may find it: completions have been read from a queue. */
+void inbox_freed(struct domain *d, const struct cq *cq);
+
+struct match_source inbox_source(const struct addr *a);
+
+/* Tells the program of a message that a peek has found, or of none. */
+void inbox_tell(struct ep *ep, const struct match_done *done, uint64_t flags, int error);
+
+#endif
