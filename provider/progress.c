@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
+
+#include "inbox.h"
+#include "op.h"
+
+enum { LOOKS = 256 }; /* that find nothing, in a row, between looks at the conversation */
+
+/* The conversation brings the numbers of peers, and the end of the daemon. */
+static size_t converse(struct domain *d)
+{
+	size_t n = 0;
+
+	while (!d->g.talk.lost && talk_step(&d->g.talk) > 0)
+		n++;
+	if (d->g.talk.lost)
+		domain_died(d);
+	return n;
+}
+
+static void retry(struct domain *d)
+{
+	if (d->g.note_count > 0)
+		guest_tell(&d->g);
+	if (d->streams != NULL)
+		stream_feed(d);
+	if (d->crowded) {
+		d->crowded = false;
+		for (struct ep *ep = d->all; ep != NULL; ep = ep->next_of_all)
+			peers_retry(ep);
+		guest_show(&d->g);
+	}
+}
+
+size_t progress(struct domain *d)
+{
+	size_t n;
+
+	if (d->dead)
+		return 0;
+	n = op_completions(d) + inbox_arrivals(d);
+	retry(d);
+	if (d->g.talk.under_way != NULL || ++d->idle % LOOKS == 0)
+		n += converse(d);
+	if (n > 0)
+		d->idle = 0;
+	else if (d->yields > 0 && d->idle % d->yields == d->yields - 1)
+		sched_yield();
+	return n;
+}
