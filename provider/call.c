@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "call.h"
+
+#include "inbox.h"
+
+ssize_t call_send(struct ep *name, const struct iovec *iov, size_t count, fi_addr_t to, const uint64_t *tag,
+		  uint64_t data, uint64_t flags, void *context)
+{
+	struct work w;
+	int error = work_init(&w, name, to, flags, context);
+
+	if (error == 0)
+		error = work_from(&w, iov, count, flags);
+	if (error != 0)
+		return error;
+	w.counts = CNTR_SEND;
+	w.completion = FI_SEND | (tag == NULL ? FI_MSG : FI_TAGGED);
+	w.e.verb = tag == NULL ? XDPFAB_SEND : XDPFAB_TAGGED;
+	w.e.count = (uint32_t)w.operand_len;
+	if (tag != NULL)
+		w.e.key = *tag;
+	if ((flags & FI_REMOTE_CQ_DATA) != 0) {
+		w.e.flags |= XDPFAB_DATA;
+		w.e.data = data;
+	}
+	if ((flags & FI_MATCH_COMPLETE) != 0)
+		w.e.flags |= XDPFAB_MATCH;
+	return op_post(&w);
+}
+
+/* Which messages a receive takes. Of one sender alone if the endpoint can tell. */
+static int pattern_of(const struct ep *ep, const struct wanted *r, struct match_pattern *p)
+{
+	const struct addr *from;
+
+	*p = (struct match_pattern){.tag = r->tag, .ignore = r->ignore, .tagged = r->tagged, .any_source = true};
+	if (r->from == FI_ADDR_UNSPEC || (ep->caps & FI_DIRECTED_RECV) == 0)
+		return 0;
+	from = av_addr(ep->av, r->from);
+	if (from == NULL)
+		return -FI_EINVAL;
+	p->from = inbox_source(from);
+	p->any_source = false;
+	return 0;
+}
+
+/* Looks for a message that waits. */
+static ssize_t peek(struct ep *ep, const struct wanted *r, const struct match_pattern *p)
+{
+	const enum match_found how = (r->flags & FI_CLAIM) != 0	    ? MATCH_CLAIM
+				     : (r->flags & FI_DISCARD) != 0 ? MATCH_DISCARD
+								    : MATCH_LOOK;
+	struct match_done done = {.context = r->context, .tag = r->tag};
+	bool found;
+
+	progress(ep->dom);
+	found = match_peek(ep->inbox->q, p, how, r->context, &done);
+	done.received = done.length;
+	inbox_tell(ep, &done, FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG), found ? 0 : FI_ENOMSG);
+	return 0;
+}
+
+static int error_of_result(enum match_result result)
+{
+	switch (result) {
+	case MATCH_OK:
+		return 0;
+	case MATCH_FULL:
+		return -FI_EAGAIN;
+	case MATCH_CLOSED:
+		return -FI_EOPBADSTATE;
+	case MATCH_BAD:
+		return -FI_EINVAL;
+	case MATCH_UNCLAIMED:
+		return -FI_ENOMSG;
+	}
+	return -FI_EOTHER;
+}
+
+/* Drops a message that was claimed. */
+static ssize_t discard(struct ep *ep, const struct wanted *r)
+{
+	struct match_done done;
+
+	if (!match_discard(ep->inbox->q, r->context, &done))
+		return -FI_ENOMSG;
+	if ((r->flags & FI_COMPLETION) != 0)
+		inbox_tell(ep, &done, FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG), 0);
+	return 0;
+}
+
+static ssize_t post(struct ep *ep, const struct wanted *r)
+{
+	struct match_receive m = {.context = r->context, .buffers = r->iov, .count = r->count,
+				  .multi = (r->flags & FI_MULTI_RECV) != 0, .min_free = ep->min_multi_recv,
+				  .claim = (r->flags & FI_CLAIM) != 0, .silent = (r->flags & FI_COMPLETION) == 0};
+	const struct iovec none = {NULL, 0};
+	int error;
+
+	if (ep->dom->dead)
+		return -FI_ENETDOWN;
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	error = pattern_of(ep, r, &m.pattern);
+	if (error != 0)
+		return error;
+	if ((r->flags & FI_PEEK) != 0)
+		return peek(ep, r, &m.pattern);
+	if ((r->flags & (FI_CLAIM | FI_DISCARD)) == (FI_CLAIM | FI_DISCARD))
+		return discard(ep, r);
+	if (m.count == 0) {
+		m.buffers = &none;
+		m.count = 1;
+	}
+	error = error_of_result(match_post(ep->inbox->q, &m));
+	if (error == -FI_EAGAIN && progress(ep->dom) > 0)
+		error = error_of_result(match_post(ep->inbox->q, &m));
+	return error;
+}
+
+ssize_t call_recv(struct ep *name, const struct wanted *r)
+{
+	const uint64_t known = FI_COMPLETION | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_MORE;
+	struct ep *ep = name->base;
+	ssize_t error;
+
+	if ((r->flags & ~known) != 0)
+		return (r->flags & FI_TRIGGER) != 0 ? -FI_ENOSYS : -FI_EBADFLAGS;
+	if (r->count > MOST_IOV)
+		return -FI_EINVAL;
+	error = enter(ep->dom);
+	if (error != 0)
+		return error;
+	error = post(ep, r);
+	unlock(ep->dom);
+	return error;
+}
