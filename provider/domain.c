@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "inbox.h"
+#include "op.h"
+
+/* All domains of the process, for the child of a fork. */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct domain *all;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&all_lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&all_lock);
+}
+
+/* A child has no guest: were it to keep the connection open, the daemon would not learn of
+ * the end of the parent. */
+static void in_child(void)
+{
+	for (struct domain *d = all; d != NULL; d = d->next) {
+		d->forked = true;
+		guest_forked(&d->g);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void on_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void list_domain(struct domain *d)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, on_forks);
+	pthread_mutex_lock(&all_lock);
+	d->next = all;
+	all = d;
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void unlist_domain(struct domain *d)
+{
+	pthread_mutex_lock(&all_lock);
+	for (struct domain **at = &all; *at != NULL; at = &(*at)->next) {
+		if (*at == d) {
+			*at = d->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+void domain_died(struct domain *d)
+{
+	if (d->dead)
+		return;
+	d->dead = true;
+	WARN(DOMAIN, "%s: operations and receives end with FI_ENETDOWN; open the domain again\n",
+	     d->g.talk.why[0] != 0 ? d->g.talk.why : "the daemon has ended");
+	op_end_all(d);
+	inbox_end_all(d);
+}
+
+static void domain_free(struct domain *d)
+{
+	guest_detach(&d->g);
+	sessions_free(d->in);
+	free(d->ops);
+	free(d->free_ops);
+	free(d->eps);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+static int domain_close(struct fid *fid)
+{
+	struct domain *d = container_of(fid, struct domain, fid.fid);
+
+	if (d->refs > 0) {
+		WARN(DOMAIN, "domain: %u objects of it are open: close its endpoints, queues, counters and others first\n",
+		     d->refs);
+		return -FI_EBUSY;
+	}
+	unlist_domain(d);
+	__atomic_sub_fetch(&d->fabric->refs, 1, __ATOMIC_ACQ_REL);
+	domain_free(d);
+	return 0;
+}
+
+/* Asynchronous memory registration needs an event queue; there is none. */
+static int domain_bind(struct fid *fid, struct fid *to, uint64_t flags)
+{
+	(void)fid;
+	return to->fclass == FI_CLASS_EQ && (flags & FI_REG_MR) == 0 ? 0 : -FI_ENOSYS;
+}
+
+static struct fi_ops fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = no_control,
+	.ops_open = no_ops_open,
+	.tostr = no_tostr,
+	.ops_set = no_ops_set,
+};
+
+static int no_scalable_ep(struct fid_domain *d, struct fi_info *info, struct fid_ep **sep, void *context)
+{
+	(void)d, (void)info, (void)sep, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_stx_ctx(struct fid_domain *d, struct fi_tx_attr *attr, struct fid_stx **stx, void *context)
+{
+	(void)d, (void)attr, (void)stx, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_srx_ctx(struct fid_domain *d, struct fi_rx_attr *attr, struct fid_ep **ep, void *context)
+{
+	(void)d, (void)attr, (void)ep, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_query_collective(struct fid_domain *d, enum fi_collective_op coll, struct fi_collective_attr *attr,
+			       uint64_t flags)
+{
+	(void)d, (void)coll, (void)attr, (void)flags;
+	return -FI_ENOSYS;
+}
+
+static int endpoint2(struct fid_domain *d, struct fi_info *info, struct fid_ep **ep, uint64_t flags, void *context)
+{
+	return flags != 0 ? -FI_EOPNOTSUPP : xdpfab_endpoint(d, info, ep, context);
+}
+
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = xdpfab_av_open,
+	.cq_open = xdpfab_cq_open,
+	.endpoint = xdpfab_endpoint,
+	.scalable_ep = no_scalable_ep,
+	.cntr_open = xdpfab_cntr_open,
+	.poll_open = xdpfab_poll_open,
+	.stx_ctx = no_stx_ctx,
+	.srx_ctx = no_srx_ctx,
+	.query_atomic = xdpfab_query_atomic,
+	.query_collective = no_query_collective,
+	.endpoint2 = endpoint2,
+};
+
+/* Where the daemon of an info is: offers are asked for anew, since an info may be old. */
+static int find_path(const struct fi_info *info, char *path)
+{
+	struct offer *offers;
+	const size_t n = offer_all(&offers);
+	int error = -FI_ENODEV;
+
+	for (size_t i = 0; i < n && error != 0; i++) {
+		if (strcmp(offers[i].name, info->domain_attr->name) == 0) {
+			memcpy(path, offers[i].path, SOCKET_PATH);
+			error = 0;
+		}
+	}
+	free(offers);
+	return error;
+}
+
+/* How many looks that found nothing come before the CPU is given away: programs that spin
+ * take it from the daemon where there are fewer CPUs than such programs and a poller. */
+static unsigned yields(void)
+{
+	static const char *const ranks[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
+	const int wanted = param_number("yield", -1);
+	cpu_set_t mine;
+	int local = 1;
+
+	if (wanted >= 0)
+		return (unsigned)wanted;
+	for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+		if (getenv(ranks[i]) != NULL && atoi(getenv(ranks[i])) > local)
+			local = atoi(getenv(ranks[i]));
+	if (sched_getaffinity(0, sizeof mine, &mine) != 0)
+		return 200;
+	return CPU_COUNT(&mine) < local + 2 ? 200 : 0;
+}
+
+static int make_tables(struct domain *d)
+{
+	d->ops = calloc(d->g.entries, sizeof *d->ops);
+	d->free_ops = calloc(d->g.entries, sizeof *d->free_ops);
+	d->eps = calloc(UINT16_MAX + 1, sizeof *d->eps);
+	d->in = sessions_new();
+	if (d->ops == NULL || d->free_ops == NULL || d->eps == NULL || d->in == NULL)
+		return -FI_ENOMEM;
+	while (d->free_count < d->g.entries) {
+		d->free_ops[d->free_count] = d->g.entries - 1 - d->free_count;
+		d->free_count++;
+	}
+	return 0;
+}
+
+int xdpfab_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, void *context)
+{
+	struct domain *d;
+	char path[SOCKET_PATH];
+	int error = info->domain_attr == NULL || info->domain_attr->name == NULL ? -FI_EINVAL : find_path(info, path);
+
+	if (error != 0)
+		return error;
+	d = calloc(1, sizeof *d);
+	if (d == NULL)
+		return -FI_ENOMEM;
+	error = guest_attach(&d->g, path);
+	if (error != 0) {
+		free(d);
+		return error;
+	}
+	pthread_mutex_init(&d->lock, NULL);
+	error = make_tables(d);
+	if (error != 0) {
+		domain_free(d);
+		return error;
+	}
+	d->fabric = container_of(fabric, struct fabric, fid);
+	d->fid.fid = (struct fid){.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &fid_ops};
+	d->fid.ops = &domain_ops;
+	d->fid.mr = &xdpfab_mr_ops;
+	d->locks = info->domain_attr->threading != FI_THREAD_DOMAIN;
+	d->basic = info->domain_attr->mr_mode == FI_MR_BASIC;
+	d->yields = yields();
+	d->format = info->addr_format;
+	if (info->src_addr != NULL)
+		addr_read(&d->own, info->addr_format, info->src_addr);
+	__atomic_add_fetch(&d->fabric->refs, 1, __ATOMIC_ACQ_REL);
+	list_domain(d);
+	*dom = &d->fid;
+	return 0;
+}
