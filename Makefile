@@ -7,6 +7,7 @@
 #   make test-long the same searches for longer, and everything with the race detector
 #   make test-vm the tests that need a kernel, in a virtual machine, without root
 #   make check   lint, generated code, test, test-race, test-vm; CI runs .ci/run
+#   make provider  the libfabric provider, in C: bin/provider/libxdpfab-fi.so
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -43,6 +44,16 @@ all: build
 build:
 	@scripts/need go
 	$(GO) build -o bin/ ./cmd/...
+
+# The libfabric provider. FI_PROVIDER_PATH=bin/provider has programs find it; where it is
+# installed they find it by themselves.
+.PHONY: provider install-provider
+provider:
+	@scripts/need gcc libc6-dev libfabric-dev
+	$(MAKE) -C provider
+
+install-provider: provider
+	$(MAKE) -C provider install
 
 demo:
 	@scripts/need root go ip

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether hints ask for no more than the provider has.
+ */
+#include <rdma/fi_endpoint.h>
+
+#include "info.h"
+#include "prov.h"
+
+static bool refuse(const char *what)
+{
+	INFO(CORE, "hints: %s: the provider has less\n", what);
+	return false;
+}
+
+static bool tx_fits(const struct fi_tx_attr *h)
+{
+	if ((h->caps & ~ALL_CAPS) != 0)
+		return refuse("tx_attr caps");
+	if ((h->op_flags & ~OP_FLAGS) != 0)
+		return refuse("tx_attr op_flags");
+	if ((h->msg_order & ~(ORDERS | FI_ORDER_DATA)) != 0)
+		return refuse("tx_attr msg_order");
+	if (h->comp_order != 0)
+		return refuse("tx_attr comp_order");
+	if (h->inject_size > INJECT_SIZE || h->size > MOST_QUEUE)
+		return refuse("tx_attr inject_size or size");
+	if (h->iov_limit > MOST_IOV || h->rma_iov_limit > MOST_IOV)
+		return refuse("tx_attr iov_limit or rma_iov_limit");
+	return true;
+}
+
+static bool rx_fits(const struct fi_rx_attr *h)
+{
+	if ((h->caps & ~ALL_CAPS) != 0)
+		return refuse("rx_attr caps");
+	if ((h->op_flags & ~(FI_COMPLETION | FI_MULTI_RECV)) != 0)
+		return refuse("rx_attr op_flags");
+	if ((h->msg_order & ~(ORDERS | FI_ORDER_DATA)) != 0)
+		return refuse("rx_attr msg_order");
+	if (h->comp_order != 0)
+		return refuse("rx_attr comp_order");
+	if (h->size > MOST_QUEUE || h->iov_limit > MOST_IOV || h->total_buffered_recv > (size_t)1 << 30)
+		return refuse("rx_attr size, iov_limit or total_buffered_recv");
+	return true;
+}
+
+static bool ep_fits(const struct fi_ep_attr *h)
+{
+	if (h->type != FI_EP_UNSPEC && h->type != FI_EP_RDM)
+		return refuse("ep_attr type");
+	if (h->protocol != FI_PROTO_UNSPEC && (h->protocol != PROTOCOL || h->protocol_version > PROTOCOL_VERSION))
+		return refuse("ep_attr protocol");
+	if (h->max_msg_size > MOST_MESSAGE)
+		return refuse("ep_attr max_msg_size");
+	if (h->tx_ctx_cnt > 1 || h->rx_ctx_cnt > 1)
+		return refuse("ep_attr tx_ctx_cnt or rx_ctx_cnt");
+	if (h->auth_key_size != 0)
+		return refuse("ep_attr auth_key_size");
+	return true;
+}
+
+static bool domain_fits(const struct fi_domain_attr *h)
+{
+	if ((h->caps & ~(FI_LOCAL_COMM | FI_REMOTE_COMM)) != 0)
+		return refuse("domain_attr caps");
+	if (h->cq_data_size > 8 || h->mr_key_size > 8 || h->mr_iov_limit > MOST_IOV)
+		return refuse("domain_attr cq_data_size, mr_key_size or mr_iov_limit");
+	if (h->max_ep_tx_ctx > 1 || h->max_ep_rx_ctx > 1 || h->max_ep_stx_ctx > 0 || h->max_ep_srx_ctx > 0)
+		return refuse("domain_attr contexts of an endpoint");
+	if (h->auth_key_size != 0)
+		return refuse("domain_attr auth_key_size");
+	return true;
+}
+
+bool info_fits(const struct fi_info *h)
+{
+	if ((h->caps & ~ALL_CAPS) != 0)
+		return refuse("caps");
+	if ((h->caps & (FI_RMA | FI_ATOMIC)) != 0 && (h->caps & (FI_READ | FI_WRITE)) == 0)
+		return refuse("caps: FI_RMA and FI_ATOMIC without FI_READ or FI_WRITE mean FI_REMOTE_READ, too");
+	switch (h->addr_format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+	case FI_ADDR_STR:
+		break;
+	default:
+		return refuse("addr_format");
+	}
+	return (h->tx_attr == NULL || tx_fits(h->tx_attr)) && (h->rx_attr == NULL || rx_fits(h->rx_attr)) &&
+	       (h->ep_attr == NULL || ep_fits(h->ep_attr)) && (h->domain_attr == NULL || domain_fits(h->domain_attr));
+}
