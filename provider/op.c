@@ -87,6 +87,7 @@ size_t op_completions(struct domain *d)
 	struct guest *g = &d->g;
 	const uint64_t to = __atomic_load_n(&g->h->completed, __ATOMIC_ACQUIRE);
 	const size_t n = (size_t)(to - g->seen);
+	bool opened = false;
 
 	if (n == 0 || n > g->entries)
 		return 0;
@@ -94,9 +95,12 @@ size_t op_completions(struct domain *d)
 		const struct xdpfab_completion c = g->cq[g->seen & (g->entries - 1)];
 
 		g->seen++;
+		opened |= (c.flags & XDPFAB_COMPLETED_OPEN) != 0;
 		complete(d, &c);
 	}
 	__atomic_store_n(&g->h->seen, g->seen, __ATOMIC_RELEASE);
+	if (opened) /* the daemon may wait for room to tell what has become known */
+		guest_show(g);
 	return n;
 }
 
