@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "auto.h"
 #include "inbox.h"
 #include "op.h"
 
@@ -20,11 +21,12 @@ static void in_parent(void)
 }
 
 /* A child has no guest: were it to keep the connection open, the daemon would not learn of
- * the end of the parent. */
+ * the end of the parent. A lock that a thread of the parent has is nobody's there. */
 static void in_child(void)
 {
 	for (struct domain *d = all; d != NULL; d = d->next) {
 		d->forked = true;
+		pthread_mutex_init(&d->lock, NULL);
 		guest_forked(&d->g);
 	}
 	pthread_mutex_unlock(&all_lock);
@@ -89,6 +91,7 @@ static int domain_close(struct fid *fid)
 		     d->refs);
 		return -FI_EBUSY;
 	}
+	auto_stop(d);
 	unlist_domain(d);
 	__atomic_sub_fetch(&d->fabric->refs, 1, __ATOMIC_ACQ_REL);
 	domain_free(d);
@@ -193,6 +196,12 @@ static unsigned yields(void)
 	return CPU_COUNT(&mine) < local + 2 ? 200 : 0;
 }
 
+static bool automatic(const struct fi_info *info)
+{
+	return info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
+	       info->domain_attr->control_progress == FI_PROGRESS_AUTO;
+}
+
 static int make_tables(struct domain *d)
 {
 	d->ops = calloc(d->g.entries, sizeof *d->ops);
@@ -234,12 +243,17 @@ int xdpfab_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_do
 	d->fid.fid = (struct fid){.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &fid_ops};
 	d->fid.ops = &domain_ops;
 	d->fid.mr = &xdpfab_mr_ops;
-	d->locks = info->domain_attr->threading != FI_THREAD_DOMAIN;
+	d->locks = info->domain_attr->threading != FI_THREAD_DOMAIN || automatic(info);
 	d->basic = info->domain_attr->mr_mode == FI_MR_BASIC;
 	d->yields = yields();
 	d->format = info->addr_format;
 	if (info->src_addr != NULL)
 		addr_read(&d->own, info->addr_format, info->src_addr);
+	error = automatic(info) ? auto_start(d) : 0;
+	if (error != 0) {
+		domain_free(d);
+		return error;
+	}
 	__atomic_add_fetch(&d->fabric->refs, 1, __ATOMIC_ACQ_REL);
 	list_domain(d);
 	*dom = &d->fid;

@@ -32,7 +32,7 @@ static void retry(struct domain *d)
 	}
 }
 
-size_t progress(struct domain *d)
+static size_t look(struct domain *d, bool listen)
 {
 	size_t n;
 
@@ -40,8 +40,21 @@ size_t progress(struct domain *d)
 		return 0;
 	n = op_completions(d) + inbox_arrivals(d);
 	retry(d);
-	if (d->g.talk.under_way != NULL || ++d->idle % LOOKS == 0)
+	if (listen || d->g.talk.under_way != NULL)
 		n += converse(d);
+	return n;
+}
+
+size_t progress_now(struct domain *d)
+{
+	return look(d, true);
+}
+
+size_t progress(struct domain *d)
+{
+	const size_t n = look(d, ++d->idle % LOOKS == 0);
+
+	__atomic_store_n(&d->polled, d->polled + 1, __ATOMIC_RELAXED);
 	if (n > 0)
 		d->idle = 0;
 	else if (d->yields > 0 && d->idle % d->yields == d->yields - 1)

@@ -52,6 +52,8 @@ struct domain {
 	struct sessions *in; /* what peers send */
 	unsigned idle;	    /* looks that have found nothing, in a row */
 	unsigned yields;    /* looks that have found nothing after which the CPU is given away; 0 for never */
+	uint64_t polled;    /* looks by the program */
+	struct automatic *automatic; /* the thread of FI_PROGRESS_AUTO, or NULL */
 	struct addr own;    /* address of the interface */
 	uint32_t format;    /* of addresses */
 };
@@ -186,8 +188,10 @@ static inline int enter(struct domain *d)
 	return 0;
 }
 
-/* Looks once at what has come, and returns how much. The lock is held. */
+/* Looks once at what has come, and returns how much: for the program, and for the thread of
+ * FI_PROGRESS_AUTO. The lock is held. */
 size_t progress(struct domain *d);
+size_t progress_now(struct domain *d);
 
 /* cq.c: the lock is held. */
 void cq_add(struct cq *cq, const struct cqe *c);
