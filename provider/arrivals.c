@@ -178,6 +178,13 @@ static void event(struct domain *d, const struct xdpfab_arrival *r)
 	cq_add(ep->rxcq, &c);
 }
 
+static bool take_operations(struct domain *d, const struct xdpfab_arrival *r, uint64_t at)
+{
+	const uint8_t *bytes = piece(d, at, r->bytes);
+
+	return bytes != NULL && serve_operations(d, r, bytes);
+}
+
 static void take_record(struct domain *d, const struct xdpfab_arrival *r, uint64_t at)
 {
 	struct session *s;
@@ -234,7 +241,10 @@ size_t inbox_arrivals(struct domain *d)
 		guest_copy(g, at, &r, sizeof r);
 		if (r.bytes > g->arrivals_len - sizeof r || waits(d, &r))
 			break;
-		take_record(d, &r, at + sizeof r);
+		if (r.kind != XDPFAB_OPERATE)
+			take_record(d, &r, at + sizeof r);
+		else if (!take_operations(d, &r, at + sizeof r))
+			break;
 		at += (sizeof r + r.bytes + 63) & ~(uint64_t)63;
 	}
 	if (n > 0)

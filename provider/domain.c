@@ -75,6 +75,8 @@ static void domain_free(struct domain *d)
 {
 	guest_detach(&d->g);
 	sessions_free(d->in);
+	regions_release(&d->regions);
+	free(d->answers);
 	free(d->ops);
 	free(d->free_ops);
 	free(d->eps);
@@ -208,7 +210,8 @@ static int make_tables(struct domain *d)
 	d->free_ops = calloc(d->g.entries, sizeof *d->free_ops);
 	d->eps = calloc(UINT16_MAX + 1, sizeof *d->eps);
 	d->in = sessions_new();
-	if (d->ops == NULL || d->free_ops == NULL || d->eps == NULL || d->in == NULL)
+	d->answers = answers_new();
+	if (d->ops == NULL || d->free_ops == NULL || d->eps == NULL || d->in == NULL || d->answers == NULL)
 		return -FI_ENOMEM;
 	while (d->free_count < d->g.entries) {
 		d->free_ops[d->free_count] = d->g.entries - 1 - d->free_count;

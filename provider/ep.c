@@ -54,8 +54,8 @@ static int enable(struct ep *ep)
 		return -FI_ENOCQ;
 	if ((ep->caps & FI_RECV) != 0 && ep->rxcq == NULL && ep->cntr[CNTR_RECV] == NULL)
 		return -FI_ENOCQ;
-	snprintf(text, sizeof text, "{\"endpoint\":%u,\"on\":true,\"events\":true,\"messages\":%s}", ep->number,
-		 (ep->caps & FI_RECV) != 0 ? "true" : "false");
+	snprintf(text, sizeof text, "{\"endpoint\":%u,\"on\":true,\"events\":true,\"messages\":%s,\"attends\":%s}",
+		 ep->number, (ep->caps & FI_RECV) != 0 ? "true" : "false", ep->dom->g.attended ? "true" : "false");
 	error = call(ep->dom, "serve", text, NULL);
 	ep->enabled = error == 0;
 	return error;
@@ -143,16 +143,16 @@ static int bind_cq(struct ep *ep, struct cq *cq, uint64_t flags)
 	return 0;
 }
 
-/* Counters of what peers do to memory need regions of the program. */
 static int bind_cntr(struct ep *ep, struct cntr *c, uint64_t flags)
 {
 	static const uint64_t kinds[CNTR_KINDS] = {
-		[CNTR_SEND] = FI_SEND, [CNTR_RECV] = FI_RECV, [CNTR_READ] = FI_READ, [CNTR_WRITE] = FI_WRITE};
+		[CNTR_SEND] = FI_SEND, [CNTR_RECV] = FI_RECV, [CNTR_READ] = FI_READ, [CNTR_WRITE] = FI_WRITE,
+		[CNTR_REMOTE_READ] = FI_REMOTE_READ, [CNTR_REMOTE_WRITE] = FI_REMOTE_WRITE};
 
 	if (c->dom != ep->dom)
 		return -FI_EDOMAIN;
-	if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0)
-		return -FI_ENOSYS;
+	if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0)
+		return -FI_EBADFLAGS;
 	for (int i = 0; i < CNTR_KINDS; i++) {
 		if ((flags & kinds[i]) == 0)
 			continue;

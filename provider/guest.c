@@ -82,11 +82,12 @@ static int attach(struct guest *g, const char *path)
 		return error;
 	}
 	snprintf(text, sizeof text,
-		 "{\"version\":%u,\"features\":[\"errno\",\"text\"],"
+		 "{\"version\":%u,\"features\":[\"errno\",\"text\",\"attended\"],"
 		 "\"sizes\":{\"entries\":%u,\"arena\":%u,\"arrivals\":%u}}",
 		 XDPFAB_VERSION, s.entries, s.arena, s.arrivals);
 	error = talk_call(&g->talk, "attach", text, g->memfd, ANSWER_MS, &r);
 	g->bell = r.fd;
+	g->attended = offer_has(json_member(r.result, "features"), "attended");
 	if (error != 0)
 		WARN(DOMAIN, "daemon at %s: %s\n", path, r.text);
 	return error != 0 ? error : g->bell < 0 ? -EPROTO : 0;

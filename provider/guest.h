@@ -32,6 +32,7 @@ struct guest {
 	struct arena space;
 	struct xdpfab_entry *notes; /* entries without completion for which there was no room */
 	size_t note_count, note_room;
+	bool attended; /* the daemon hands over operations on memory that it has not mapped */
 };
 
 /* Attaches to the daemon of a control socket. Returns 0 or a negative error, and says why

@@ -77,8 +77,6 @@ bool info_fits(const struct fi_info *h)
 {
 	if ((h->caps & ~ALL_CAPS) != 0)
 		return refuse("caps");
-	if ((h->caps & (FI_RMA | FI_ATOMIC)) != 0 && (h->caps & (FI_READ | FI_WRITE)) == 0)
-		return refuse("caps: FI_RMA and FI_ATOMIC without FI_READ or FI_WRITE mean FI_REMOTE_READ, too");
 	switch (h->addr_format) {
 	case FI_FORMAT_UNSPEC:
 	case FI_SOCKADDR:

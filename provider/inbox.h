@@ -17,6 +17,7 @@ struct inbox {
 
 struct sessions;
 struct sessions *sessions_new(void);
+struct answers *answers_new(void);
 void sessions_free(struct sessions *s);
 
 /* Messages that wait may find room. */

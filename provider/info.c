@@ -53,6 +53,9 @@ static void echo(struct fi_info *i, const struct fi_info *hints)
 		i->caps = hints->caps | FI_LOCAL_COMM | FI_REMOTE_COMM;
 	if ((i->caps & (FI_MSG | FI_TAGGED)) != 0 && (i->caps & (FI_SEND | FI_RECV)) == 0)
 		i->caps |= FI_SEND | FI_RECV;
+	if ((i->caps & (FI_RMA | FI_ATOMIC)) != 0 &&
+	    (i->caps & (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0)
+		i->caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 	i->tx_attr->caps = i->caps & TX_CAPS;
 	i->rx_attr->caps = i->caps & RX_CAPS;
 	if (hints->tx_attr != NULL) {
@@ -88,10 +91,10 @@ static void describe(struct fi_info *i, const struct offer *o)
 {
 	struct fi_domain_attr *d = i->domain_attr;
 
-	i->caps = ALL_CAPS;
+	i->caps = o->attended ? ALL_CAPS : ALL_CAPS & ~TARGET_CAPS;
 	*i->tx_attr = (struct fi_tx_attr){.caps = TX_CAPS, .msg_order = ORDERS, .inject_size = INJECT_SIZE,
 					  .size = TX_SIZE, .iov_limit = MOST_IOV, .rma_iov_limit = MOST_IOV};
-	*i->rx_attr = (struct fi_rx_attr){.caps = RX_CAPS, .msg_order = ORDERS, .total_buffered_recv = BUFFERED,
+	*i->rx_attr = (struct fi_rx_attr){.caps = i->caps & RX_CAPS, .msg_order = ORDERS, .total_buffered_recv = BUFFERED,
 					  .size = RX_SIZE, .iov_limit = MOST_IOV};
 	*i->ep_attr = (struct fi_ep_attr){.type = FI_EP_RDM, .protocol = PROTOCOL, .protocol_version = PROTOCOL_VERSION,
 					  .max_msg_size = MOST_MESSAGE, .max_order_raw_size = SIZE_MAX,
@@ -225,12 +228,14 @@ static void add(struct fi_info ***last, const struct offer *o, const struct netw
 
 	if (i == NULL)
 		return;
-	if (!named(i, w->hints) || !address(i, w)) {
-		fi_freeinfo(i);
+	if ((i->caps & TARGET_CAPS) != 0 && !o->attended)
+		INFO(FABRIC, "%s: the daemon has peers operate on memfds alone: install a later one\n", o->path);
+	else if (named(i, w->hints) && address(i, w)) {
+		**last = i;
+		*last = &i->next;
 		return;
 	}
-	**last = i;
-	*last = &i->next;
+	fi_freeinfo(i);
 }
 
 int xdpfab_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

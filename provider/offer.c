@@ -59,6 +59,17 @@ static bool read_network(struct json v, struct network *n)
 	return inet_pton(n->family, text, n->addr) == 1;
 }
 
+bool offer_has(struct json features, const char *name)
+{
+	char text[32];
+	struct json v;
+
+	while (json_next(&features, &v))
+		if (json_text(v, text, sizeof text) > 0 && strcmp(text, name) == 0)
+			return true;
+	return false;
+}
+
 static int read_offer(struct json result, struct offer *o)
 {
 	const struct json sizes = json_member(result, "sizes");
@@ -69,6 +80,7 @@ static int read_offer(struct json result, struct offer *o)
 		o->mac[i] = (uint8_t)json_number(v, 0);
 	while (o->network_count < MOST_NETWORKS && json_next(&all, &v))
 		o->network_count += read_network(v, &o->networks[o->network_count]);
+	o->attended = offer_has(json_member(result, "features"), "attended");
 	o->mtu = json_number(json_member(result, "mtu"), 0);
 	o->entries = json_number(json_member(sizes, "entries"), 0);
 	o->arena = json_number(json_member(sizes, "arena"), 0);

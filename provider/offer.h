@@ -27,7 +27,11 @@ struct offer {
 	size_t network_count;
 	uint64_t entries, arena, arrivals; /* the most that a program may have */
 	uint64_t endpoints, peers;	   /* likewise */
+	bool attended; /* it hands over operations on memory that it has not mapped */
 };
+
+/* Whether a list of features has one. */
+bool offer_has(struct json features, const char *name);
 
 /* Asks the daemon of a conversation what it offers. Returns 0 or a negative error. */
 int offer_ask(struct talk *t, const char *path, int limit, struct offer *o);

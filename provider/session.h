@@ -37,6 +37,10 @@ void session_unwait(struct sessions *all, struct session *s);
 /* Gives back the part of the arena that has the values of an atomic. */
 void session_free_values(struct domain *d, struct session *s);
 
+/* serve.c: executes the operations of a record; returns false, and has done nothing, if
+ * there is no room for the answer. */
+bool serve_operations(struct domain *d, const struct xdpfab_arrival *r, const uint8_t *bytes);
+
 /* The address of the sender of a record. */
 struct addr session_sender(const struct xdpfab_arrival *r);
 

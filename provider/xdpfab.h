@@ -23,6 +23,7 @@
 #include "guest.h"
 #include "info.h"
 #include "prov.h"
+#include "regions.h"
 #include "wait.h"
 
 struct fabric {
@@ -50,6 +51,9 @@ struct domain {
 	struct ep **eps;    /* by number */
 	struct ep *all;
 	struct sessions *in; /* what peers send */
+	struct regions regions;	 /* that peers operate on */
+	struct answers *answers; /* to what they do */
+	uint32_t registered;	 /* regions so far */
 	unsigned idle;	    /* looks that have found nothing, in a row */
 	unsigned yields;    /* looks that have found nothing after which the CPU is given away; 0 for never */
 	uint64_t polled;    /* looks by the program */
@@ -115,6 +119,8 @@ struct av {
 struct mr {
 	struct fid_mr fid;
 	struct domain *dom;
+	struct region region; /* without access: not in the table */
+	struct cntr *cntr;    /* of writes by peers, or NULL */
 };
 
 struct poll {
@@ -138,7 +144,7 @@ struct post {
 	struct xdpfab_entry e;
 };
 
-enum counted { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_KINDS };
+enum counted { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_REMOTE_READ, CNTR_REMOTE_WRITE, CNTR_KINDS };
 
 struct ep {
 	struct fid_ep fid;
