@@ -63,8 +63,10 @@ static bool admit(struct domain *d, struct session *s)
 	void *values = NULL;
 
 	if (m->form != 0 && m->form != XDPFAB_ATOMIC) {
-		if (!arena_take(&d->g.space, m->length, &s->at))
+		if (!arena_take(&d->g.space, m->length, &s->at)) {
+			d->in->room = true; /* look again each time: nobody tells of the arena */
 			return false;
+		}
 		s->len = (uint32_t)m->length;
 		values = d->g.data + s->at;
 		x.values = s->at;

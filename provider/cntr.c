@@ -91,10 +91,6 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 	if (error != 0)
 		return error;
-	if (c->waiter.obj == FI_WAIT_NONE) {
-		unlock(c->dom);
-		return -FI_EINVAL;
-	}
 	errors = c->errors;
 	for (;;) {
 		const int left = left_of(deadline);

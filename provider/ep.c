@@ -40,6 +40,16 @@ static int make(struct ep *ep, uint16_t wanted)
 	return error;
 }
 
+/* Whether a queue or a counter of some kinds tells of what an endpoint can do. */
+static bool told(const struct ep *ep, uint64_t caps, const struct cq *cq, int first, int last)
+{
+	bool is = (ep->caps & caps) == 0 || cq != NULL;
+
+	for (int i = first; i <= last; i++)
+		is = is || ep->cntr[i] != NULL;
+	return is;
+}
+
 static int enable(struct ep *ep)
 {
 	char text[120];
@@ -49,10 +59,8 @@ static int enable(struct ep *ep)
 		return -FI_EOPBADSTATE;
 	if (ep->av == NULL)
 		return -FI_ENOAV;
-	if ((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) != 0 && ep->txcq == NULL && ep->cntr[CNTR_SEND] == NULL &&
-	    ep->cntr[CNTR_READ] == NULL && ep->cntr[CNTR_WRITE] == NULL)
-		return -FI_ENOCQ;
-	if ((ep->caps & FI_RECV) != 0 && ep->rxcq == NULL && ep->cntr[CNTR_RECV] == NULL)
+	if (!told(ep, FI_SEND | FI_READ | FI_WRITE, ep->txcq, CNTR_SEND, CNTR_WRITE) ||
+	    !told(ep, FI_RECV, ep->rxcq, CNTR_RECV, CNTR_REMOTE_WRITE))
 		return -FI_ENOCQ;
 	snprintf(text, sizeof text, "{\"endpoint\":%u,\"on\":true,\"events\":true,\"messages\":%s,\"attends\":%s}",
 		 ep->number, (ep->caps & FI_RECV) != 0 ? "true" : "false", ep->dom->g.attended ? "true" : "false");
@@ -312,24 +320,6 @@ static int ep_setopt(fid_t fid, int level, int name, const void *value, size_t l
 		return -FI_EINVAL;
 	memcpy(&ep->min_multi_recv, value, len);
 	return 0;
-}
-
-static int no_tx_ctx(struct fid_ep *ep, int index, struct fi_tx_attr *attr, struct fid_ep **tx, void *context)
-{
-	(void)ep, (void)index, (void)attr, (void)tx, (void)context;
-	return -FI_ENOSYS;
-}
-
-static int no_rx_ctx(struct fid_ep *ep, int index, struct fi_rx_attr *attr, struct fid_ep **rx, void *context)
-{
-	(void)ep, (void)index, (void)attr, (void)rx, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_size_left(struct fid_ep *ep)
-{
-	(void)ep;
-	return -FI_ENOSYS;
 }
 
 static struct fi_ops_ep ep_ops = {

@@ -144,7 +144,7 @@ struct post {
 	struct xdpfab_entry e;
 };
 
-enum counted { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_REMOTE_READ, CNTR_REMOTE_WRITE, CNTR_KINDS };
+enum counted { CNTR_SEND, CNTR_READ, CNTR_WRITE, CNTR_RECV, CNTR_REMOTE_READ, CNTR_REMOTE_WRITE, CNTR_KINDS };
 
 struct ep {
 	struct fid_ep fid;
@@ -241,7 +241,10 @@ extern struct fi_ops_atomic xdpfab_atomic_ops;
 extern struct fi_ops_cm xdpfab_cm_ops;
 extern struct fi_ops_collective xdpfab_collective_ops;
 
-/* Slots of fi_ops in which there is nothing. */
+/* Slots in which there is nothing. */
+int no_tx_ctx(struct fid_ep *ep, int index, struct fi_tx_attr *attr, struct fid_ep **tx, void *context);
+int no_rx_ctx(struct fid_ep *ep, int index, struct fi_rx_attr *attr, struct fid_ep **rx, void *context);
+ssize_t no_size_left(struct fid_ep *ep);
 int no_bind(struct fid *fid, struct fid *to, uint64_t flags);
 int no_control(struct fid *fid, int command, void *arg);
 int no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
