@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ends death PEER-IP KEY: says "ready", and waits until its daemon is killed, which ends
+ * operations and receives with FI_ENETDOWN. ends fork PEER-IP KEY: a child cannot use what
+ * its parent has opened, and its end changes nothing for the parent. ends auto PEER-IP KEY:
+ * says "ready", and sees a message come to number 300 without a call of libfabric. ends send
+ * PEER-IP KEY sends that message.
+ */
+#include <sys/wait.h>
+
+#include "fabric.h"
+
+static fi_addr_t peer;
+static uint64_t key;
+
+static void death(void)
+{
+	const time_t end = time(NULL) + SECONDS;
+	uint64_t value = 0;
+	ssize_t n;
+	struct fi_cq_tagged_entry e;
+
+	POST(fi_recv(ep, &value, 8, NULL, FI_ADDR_UNSPEC, &value));
+	POST(fi_read(ep, &value, 8, NULL, peer, 0, key, &value));
+	take(txcq);
+	puts("ready");
+	fflush(stdout);
+	CHECK(take_error(rxcq).err == FI_ENETDOWN, "the receive");
+	while ((n = fi_cq_read(txcq, &e, 1)) == -FI_EAGAIN)
+		CHECK(time(NULL) < end, "the queue says nothing");
+	CHECK(n == -FI_ENETDOWN, "%zd", n);
+	CHECK(fi_read(ep, &value, 8, NULL, peer, 0, key, &value) == -FI_ENETDOWN, "a read");
+	CHECK(fi_recv(ep, &value, 8, NULL, FI_ADDR_UNSPEC, &value) == -FI_ENETDOWN, "a receive");
+	close_all();
+}
+
+static int child(void)
+{
+	struct fi_cq_tagged_entry e;
+	uint64_t value = 0;
+
+	CHECK(fi_read(ep, &value, 8, NULL, peer, 0, key, &value) == -FI_ENODEV, "a read");
+	CHECK(fi_send(ep, &value, 8, NULL, peer, &value) == -FI_ENODEV, "a send");
+	CHECK(fi_recv(ep, &value, 8, NULL, FI_ADDR_UNSPEC, &value) == -FI_ENODEV, "a receive");
+	CHECK(fi_cq_read(txcq, &e, 1) == -FI_ENODEV, "a queue");
+	close_all();
+	return 0;
+}
+
+static void forks(void)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < 3; i++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(child());
+		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "status %#x", (unsigned)status);
+		POST(fi_read(ep, &value, 8, NULL, peer, 0, key, &value));
+		take(txcq);
+	}
+	close_all();
+}
+
+static void automatic(void)
+{
+	volatile uint64_t value = 0;
+	const time_t end = time(NULL) + SECONDS;
+	struct fi_cq_tagged_entry e;
+
+	POST(fi_recv(ep, (void *)&value, 8, NULL, FI_ADDR_UNSPEC, &ep));
+	puts("ready");
+	fflush(stdout);
+	while (value != 42) {
+		CHECK(time(NULL) < end, "no message");
+		usleep(1000);
+	}
+	e = take(rxcq);
+	CHECK(e.len == 8 && e.op_context == &ep, "%zu bytes", e.len);
+	close_all();
+}
+
+static void sends(const char *ip)
+{
+	const fi_addr_t to = peer_at(ip, 300);
+	uint64_t value = 42;
+
+	POST(fi_send(ep, &value, 8, NULL, to, &value));
+	take(txcq);
+	close_all();
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argv[1];
+
+	CHECK(argc == 4, "ends death|fork|auto|send PEER-IP KEY");
+	progress = strcmp(what, "auto") == 0 ? FI_PROGRESS_AUTO : FI_PROGRESS_UNSPEC;
+	open_all(progress == FI_PROGRESS_AUTO ? 300 : 0);
+	peer = peer_at(argv[2], 0);
+	key = strtoull(argv[3], NULL, 0);
+	if (strcmp(what, "death") == 0)
+		death();
+	else if (strcmp(what, "auto") == 0)
+		automatic();
+	else if (strcmp(what, "send") == 0)
+		sends(argv[2]);
+	else
+		forks();
+	puts("ok");
+	return 0;
+}
