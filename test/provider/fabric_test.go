@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// nobody is a user and a group without rights, which the programs here are.
+const nobody = 65534
+
+// patience is how long a program may take, and a daemon for its first answer.
+var patience = 5 * time.Minute * testnet.Slow
+
+const regionLen = 8 << 20
+
+// library builds the provider, once, where nobody can read it, and returns its folder.
+var library = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(folder, "fabric")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(folder, 0o755)); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("make", "-s", "-C", source, "OUT="+dir).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("make: %w\n%s", err, out)
+	}
+	return dir, testnet.Programs(dir, "xdpfabd")
+})
+
+// world is two daemons on a veth, and programs of libfabric that are their guests.
+type world struct {
+	t       *testing.T
+	dir     string
+	net     *testnet.Pair
+	sockets [2]string
+	daemons [2]*exec.Cmd
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	testnet.Require(t)
+	for tool, what := range map[string]string{"gcc": "gcc libc6-dev", "make": "make", "fi_info": "libfabric-bin"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("needs %s: apt-get install %s", tool, what)
+		}
+	}
+	if _, err := os.Stat("/usr/include/rdma/fabric.h"); err != nil {
+		t.Skip("needs the headers of libfabric: apt-get install libfabric-dev")
+	}
+	dir, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: dir, net: testnet.NewPair(t, testnet.Options{})}
+	for i, side := range []*testnet.Side{w.net.A, w.net.B} {
+		w.serve(i, side)
+	}
+	return w
+}
+
+// serve starts the daemon of a side.
+func (w *world) serve(i int, side *testnet.Side) {
+	w.t.Helper()
+	folder, err := os.MkdirTemp("", "xdpfab-sock")
+	if err == nil {
+		err = os.Chmod(folder, 0o755)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.sockets[i] = filepath.Join(folder, "d.sock")
+	c := side.Command(filepath.Join(w.dir, "xdpfabd"), "--interface", side.IfName, "--udp", "--control", w.sockets[i],
+		"--socket-mode", "0666", "--guest", "allow:user=65534", "--region", fmt.Sprintf("r=%d", regionLen))
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.daemons[i] = c
+	w.t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		_ = c.Wait()
+		if w.t.Failed() {
+			w.t.Logf("daemon %d:\n%s", i, tail(said.Bytes()))
+		}
+		_ = os.RemoveAll(folder)
+	})
+	w.status(i)
+}
+
+// status waits for the daemon to answer.
+func (w *world) status(i int) control.Status {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	for {
+		c, err := control.Dial(w.sockets[i])
+		if err == nil {
+			var s control.Status
+			if s, err = c.Status(ctx); err == nil {
+				c.Close()
+				return s
+			}
+			c.Close()
+		}
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("daemon %d: %v", i, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// key returns the key of the daemon's region.
+func (w *world) key(i int) string {
+	w.t.Helper()
+	for _, r := range w.status(i).Regions {
+		if r.Name == "r" {
+			return fmt.Sprint(r.Key)
+		}
+	}
+	w.t.Fatal("the daemon has no region")
+	return ""
+}
+
+// program builds a program of testdata.
+func (w *world) program(name string) string {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-o", path,
+		"testdata/"+name+".c", "testdata/fabric.c", "-lfabric").CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return path
+}
+
+// running is a program that has been started.
+type running struct {
+	*exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	said bytes.Buffer
+}
+
+// start starts a program as nobody, as a guest of a daemon.
+func (w *world) start(daemon int, path string, args ...string) *running {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.t.Cleanup(cancel)
+	p := &running{Cmd: exec.CommandContext(ctx, path, args...)}
+	p.Stderr = &p.said
+	p.Dir = "/"
+	p.Env = []string{"PATH=" + os.Getenv("PATH"), "FI_PROVIDER_PATH=" + w.dir, "XDPFAB_CONTROL=" + w.sockets[daemon],
+		"FI_LOG_LEVEL=warn", "FI_LOG_PROV=xdpfab"}
+	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	in, err1 := p.StdinPipe()
+	out, err2 := p.StdoutPipe()
+	if err1 != nil || err2 != nil {
+		w.t.Fatal(err1, err2)
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	if err := p.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// line returns the next line that a program prints.
+func (w *world) line(p *running) string {
+	w.t.Helper()
+	s, err := p.out.ReadString('\n')
+	if err != nil {
+		err = p.Wait()
+		w.t.Fatalf("%s: %v\n%s", filepath.Base(p.Path), err, tail(p.said.Bytes()))
+	}
+	return strings.TrimSpace(s)
+}
+
+// end waits for the end of a program, which has to succeed, and returns what it has still
+// printed.
+func (w *world) end(p *running) string {
+	w.t.Helper()
+	rest, _ := io.ReadAll(p.out)
+	if err := p.Wait(); err != nil {
+		w.t.Errorf("%s %v: %v\n%s%s", filepath.Base(p.Path), p.Args[1:], err, rest, tail(p.said.Bytes()))
+	}
+	return strings.TrimSpace(string(rest))
+}
+
+// fi_info finds the daemon's interface, once for each address and alone: no other provider
+// is layered above this one.
+func TestInfo(t *testing.T) {
+	w := newWorld(t)
+	all := w.end(w.start(0, "fi_info"))
+	if n := len(regexp.MustCompile(`(?m)^provider: xdpfab$`).FindAllString(all, -1)); n == 0 || strings.Contains(all, "xdpfab;") {
+		t.Errorf("%d infos, or one that is layered:\n%s", n, all)
+	}
+	one := w.end(w.start(0, "fi_info", "-p", "xdpfab", "-v", "-a", "FI_SOCKADDR_IN"))
+	for _, want := range []string{"src_addr: fi_sockaddr_in://" + w.net.A.IP4.String() + ":0", "type: FI_EP_RDM",
+		"mr_mode: [  ]", "name: " + w.net.A.IfName, "inject_size: 4096", "max_msg_size: 4294967295", "FI_ATOMIC",
+		"FI_REMOTE_WRITE", "FI_RMA_EVENT", "FI_ORDER_ATOMIC_WAW"} {
+		if !strings.Contains(one, want) {
+			t.Errorf("lacks %q:\n%s", want, one)
+		}
+	}
+	if strings.Contains(one, "FI_TRIGGER") {
+		t.Error("says that there are triggered operations")
+	}
+	if err := exec.Command("fi_info", "-p", "xdpfab", "-t", "FI_EP_MSG").Run(); err == nil {
+		t.Error("an info of connected endpoints")
+	}
+	exported, err := exec.Command("nm", "-D", "--defined-only", filepath.Join(w.dir, "libxdpfab-fi.so")).Output()
+	if f := strings.Fields(string(exported)); err != nil || len(f) != 3 || f[2] != "fi_prov_ini" {
+		t.Errorf("exported: %v %q: want fi_prov_ini alone", err, exported)
+	}
+}
+
+// Two programs exchange messages of many lengths, both ways at a time: between nodes, and
+// within one. Each operates on memory of the other, too.
+func TestMessages(t *testing.T) {
+	w := newWorld(t)
+	path := w.program("messages")
+	for name, second := range map[string]struct {
+		daemon int
+		ip     string
+	}{"two nodes": {1, w.net.B.IP4.String()}, "one node": {0, w.net.A.IP4.String()}} {
+		t.Run(name, func(t *testing.T) {
+			a := w.start(0, path, "101", second.ip, "102")
+			b := w.start(second.daemon, path, "102", w.net.A.IP4.String(), "101")
+			for _, p := range []*running{a, b} {
+				if got := w.line(p); got != "ready" {
+					t.Fatal(got)
+				}
+			}
+			for _, p := range []*running{a, b} {
+				fmt.Fprintln(p.in)
+			}
+			for _, p := range []*running{a, b} {
+				if got := w.end(p); got != "ok" {
+					t.Errorf("said %q", got)
+				}
+			}
+		})
+	}
+}
+
+// Atomics, reads and writes on a region of the other daemon do what they say, once: three
+// programs that add at a time lose nothing.
+func TestAtomics(t *testing.T) {
+	w := newWorld(t)
+	path := w.program("atomics")
+	const adds = 20000
+	ip, key := w.net.B.IP4.String(), w.key(1)
+	if got := w.end(w.start(0, path, ip, key, fmt.Sprint(regionLen), fmt.Sprint(adds))); got != fmt.Sprint(adds-1) {
+		t.Errorf("the last value found is %q, want %d", got, adds-1)
+	}
+	all := []*running{}
+	adder := w.program("adder")
+	for range 3 {
+		all = append(all, w.start(0, adder, ip, key, fmt.Sprint(adds)))
+	}
+	for _, p := range all {
+		w.end(p)
+	}
+	if got, want := w.end(w.start(0, adder, ip, key, "0")), fmt.Sprint(4*adds); got != want {
+		t.Errorf("the sum is %q, want %s", got, want)
+	}
+}
+
+// The end of the daemon ends operations and receives, with FI_ENETDOWN.
+func TestDaemonDies(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(0, w.program("ends"), "death", w.net.B.IP4.String(), w.key(1))
+	if got := w.line(p); got != "ready" {
+		t.Fatal(got)
+	}
+	if err := w.daemons[0].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.end(p); got != "ok" {
+		t.Errorf("said %q", got)
+	}
+}
+
+// A child of a fork cannot use what its parent has opened.
+func TestFork(t *testing.T) {
+	w := newWorld(t)
+	if got := w.end(w.start(0, w.program("ends"), "fork", w.net.B.IP4.String(), w.key(1))); got != "ok" {
+		t.Errorf("said %q", got)
+	}
+}
+
+// With FI_PROGRESS_AUTO a message comes while its program makes no call.
+func TestAutoProgress(t *testing.T) {
+	w := newWorld(t)
+	path := w.program("ends")
+	to := w.start(0, path, "auto", w.net.B.IP4.String(), w.key(1))
+	if got := w.line(to); got != "ready" {
+		t.Fatal(got)
+	}
+	from := w.start(1, path, "send", w.net.A.IP4.String(), w.key(1))
+	for _, p := range []*running{from, to} {
+		if got := w.end(p); got != "ok" {
+			t.Errorf("said %q", got)
+		}
+	}
+}
