@@ -101,6 +101,8 @@ static ssize_t post(struct ep *ep, const struct wanted *r)
 		return -FI_ENETDOWN;
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
+	if (ep->rxcq == NULL && ep->cntr[CNTR_RECV] == NULL)
+		return -FI_ENOCQ;
 	error = pattern_of(ep, r, &m.pattern);
 	if (error != 0)
 		return error;

@@ -207,8 +207,8 @@ func (w *world) end(p *running) string {
 	return strings.TrimSpace(string(rest))
 }
 
-// fi_info finds the daemon's interface, once for each address and alone: no other provider
-// is layered above this one.
+// fi_info finds the daemon's interface, once for each address and alone: no other
+// provider is layered above this one.
 func TestInfo(t *testing.T) {
 	w := newWorld(t)
 	all := w.end(w.start(0, "fi_info"))
