@@ -225,6 +225,7 @@ MACHINE(word1, 1, uint8_t)
 MACHINE(word2, 2, uint16_t)
 MACHINE(word4, 4, uint32_t)
 MACHINE(word8, 8, uint64_t)
+COPIES(pair8, 8, uint64_t) /* not native: it may be aligned as its parts alone */
 COPIES(word16, 16, u128)
 WORD(word16, 16, u128, u128)
 KERNEL(word16, 16, u128, integer, FI_SUM, t + b)
@@ -322,7 +323,7 @@ static const struct datatype {
 	[FI_UINT64] = {8, 8, {INTEGER_ROW(uint64, word8)}},
 	[FI_FLOAT] = {4, 4, {FLOATING_ROW(float, word4)}},
 	[FI_DOUBLE] = {8, 8, {FLOATING_ROW(double, word8)}},
-	[FI_FLOAT_COMPLEX] = {8, 4, {NUMBERS_ROW(float_complex, word8)}},
+	[FI_FLOAT_COMPLEX] = {8, 4, {NUMBERS_ROW(float_complex, pair8)}},
 	[FI_DOUBLE_COMPLEX] = {16, 8, {NUMBERS_ROW(double_complex, word16)}},
 #if LDBL_MANT_DIG == 64
 	[FI_LONG_DOUBLE] = {16, 16, {FLOATING_ROW(long_double, word16)}},
