@@ -38,12 +38,35 @@ static size_t step(const void *at, size_t n)
 		memcpy(to, &v, sizeof v); \
 	} while (0)
 
+static void store_words(uint64_t *to, const char *from, size_t count)
+{
+	uint64_t v;
+
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&v, from + 8 * i, sizeof v);
+		__atomic_store_n(to + i, v, __ATOMIC_RELEASE);
+	}
+}
+
+static void load_words(char *to, const uint64_t *from, size_t count)
+{
+	uint64_t v;
+
+	for (size_t i = 0; i < count; i++) {
+		v = __atomic_load_n(from + i, __ATOMIC_ACQUIRE);
+		memcpy(to + 8 * i, &v, sizeof v);
+	}
+}
+
 void memory_write(void *to, const void *from, size_t n)
 {
 	for (size_t size; n > 0; to = (char *)to + size, from = (const char *)from + size, n -= size) {
 		size = step(to, n);
 		switch (size) {
-		case 8: STORE(uint64_t); break;
+		case 8:
+			size = n & ~(size_t)7;
+			store_words(to, from, size / 8);
+			break;
 		case 4: STORE(uint32_t); break;
 		case 2: STORE(uint16_t); break;
 		default: STORE(uint8_t);
@@ -59,7 +82,10 @@ void memory_read(void *to, const void *from, size_t n)
 	for (size_t size; n > 0; to = (char *)to + size, from = (const char *)from + size, n -= size) {
 		size = step(from, n);
 		switch (size) {
-		case 8: LOAD(uint64_t); break;
+		case 8:
+			size = n & ~(size_t)7;
+			load_words(to, from, size / 8);
+			break;
 		case 4: LOAD(uint32_t); break;
 		case 2: LOAD(uint16_t); break;
 		default: LOAD(uint8_t);
