@@ -26,7 +26,7 @@ type request struct {
 	n                        int
 	away                     uint8 // bytes that the target is beyond a multiple of 32
 	target, operand, compare []byte
-	after, result            []byte // what is expected
+	after                    []byte // what is expected of the target
 }
 
 func (r *request) String() string {
