@@ -266,8 +266,8 @@ func TestHandOverMoves(t *testing.T) {
 	}
 }
 
-// Nothing keeps the regions of a frame that was looked at and does not run: whoever closes
-// one waits for as long.
+// Nothing keeps the regions of a frame that was looked at and does not run: whoever
+// closes one waits for as long.
 func TestLookedAtAndLeft(t *testing.T) {
 	m := &echo{}
 	x, err := New(m, 1500, 0)
