@@ -7,7 +7,7 @@
 #   make test-long the same searches for longer, and everything with the race detector
 #   make test-vm the tests that need a kernel, in a virtual machine, without root
 #   make check   lint, generated code, test, test-race, test-vm; CI runs .ci/run
-#   make provider  the libfabric provider, in C: bin/provider/libxdpfab-fi.so
+#   make provider the libfabric provider, in C; make fabtests: libfabric's own tests of it
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -55,6 +55,13 @@ provider:
 install-provider: provider
 	$(MAKE) -C provider install
 
+# libfabric's own tests, built from Debian's source, with the provider between two namespaces.
+.PHONY: fabtests
+fabtests:
+	@scripts/need root go ip gcc libfabric-dev fi_info
+	scripts/fabtests bin/fabtests
+	XDPFAB_FABTESTS=$(CURDIR)/bin/fabtests $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestFabtests$$' ./test/provider
+
 demo:
 	@scripts/need root go ip
 	@$(GO) build -o bin/ ./cmd/...
@@ -65,7 +72,7 @@ demo:
 # of make lint.
 .PHONY: test-plain
 test:
-	@scripts/need root go ip gcc qemu-aarch64-static
+	@scripts/need root go ip gcc libfabric-dev fi_info qemu-aarch64-static
 	@$(MAKE) --no-print-directory -j test-plain test-vectors
 
 test-plain:
