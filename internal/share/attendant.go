@@ -33,7 +33,7 @@ type attendant struct {
 type ticket struct {
 	PSN   uint32
 	Sizes []uint16 // of the results of its operations in memory, if they succeed
-	Said  []byte   // the answer; nil if there is none yet
+	Said  []byte   // the answer; empty if there is none yet
 }
 
 // attended is all sessions of one origin with one endpoint of the guest.
@@ -102,12 +102,13 @@ func (t *attendant) Hand(psn uint32, payload []byte, ops int) bool {
 	a := t.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	x := ticket{PSN: psn}
-	n := t.flatten(&x, payload, ops)
+	x := t.place()
+	x.PSN = psn
+	n := t.flatten(x, payload, ops)
 	if a.owed >= mostTickets || !a.fits(spanOf(len(a.flat))) {
+		t.tickets = t.tickets[:len(t.tickets)-1]
 		return false
 	}
-	t.tickets = append(t.tickets, x)
 	a.owed++
 	t.owed.Add(1)
 	t.pair.owed.Add(1)
@@ -116,6 +117,15 @@ func (t *attendant) Hand(psn uint32, payload []byte, ops int) bool {
 	a.put(&r, a.flat, nil)
 	a.show()
 	return true
+}
+
+// place appends a ticket, with the memory of one that was taken.
+func (t *attendant) place() *ticket {
+	n := len(t.tickets)
+	t.tickets = slices.Grow(t.tickets, 1)[:n+1]
+	x := &t.tickets[n]
+	*x = ticket{Sizes: x.Sizes[:0], Said: x.Said[:0]}
+	return x
 }
 
 // flatten puts the operations in memory of a frame into a.flat, and returns their number.
@@ -141,7 +151,7 @@ func (t *attendant) flatten(x *ticket, payload []byte, ops int) (n int) {
 func (t *attendant) Answered() bool {
 	t.a.mu.Lock()
 	defer t.a.mu.Unlock()
-	if len(t.tickets) == 0 || t.tickets[0].Said == nil {
+	if len(t.tickets) == 0 || len(t.tickets[0].Said) == 0 {
 		return false
 	}
 	t.op, t.at = 0, len(t.tickets[0].Sizes)*saidLen
@@ -161,7 +171,9 @@ func (t *attendant) Next() (wire.Status, []byte) {
 func (t *attendant) Take() {
 	t.a.mu.Lock()
 	defer t.a.mu.Unlock()
-	t.tickets = slices.Delete(t.tickets, 0, 1)
+	first := t.tickets[0]
+	last := copy(t.tickets, t.tickets[1:])
+	t.tickets[last], t.tickets = first, t.tickets[:last] // its memory is for the next one
 }
 
 // Close implements session.Attendant. What is owed still keeps later sessions of the pair
@@ -188,11 +200,11 @@ func (a *Arrivals) Answer(number, psn uint64, answer []byte) error {
 		return fmt.Errorf("an answer with ticket %d of session %d: want %d, the oldest that is not answered", psn,
 			number, x.PSN)
 	}
-	answer = slices.Clone(answer) // the guest may change it
-	if err := x.check(answer); err != nil {
+	said := append(x.Said[:0], answer...) // the guest may change it
+	if err := x.check(said); err != nil {
 		return err
 	}
-	x.Said = answer
+	x.Said = said
 	a.owed--
 	t.owed.Add(-1)
 	t.pair.owed.Add(-1)
@@ -267,7 +279,7 @@ func (a *Arrivals) restoreAttendants(all []AttendantState) {
 		t := a.attendant(s.Number, pairOf{s.Endpoint, s.Origin}, wire.Addr{}, new(atomic.Bool))
 		t.tickets, t.closed = s.Tickets, true
 		for i := range t.tickets {
-			if t.tickets[i].Said == nil {
+			if len(t.tickets[i].Said) == 0 {
 				t.owed.Add(1)
 			}
 		}

@@ -163,6 +163,39 @@ func TestGuestExecutes(t *testing.T) {
 	}
 }
 
+// Frames that come and go, up to eight at a time, allocate nothing at either side.
+func TestGuestExecutesNotAllocate(t *testing.T) {
+	a := newAway(t, Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals})
+	x := a.attendant(1)
+	few, one := fetchAdds(t, 1)
+	many, hundred := fetchAdds(t, 100)
+	psn := uint32(0)
+	round := func() {
+		for i := range uint32(8) {
+			payload, ops := few, one
+			if i%2 == 1 {
+				payload, ops = many, hundred
+			}
+			if !x.Hand(psn+i, payload, ops) {
+				t.Fatal("no room")
+			}
+		}
+		psn += 8
+		a.serve()
+		for a.hear(); x.Answered(); x.Take() {
+			if status, _ := x.Next(); status != wire.StatusOK {
+				t.Fatal(status)
+			}
+		}
+	}
+	for range 20 {
+		round()
+	}
+	if n := testing.AllocsPerRun(100, round); n != 0 || !x.Alone() {
+		t.Errorf("%v allocations for eight frames", n)
+	}
+}
+
 // A guest that does not read fills its ring, and nothing else: what has no room waits,
 // and comes when the guest reads. One that has no room for answers executes nothing.
 func TestGuestExecutesLater(t *testing.T) {

@@ -5,6 +5,8 @@
 package share
 
 import (
+	"slices"
+
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -77,8 +79,9 @@ func (c *GuestRing) execute(r *record, part, b []byte) int {
 // freeAnswers gives back the blocks of answers that the host has copied.
 func (c *GuestRing) freeAnswers() {
 	taken := c.segment.h.taken.Load()
-	for len(c.answers) > 0 && int64(taken-c.answers[0].posted) > 0 {
-		c.space.put(uint64(c.answers[0].at), c.answers[0].len)
-		c.answers = c.answers[1:]
+	n := 0
+	for ; n < len(c.answers) && int64(taken-c.answers[n].posted) > 0; n++ {
+		c.space.put(uint64(c.answers[n].at), c.answers[n].len)
 	}
+	c.answers = slices.Delete(c.answers, 0, n)
 }
