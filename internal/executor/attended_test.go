@@ -240,13 +240,13 @@ func TestHandOverMoves(t *testing.T) {
 	if s.Detach(); !o.moved || o.closed {
 		t.Fatal("the session has not let go of the owner, or has told it of its end")
 	}
-	x, next, m, now, _ := attended(t)
+	_, next, _, now, _ := attended(t)
 	now.name = 0
 	if err := next.Restore(state, 6); err == nil {
 		t.Fatal("restored, though the owner knows of no frame")
 	}
 	next.Detach()
-	x, next, m, now, _ = attended(t)
+	x, next, m, now, _ := attended(t)
 	now.name, now.knows = 0, 3
 	if err := next.Restore(state, 6); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,6 @@ type away struct {
 	on     atomic.Bool
 	broken error
 	ran    int
-	full   bool // the guest's endpoint is closed
 }
 
 const awayKey = 5
@@ -357,9 +356,7 @@ func TestLyingAnswers(t *testing.T) {
 			for psn := range uint32(2) {
 				x.Hand(50+psn, payload, ops)
 			}
-			for i, e := range c.entries {
-				a.theirs.entries[i] = e
-			}
+			copy(a.theirs.entries, c.entries)
 			a.theirs.h.posted.Store(uint64(len(c.entries)))
 			a.hear()
 			switch {

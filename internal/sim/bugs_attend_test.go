@@ -23,7 +23,7 @@ var bugsOfAttending = []bug{
 	{"the next host hands everything over again", "TestGuestTakeover", []edit{
 		{sessionTakeover, "Lane: t.lane, Handed: t.handed,", "Lane: t.lane,"}}},
 	{"an answer is taken for that of the frame behind", "", []edit{
-		{shareAttendant, "t.tickets = slices.Delete(t.tickets, 0, 1)", "t.tickets = slices.Delete(t.tickets, len(t.tickets)-1, len(t.tickets))"}}},
+		{shareAttendant, "last := copy(t.tickets, t.tickets[1:])", "last := len(t.tickets) - 1\n\tfirst = t.tickets[last]"}}},
 	{"the session goes on before the answer of the frame before has come", "", []edit{
 		{executorAttended, "if s.Handed() == 0 && !s.attendant.Attends() && s.attendant.Alone() {", "if !s.attendant.Attends() || len(payload)%16 == 0 {"}}},
 	{"an early frame keeps the buffer of the one that is to be handed over", "", []edit{

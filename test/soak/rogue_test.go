@@ -267,7 +267,7 @@ func (r *rogue) step() error {
 	case 15:
 		return r.call(share.CallTakeBack, fmt.Sprint("rogue", r.rnd.IntN(20)))
 	case 16:
-		return r.call(share.CallPeer, share.Peer{Origin: some(r, r.origins), Addr: r.peer})
+		return r.call(share.CallPeer, share.Peer{Origin: some(r, r.origins), Addr: share.Addr(r.peer)})
 	case 17, 18:
 		r.spoil()
 		return nil
