@@ -40,19 +40,23 @@ func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, erro
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
 	defer cancel()
 	asked, poll := false, answerPoll
+	enough := certain // states in which the entry's address is taken
 	for {
 		n, err := r.entry(ip)
 		if err != nil {
 			return wire.MAC{}, fmt.Errorf("route: neighbour %v on %s: %w", ip, r.name, err)
 		}
 		switch {
-		case n.State&certain != 0 && len(n.HardwareAddr) == len(wire.MAC{}):
+		case n.State&enough != 0 && len(n.HardwareAddr) == len(wire.MAC{}):
 			return wire.MAC(n.HardwareAddr), nil
 		case !asked:
 			if err := r.prompt(n); err != nil {
 				return wire.MAC{}, err
 			}
-			asked = true
+			// The entry was unknown a moment ago. A neighbour that asks for this
+			// node meanwhile makes it doubtful, so that the kernel would not ask
+			// before 5 s; but what it says of itself is as good as an answer.
+			asked, enough = true, certain|doubtful
 			continue // on many links the answer is there by now
 		case n.State&unix.NUD_FAILED != 0:
 			return wire.MAC{}, r.silent(ip)

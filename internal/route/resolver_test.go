@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -249,6 +250,39 @@ func TestDoubtfulNeighbour(t *testing.T) {
 		testnet.IP(t, p.A, "neigh replace "+dst+" dev veth0 lladdr 02:00:00:00:00:98 nud permanent")
 		if hop := resolve(t, r, dst); hop.MAC != (wire.MAC{2, 0, 0, 0, 0, 0x98}) {
 			t.Errorf("%s permanent: %+v", dst, hop)
+		}
+	}
+}
+
+// A neighbour that asks for this node at the moment when this node asks for it, as the
+// programs of a job do that begin together, has told its address by that.
+func TestNeighbourThatAsks(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	here, there := resolver(t, p.A), resolver(t, p.B)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	defer func() { close(stop); <-stopped }()
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := there.Ask(p.A.IP4); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}()
+	unknown := netlink.Neigh{LinkIndex: p.A.IfIndex, Family: netlink.FAMILY_V4, IP: p.B.IP4.AsSlice()}
+	for i := range 200 {
+		if err := here.handle.NeighDel(&unknown); err != nil && !errors.Is(err, unix.ENOENT) {
+			t.Fatal(err)
+		}
+		hop, err := here.Resolve(t.Context(), p.B.IP4)
+		if err != nil || hop.MAC != wire.MAC(p.B.MAC) {
+			t.Fatalf("the %d. time: %+v, %v; want %v", i+1, hop, err, p.B.MAC)
 		}
 	}
 }
