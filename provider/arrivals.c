@@ -235,8 +235,6 @@ size_t inbox_arrivals(struct domain *d)
 	uint64_t at = g->read;
 	size_t n = 0;
 
-	if (d->in->room)
-		retry(d);
 	for (; at != arrived && n < BURST; n++) {
 		struct xdpfab_arrival r;
 
@@ -251,5 +249,7 @@ size_t inbox_arrivals(struct domain *d)
 	}
 	if (n > 0)
 		guest_has_read(g, at);
+	if (d->in->room) /* the records may have made it */
+		retry(d);
 	return n;
 }

@@ -39,7 +39,7 @@ static bool work(struct domain *d)
 	guest_hush(&d->g);
 	while (progress_now(d) > 0)
 		;
-	armed = guest_sleep(&d->g);
+	armed = guest_sleep(&d->g) && !progress_due(d);
 	unlock(d);
 	return armed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
-#include "inbox.h"
+#include "session.h"
 
 ssize_t call_send(struct ep *name, const struct iovec *iov, size_t count, fi_addr_t to, const uint64_t *tag,
 		  uint64_t data, uint64_t flags, void *context)
@@ -117,6 +117,8 @@ static ssize_t post(struct ep *ep, const struct wanted *r)
 	error = error_of_result(match_post(ep->inbox->q, &m));
 	if (error == -FI_EAGAIN && progress(ep->dom) > 0)
 		error = error_of_result(match_post(ep->inbox->q, &m));
+	if (ep->dom->in->room) /* whoever makes progress may be asleep */
+		progress(ep->dom);
 	return error;
 }
 

@@ -183,6 +183,8 @@ static ssize_t begin(struct domain *d, struct work *w)
 	if (error != 0) {
 		ep->under_way--;
 		op_free(d, op);
+	} else if (op->stream != NULL) {
+		stream_feed(d); /* whoever makes progress may be asleep */
 	}
 	return error;
 }

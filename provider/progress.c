@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sched.h>
 
-#include "inbox.h"
 #include "op.h"
+#include "session.h"
 
 enum { LOOKS = 256 }; /* that find nothing, in a row, between looks at the conversation */
 
@@ -22,14 +22,14 @@ static void retry(struct domain *d)
 {
 	if (d->g.note_count > 0)
 		guest_tell(&d->g);
-	if (d->streams != NULL)
-		stream_feed(d);
 	if (d->crowded) {
-		d->crowded = false;
+		d->crowded = false; /* before looking: what finds no room sets it again */
 		for (struct ep *ep = d->all; ep != NULL; ep = ep->next_of_all)
 			peers_retry(ep);
 		guest_show(&d->g);
 	}
+	if (d->streams != NULL)
+		stream_feed(d);
 }
 
 static size_t look(struct domain *d, bool listen)
@@ -39,10 +39,16 @@ static size_t look(struct domain *d, bool listen)
 	if (d->dead)
 		return 0;
 	n = op_completions(d) + inbox_arrivals(d);
-	retry(d);
 	if (listen || d->g.talk.under_way != NULL)
 		n += converse(d);
+	if (!d->dead)
+		retry(d); /* last, since all of these may have made work for it */
 	return n;
+}
+
+bool progress_due(const struct domain *d)
+{
+	return !d->dead && (d->g.note_count > 0 || d->crowded || d->in->room);
 }
 
 size_t progress_now(struct domain *d)

@@ -148,6 +148,7 @@ static bool feed(struct domain *d, struct stream *s)
 	to = guest_entry(&d->g);
 	if (to == NULL) {
 		op_free(d, part);
+		d->crowded = true;
 		return false;
 	}
 	part->of = s->op;

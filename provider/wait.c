@@ -94,7 +94,7 @@ bool wait_arm(struct waiter *w, struct domain *d)
 		w->armed = false;
 	w->armed = true;
 	guest_hush(&d->g);
-	return guest_sleep(&d->g);
+	return guest_sleep(&d->g) && !progress_due(d);
 }
 
 void wait_some(struct waiter *w, struct domain *d, int limit)
@@ -103,14 +103,12 @@ void wait_some(struct waiter *w, struct domain *d, int limit)
 			     {.fd = d->g.talk.fd, .events = POLLIN},
 			     {.fd = w->signal, .events = POLLIN}};
 
-	if (w->signal < 0) {
+	if (w->signal < 0 || !wait_arm(w, d)) {
 		unlock(d);
 		sched_yield();
 		lock(d);
 		return;
 	}
-	if (!wait_arm(w, d))
-		return;
 	unlock(d);
 	poll(p, 3, limit);
 	lock(d);

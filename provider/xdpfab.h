@@ -41,7 +41,7 @@ struct domain {
 	bool locks;   /* the program's threads share the domain */
 	bool forked;  /* this process is a child of the one that opened it */
 	bool dead;    /* the daemon has ended */
-	bool crowded; /* operations of known peers wait for room in the ring */
+	bool crowded; /* operations of known peers, or parts, wait for room in the ring */
 	bool basic;   /* memory registration as before version 1.5, with virtual addresses */
 	uint32_t refs; /* objects that belong to it */
 	struct op *ops; /* one for each entry of the rings */
@@ -198,6 +198,10 @@ static inline int enter(struct domain *d)
  * FI_PROGRESS_AUTO. The lock is held. */
 size_t progress(struct domain *d);
 size_t progress_now(struct domain *d);
+
+/* Whether something waits for room of which the daemon does not tell, so that nobody may
+ * sleep. The lock is held. */
+bool progress_due(const struct domain *d);
 
 /* cq.c: the lock is held. */
 void cq_add(struct cq *cq, const struct cqe *c);

@@ -147,7 +147,7 @@ func (w *world) program(name string) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
 	out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-o", path,
-		"testdata/"+name+".c", "testdata/fabric.c", "-lfabric").CombinedOutput()
+		"testdata/"+name+".c", "testdata/fabric.c", "-pthread", "-lfabric").CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -306,6 +306,15 @@ func TestDaemonDies(t *testing.T) {
 func TestFork(t *testing.T) {
 	w := newWorld(t)
 	if got := w.end(w.start(0, w.program("ends"), "fork", w.net.B.IP4.String(), w.key(1))); got != "ok" {
+		t.Errorf("said %q", got)
+	}
+}
+
+// A program that sleeps makes all progress first that its operations need, also when
+// their peer has just become known, or another thread has posted them.
+func TestAsleep(t *testing.T) {
+	w := newWorld(t)
+	if got := w.end(w.start(0, w.program("ends"), "asleep", w.net.B.IP4.String(), w.key(1))); got != "ok" {
 		t.Errorf("said %q", got)
 	}
 }

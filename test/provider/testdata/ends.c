@@ -4,8 +4,10 @@
  * operations and receives with FI_ENETDOWN. ends fork PEER-IP KEY: a child cannot use what
  * its parent has opened, and its end changes nothing for the parent. ends auto PEER-IP KEY:
  * says "ready", and sees a message come to number 300 without a call of libfabric. ends send
- * PEER-IP KEY sends that message.
+ * PEER-IP KEY sends that message. ends asleep PEER-IP KEY: a thread sleeps in fi_cq_sread while
+ * operations begin that need progress, and nobody else makes any.
  */
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "fabric.h"
@@ -92,11 +94,38 @@ static void sends(const char *ip)
 	close_all();
 }
 
+/* Sleeps until there is a completion. */
+static void *sleeps(void *cq)
+{
+	struct fi_cq_tagged_entry e;
+	const ssize_t n = fi_cq_sread(cq, &e, 1, NULL, SECONDS * 1000);
+
+	CHECK(n == 1, "%zd, %s", n, fi_strerror((int)-n));
+	return NULL;
+}
+
+static void asleep(void)
+{
+	enum { LONG = 4 << 20 };
+	uint8_t *out = malloc(LONG), *in = malloc(LONG);
+	pthread_t sleeper;
+
+	fill(out, LONG, 7);
+	POST(fi_write(ep, out, LONG, NULL, peer, 64, key, NULL)); /* the peer is not known yet */
+	sleeps(txcq);
+	CHECK(pthread_create(&sleeper, NULL, sleeps, txcq) == 0, "a thread");
+	usleep(200000); /* for it to fall asleep */
+	POST(fi_read(ep, in, LONG, NULL, peer, 64, key, NULL));
+	pthread_join(sleeper, NULL);
+	check(in, LONG, 7);
+	close_all();
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argv[1];
 
-	CHECK(argc == 4, "ends death|fork|auto|send PEER-IP KEY");
+	CHECK(argc == 4, "ends death|fork|auto|send|asleep PEER-IP KEY");
 	progress = strcmp(what, "auto") == 0 ? FI_PROGRESS_AUTO : FI_PROGRESS_UNSPEC;
 	open_all(progress == FI_PROGRESS_AUTO ? 300 : 0);
 	peer = peer_at(argv[2], 0);
@@ -107,6 +136,8 @@ int main(int argc, char **argv)
 		automatic();
 	else if (strcmp(what, "send") == 0)
 		sends(argv[2]);
+	else if (strcmp(what, "asleep") == 0)
+		asleep();
 	else
 		forks();
 	puts("ok");
