@@ -43,5 +43,11 @@ struct fi_provider *fi_prov_ini(void)
 	define("control", FI_PARAM_STRING,
 	       "Path of the daemon's control socket (default: XDPFAB_CONTROL, or else each of /run/xdpfabd/*.sock)");
 	define("iface", FI_PARAM_STRING, "Name of the one interface to use (default: all that have a daemon)");
+	define("entries", FI_PARAM_INT, "Operations in flight of a domain: a power of two, at most what the daemon's rule "
+					"allows (default: 4096)");
+	define("arena", FI_PARAM_INT, "Bytes for operands and results that are under way, likewise (default: 16777216)");
+	define("arrivals", FI_PARAM_INT, "Bytes for what peers send, likewise (default: 1048576)");
+	define("yield", FI_PARAM_INT, "Looks at empty queues after which a program gives its CPU away, 0 for never (default: "
+				      "200 where CPUs are fewer than the job's ranks and a poller need, otherwise 0)");
 	return &xdpfab_provider;
 }

@@ -233,6 +233,12 @@ func TestInfo(t *testing.T) {
 	if f := strings.Fields(string(exported)); err != nil || len(f) != 3 || f[2] != "fi_prov_ini" {
 		t.Errorf("exported: %v %q: want fi_prov_ini alone", err, exported)
 	}
+	params := w.end(w.start(0, "fi_info", "-g", "xdpfab"))
+	for _, name := range []string{"CONTROL", "IFACE", "ENTRIES", "ARENA", "ARRIVALS", "YIELD"} {
+		if !strings.Contains(params, "# FI_XDPFAB_"+name+": ") {
+			t.Errorf("no parameter %s:\n%s", name, params)
+		}
+	}
 }
 
 // Two programs exchange messages of many lengths, both ways at a time: between nodes, and
