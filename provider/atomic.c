@@ -13,19 +13,21 @@ static const uint8_t verbs[KERNEL_FORMS] = {
 	[KERNEL_BASE] = XDPFAB_ATOMIC, [KERNEL_FETCH] = XDPFAB_FETCH, [KERNEL_COMPARE] = XDPFAB_COMPARE};
 
 /* The most elements of an operation: it is taken whole, with its operands and its results. */
-static size_t most(enum kernel_form form, uint32_t datatype)
+static size_t most(const struct domain *d, enum kernel_form form, uint32_t datatype)
 {
 	static const size_t lists[KERNEL_FORMS] = {[KERNEL_BASE] = 1, [KERNEL_FETCH] = 2, [KERNEL_COMPARE] = 3};
 
-	return PART / 2 / lists[form] / kernel_size(datatype);
+	return part_of(d) / 2 / lists[form] / kernel_size(datatype);
 }
 
-static int valid(enum kernel_form form, uint32_t datatype, uint32_t op, size_t *count)
+static int valid(const struct fid_ep *fid, enum kernel_form form, uint32_t datatype, uint32_t op, size_t *count)
 {
+	const struct ep *ep = container_of(fid, struct ep, fid);
+
 	if (kernel_of(form, op, datatype) == NULL)
 		return -FI_EOPNOTSUPP;
 	if (count != NULL)
-		*count = most(form, datatype);
+		*count = most(ep->base->dom, form, datatype);
 	return 0;
 }
 
@@ -89,7 +91,7 @@ static int fill(struct work *w, const struct fi_msg_atomic *msg, const struct li
 	if (count == 0 || (l->form == KERNEL_COMPARE && w->compare_len != w->operand_len) ||
 	    (l->form != KERNEL_BASE && w->result_len != count * size))
 		return -FI_EINVAL;
-	if (count > most(l->form, msg->datatype) || ((flags & FI_INJECT) != 0 && w->operand_len > INJECT_SIZE))
+	if (count > most(w->ep->dom, l->form, msg->datatype) || ((flags & FI_INJECT) != 0 && w->operand_len > INJECT_SIZE))
 		return -FI_EMSGSIZE;
 	w->e.count = (uint32_t)count;
 	return at(w, msg, count);
@@ -99,7 +101,7 @@ static int fill(struct work *w, const struct fi_msg_atomic *msg, const struct li
 static ssize_t post(struct ep *name, const struct fi_msg_atomic *msg, const struct lists *l, uint64_t flags)
 {
 	struct work w;
-	int error = valid(l->form, msg->datatype, msg->op, NULL);
+	int error = kernel_of(l->form, msg->op, msg->datatype) == NULL ? -FI_EOPNOTSUPP : 0;
 
 	if (error == 0 && (flags & FI_TAGGED) != 0)
 		error = -FI_EOPNOTSUPP;
@@ -252,20 +254,17 @@ static ssize_t atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_atomi
 
 static int atomic_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return valid(KERNEL_BASE, datatype, op, count);
+	return valid(ep, KERNEL_BASE, datatype, op, count);
 }
 
 static int atomic_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return valid(KERNEL_FETCH, datatype, op, count);
+	return valid(ep, KERNEL_FETCH, datatype, op, count);
 }
 
 static int atomic_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return valid(KERNEL_COMPARE, datatype, op, count);
+	return valid(ep, KERNEL_COMPARE, datatype, op, count);
 }
 
 struct fi_ops_atomic xdpfab_atomic_ops = {
@@ -291,15 +290,15 @@ int xdpfab_query_atomic(struct fid_domain *d, enum fi_datatype datatype, enum fi
 	const enum kernel_form form = flags == FI_FETCH_ATOMIC	   ? KERNEL_FETCH
 				      : flags == FI_COMPARE_ATOMIC ? KERNEL_COMPARE
 								   : KERNEL_BASE;
-	const int error = valid(form, datatype, op, NULL);
+	const struct domain *dom = container_of(d, struct domain, fid);
+	const int error = kernel_of(form, op, datatype) == NULL ? -FI_EOPNOTSUPP : 0;
 
-	(void)d;
 	if ((flags & ~(uint64_t)(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC | FI_TAGGED)) != 0 ||
 	    flags == (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
 		return -FI_EBADFLAGS;
 	if ((flags & FI_TAGGED) != 0)
 		return -FI_EOPNOTSUPP;
 	if (error == 0 && attr != NULL)
-		*attr = (struct fi_atomic_attr){.count = most(form, datatype), .size = kernel_size(datatype)};
+		*attr = (struct fi_atomic_attr){.count = most(dom, form, datatype), .size = kernel_size(datatype)};
 	return error;
 }

@@ -154,7 +154,7 @@ static bool place(struct domain *d, struct op *op, struct work *w)
 /* Whether an operation goes part by part. */
 static bool is_long(const struct work *w)
 {
-	return w->operand_len + w->compare_len + w->result_len > PART;
+	return w->operand_len + w->compare_len + w->result_len > part_of(w->ep->dom);
 }
 
 static ssize_t begin(struct domain *d, struct work *w)

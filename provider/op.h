@@ -8,10 +8,19 @@
 #include "xdpfab.h"
 
 enum {
-	PART = 1 << 20, /* the most bytes that one entry takes of an operation */
+	PART = 1 << 20, /* the most bytes that one entry takes of an operation: see part_of */
 };
 
-/* An operation longer than PART, which goes through two halves of a window of the arena. */
+/* The most bytes that one entry takes of an operation in a domain: the arena has room for
+ * several. */
+static inline size_t part_of(const struct domain *d)
+{
+	const size_t n = arena_largest(&d->g.space) / 4;
+
+	return n < PART ? n : PART;
+}
+
+/* An operation longer than part_of, which goes through two halves of a window of the arena. */
 struct stream {
 	struct stream *next; /* of the domain's */
 	struct op *op;
@@ -72,7 +81,7 @@ struct work {
 	size_t operand_len, compare_len, result_len; /* bytes */
 };
 
-/* Posts an operation, whose buffers are the program's again unless it is longer than PART
+/* Posts an operation, whose buffers are the program's again unless it is longer than part_of
  * or has a result. Takes and releases the lock. */
 ssize_t op_post(struct work *w);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages and transfers that are longer than PART go through a window of the arena, in two
+ * Messages and transfers that are longer than part_of go through a window of the arena, in two
  * halves: XDPFAB_FEED entries follow the operation's own entry, each with the next bytes,
  * and the completion of each frees its half. The window is the operation's until it
  * completes, so that operations behind it cannot take away what it needs to go on.

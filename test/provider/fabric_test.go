@@ -53,6 +53,7 @@ type world struct {
 	net     *testnet.Pair
 	sockets [2]string
 	daemons [2]*exec.Cmd
+	params  []string // NAME=VALUE, of programs
 }
 
 func newWorld(t *testing.T) *world {
@@ -172,6 +173,7 @@ func (w *world) start(daemon int, path string, args ...string) *running {
 	p.Dir = "/"
 	p.Env = []string{"PATH=" + os.Getenv("PATH"), "FI_PROVIDER_PATH=" + w.dir, "XDPFAB_CONTROL=" + w.sockets[daemon],
 		"FI_LOG_LEVEL=warn", "FI_LOG_PROV=xdpfab"}
+	p.Env = append(p.Env, w.params...)
 	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	in, err1 := p.StdinPipe()
 	out, err2 := p.StdoutPipe()
@@ -183,6 +185,24 @@ func (w *world) start(daemon int, path string, args ...string) *running {
 		w.t.Fatal(err)
 	}
 	return p
+}
+
+// leastMemory are parameters for as little as a daemon takes.
+var leastMemory = []string{"FI_XDPFAB_ENTRIES=16", "FI_XDPFAB_ARENA=65536", "FI_XDPFAB_ARRIVALS=65536", "FI_XDPFAB_YIELD=1"}
+
+// shared returns the bytes that a program shares with its daemon.
+func (w *world) shared(p *running) int64 {
+	w.t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.Process.Pid))
+	for _, f := range files {
+		if name, _ := os.Readlink(f); strings.Contains(name, "xdpfab rings") {
+			if info, err := os.Stat(f); err == nil {
+				return info.Size()
+			}
+		}
+	}
+	w.t.Fatalf("it shares no memory: %v", err)
+	return 0
 }
 
 // line returns the next line that a program prints.
@@ -242,20 +262,30 @@ func TestInfo(t *testing.T) {
 }
 
 // Two programs exchange messages of many lengths, both ways at a time: between nodes, and
-// within one. Each operates on memory of the other, too.
+// within one. Each operates on memory of the other, too. With as little shared memory as
+// there may be everything has to wait for room.
 func TestMessages(t *testing.T) {
 	w := newWorld(t)
 	path := w.program("messages")
 	for name, second := range map[string]struct {
 		daemon int
 		ip     string
-	}{"two nodes": {1, w.net.B.IP4.String()}, "one node": {0, w.net.A.IP4.String()}} {
+		params []string
+	}{
+		"two nodes":    {1, w.net.B.IP4.String(), nil},
+		"one node":     {0, w.net.A.IP4.String(), nil},
+		"least memory": {1, w.net.B.IP4.String(), leastMemory},
+	} {
 		t.Run(name, func(t *testing.T) {
+			w.params = second.params
 			a := w.start(0, path, "101", second.ip, "102")
 			b := w.start(second.daemon, path, "102", w.net.A.IP4.String(), "101")
 			for _, p := range []*running{a, b} {
 				if got := w.line(p); got != "ready" {
 					t.Fatal(got)
+				}
+				if n := w.shared(p); (n < 200<<10) != (second.params != nil) {
+					t.Errorf("it shares %d bytes with its daemon, and has the parameters %q", n, second.params)
 				}
 			}
 			for _, p := range []*running{a, b} {
