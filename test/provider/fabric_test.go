@@ -72,25 +72,28 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, dir: dir, net: testnet.NewPair(t, testnet.Options{})}
-	for i, side := range []*testnet.Side{w.net.A, w.net.B} {
-		w.serve(i, side)
+	for i := range w.daemons {
+		folder, err := os.MkdirTemp("", "xdpfab-sock")
+		if err == nil {
+			err = os.Chmod(folder, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(folder) })
+		w.sockets[i] = filepath.Join(folder, "d.sock")
+		w.serve(i)
 	}
 	return w
 }
 
 // serve starts the daemon of a side.
-func (w *world) serve(i int, side *testnet.Side) {
+func (w *world) serve(i int, flags ...string) {
 	w.t.Helper()
-	folder, err := os.MkdirTemp("", "xdpfab-sock")
-	if err == nil {
-		err = os.Chmod(folder, 0o755)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.sockets[i] = filepath.Join(folder, "d.sock")
-	c := side.Command(filepath.Join(w.dir, "xdpfabd"), "--interface", side.IfName, "--udp", "--control", w.sockets[i],
-		"--socket-mode", "0666", "--guest", "allow:user=65534", "--region", fmt.Sprintf("r=%d", regionLen))
+	side := []*testnet.Side{w.net.A, w.net.B}[i]
+	c := side.Command(filepath.Join(w.dir, "xdpfabd"), append(flags, "--interface", side.IfName, "--udp",
+		"--control", w.sockets[i], "--socket-mode", "0666", "--guest", "allow:user=65534",
+		"--region", fmt.Sprintf("r=%d", regionLen))...)
 	var said bytes.Buffer
 	c.Stderr = &said
 	if err := c.Start(); err != nil {
@@ -103,7 +106,6 @@ func (w *world) serve(i int, side *testnet.Side) {
 		if w.t.Failed() {
 			w.t.Logf("daemon %d:\n%s", i, tail(said.Bytes()))
 		}
-		_ = os.RemoveAll(folder)
 	})
 	w.status(i)
 }
@@ -335,6 +337,74 @@ func TestDaemonDies(t *testing.T) {
 	}
 	if got := w.end(p); got != "ok" {
 		t.Errorf("said %q", got)
+	}
+}
+
+// takeOver has the next daemon of a side take the place of the present one, which ends.
+func (w *world) takeOver(i int) {
+	w.t.Helper()
+	former := w.daemons[i]
+	w.serve(i, "--takeover")
+	if err := former.Wait(); err != nil {
+		w.t.Errorf("the daemon that was taken over: %v", err)
+	}
+}
+
+// Programs do not notice that their daemon, or that of their peer, is taken over: their
+// sum is exact. One that is stopped, and killed after a takeover, does not hold up the
+// others.
+func TestTakeover(t *testing.T) {
+	w := newWorld(t)
+	adder := w.program("adder")
+	ip, key := w.net.B.IP4.String(), w.key(1)
+	sum := func() (n int) {
+		t.Helper()
+		got := w.end(w.start(0, adder, ip, key, "0"))
+		if _, err := fmt.Sscan(got, &n); err != nil {
+			t.Fatal(got, err)
+		}
+		return n
+	}
+	grows := func() {
+		t.Helper()
+		end := time.Now().Add(patience)
+		for was := sum(); sum() == was; {
+			if time.Now().After(end) {
+				t.Fatalf("the sum stays at %d", was)
+			}
+		}
+	}
+	doomed := w.start(0, adder, ip, key, "-")
+	grows()
+	if err := doomed.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	w.takeOver(0)
+	if err := doomed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = doomed.Wait()
+	before := sum()
+	for later := sum(); later != before; later = sum() { // what the daemon had taken runs still
+		before = later
+	}
+	all := []*running{w.start(0, adder, ip, key, "-"), w.start(1, adder, ip, key, "-")}
+	for i := range 2 {
+		grows()
+		w.takeOver(i)
+	}
+	grows()
+	want := before
+	for _, p := range all {
+		p.in.Close()
+		var n int
+		if _, err := fmt.Sscan(w.end(p), &n); err != nil || n == 0 {
+			t.Errorf("a program has added %d times: %v", n, err)
+		}
+		want += n
+	}
+	if got := sum(); got != want {
+		t.Errorf("the sum is %d, want %d", got, want)
 	}
 }
 
