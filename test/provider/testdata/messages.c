@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * messages NUMBER PEER-IP PEER-NUMBER: two of these exchange messages of many lengths, both
- * ways at a time, and messages with tags, and operate on the memory of each other. Each says "ready", and begins with the first line of
- * its input.
+ * ways at a time, and messages with tags, and operate on the memory of each other. Each
+ * says "ready", and begins with the first line of its input.
  */
 #include "fabric.h"
 
