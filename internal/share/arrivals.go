@@ -119,8 +119,19 @@ func NewArrivals(a *Segment, doorbell *Doorbell, turnedOut func(error)) *Arrival
 		attends: map[uint64]*attendant{}, pairs: map[pairOf]*attended{}}
 }
 
-// Refused reports, once, whether something has waited for room since the last call.
-func (a *Arrivals) Refused() bool { return a.refused.Load() && a.refused.Swap(false) }
+// Refused reports, once, whether something has waited for room since the last call. If
+// so, the guest sees what is late as far as there is room by now.
+func (a *Arrivals) Refused() bool {
+	if !a.refused.Load() || !a.refused.Swap(false) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		a.show()
+	}
+	return true
+}
 
 // End is called when the guest gets nothing from now on, and no longer has the segment.
 func (a *Arrivals) End() {
