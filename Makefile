@@ -58,7 +58,7 @@ install-provider: provider
 # libfabric's own tests, built from Debian's source, with the provider between two namespaces.
 .PHONY: fabtests
 fabtests:
-	@scripts/need root go ip gcc libfabric-dev fi_info
+	@scripts/need root go ip gcc libfabric-dev fi_info setpriv
 	scripts/fabtests bin/fabtests
 	XDPFAB_FABTESTS=$(CURDIR)/bin/fabtests $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestFabtests$$' ./test/provider
 

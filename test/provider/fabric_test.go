@@ -168,6 +168,21 @@ type running struct {
 // start starts a program as nobody, as a guest of a daemon.
 func (w *world) start(daemon int, path string, args ...string) *running {
 	w.t.Helper()
+	return w.run(daemon, &syscall.Credential{Uid: nobody, Gid: nobody}, path, args...)
+}
+
+// startInside does so in the network namespace of the daemon, for programs that need its
+// addresses for something else, too.
+func (w *world) startInside(daemon int, path string, args ...string) *running {
+	w.t.Helper()
+	side := [...]*testnet.Side{w.net.A, w.net.B}[daemon]
+	id := fmt.Sprint(nobody)
+	return w.run(daemon, nil, "ip", append([]string{"netns", "exec", side.Name, "setpriv", "--reuid", id, "--regid", id,
+		"--clear-groups", path}, args...)...)
+}
+
+func (w *world) run(daemon int, as *syscall.Credential, path string, args ...string) *running {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	w.t.Cleanup(cancel)
 	p := &running{Cmd: exec.CommandContext(ctx, path, args...)}
@@ -176,7 +191,7 @@ func (w *world) start(daemon int, path string, args ...string) *running {
 	p.Env = []string{"PATH=" + os.Getenv("PATH"), "FI_PROVIDER_PATH=" + w.dir, "XDPFAB_CONTROL=" + w.sockets[daemon],
 		"FI_LOG_LEVEL=warn", "FI_LOG_PROV=xdpfab"}
 	p.Env = append(p.Env, w.params...)
-	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	p.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	in, err1 := p.StdinPipe()
 	out, err2 := p.StdoutPipe()
 	if err1 != nil || err2 != nil {
