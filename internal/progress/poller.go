@@ -72,10 +72,13 @@ func (s *Stepper) stepUntilWanted() {
 	var since time.Time // of idleness; zero when busy
 	s.eng.Step()
 	for steps := 1; s.waiting.Load() == 0 && s.phase.Load() != closed; steps++ {
+		shared := false
 		if s.eng.Spin() > 0 {
 			since = time.Time{}
+		} else {
+			shared = s.others.idle()
 		}
-		if steps%lookAround != 0 {
+		if steps%lookAround != 0 && !shared {
 			continue
 		}
 		if since.IsZero() {

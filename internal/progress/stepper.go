@@ -54,6 +54,8 @@ type Stepper struct {
 	waiting atomic.Int32  // goroutines in Wait, or in Call with manual progress
 	more    atomic.Bool   // operations were posted, and no thread was told
 	napping atomic.Bool   // the poller is in a deep nap; written by it
+	others  neighbours    // of the thread that has the turn
+	polls   neighbours    // the same for Progress, whose caller may never sleep
 
 	baton  chan struct{}  // tells one of the waiting goroutines that the turn is free
 	roused chan struct{}  // ends the nap
@@ -85,7 +87,7 @@ const lookAround = 64
 func New(e Engine, c Config) *Stepper {
 	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, alone: c.Manual && c.Alone, spin: c.Spin, limit: c.Sleep,
 		baton: make(chan struct{}, 1), roused: make(chan struct{}, 1), ending: make(chan struct{}),
-		ended: make(chan struct{})}
+		ended: make(chan struct{}), others: neighbours{sleeps: true}}
 	if s.limit == 0 {
 		s.limit = time.Second
 	}
@@ -104,6 +106,9 @@ func (s *Stepper) Progress() int {
 		return 0
 	}
 	n := s.eng.Poll()
+	if n == 0 {
+		s.polls.idle()
+	}
 	s.Release()
 	return n
 }

@@ -85,10 +85,13 @@ func (s *Stepper) stepUntil(ctx context.Context, sig *Signal) error {
 	var since time.Time // of idleness; zero when busy
 	s.eng.Step()
 	for steps := 1; !sig.Ready(); steps++ {
+		shared := false
 		if s.eng.Spin() > 0 {
 			since = time.Time{}
+		} else {
+			shared = s.others.idle()
 		}
-		if steps%lookAround != 0 {
+		if steps%lookAround != 0 && !shared {
 			continue
 		}
 		switch {
