@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sched.h>
 #include <stdlib.h>
 
 #include "auto.h"
@@ -179,25 +178,6 @@ static int find_path(const struct fi_info *info, char *path)
 	return error;
 }
 
-/* How many looks that found nothing come before the CPU is given away: programs that spin
- * take it from the daemon where there are fewer CPUs than such programs and a poller. */
-static unsigned yields(void)
-{
-	static const char *const ranks[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
-	const int wanted = param_number("yield", -1);
-	cpu_set_t mine;
-	int local = 1;
-
-	if (wanted >= 0)
-		return (unsigned)wanted;
-	for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
-		if (getenv(ranks[i]) != NULL && atoi(getenv(ranks[i])) > local)
-			local = atoi(getenv(ranks[i]));
-	if (sched_getaffinity(0, sizeof mine, &mine) != 0)
-		return 200;
-	return CPU_COUNT(&mine) < local + 2 ? 200 : 0;
-}
-
 static bool automatic(const struct fi_info *info)
 {
 	return info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
@@ -224,6 +204,7 @@ int xdpfab_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_do
 {
 	struct domain *d;
 	char path[SOCKET_PATH];
+	const int yield = param_number("yield", 1024);
 	int error = info->domain_attr == NULL || info->domain_attr->name == NULL ? -FI_EINVAL : find_path(info, path);
 
 	if (error != 0)
@@ -248,7 +229,7 @@ int xdpfab_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_do
 	d->fid.mr = &xdpfab_mr_ops;
 	d->locks = info->domain_attr->threading != FI_THREAD_DOMAIN || automatic(info);
 	d->basic = info->domain_attr->mr_mode == FI_MR_BASIC;
-	d->yields = yields();
+	d->others.rarely = (uint32_t)(yield < 0 ? 0 : yield);
 	d->format = info->addr_format;
 	if (info->src_addr != NULL)
 		addr_read(&d->own, info->addr_format, info->src_addr);

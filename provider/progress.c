@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sched.h>
-
 #include "op.h"
 #include "session.h"
 
@@ -63,7 +61,7 @@ size_t progress(struct domain *d)
 	__atomic_store_n(&d->polled, d->polled + 1, __ATOMIC_RELAXED);
 	if (n > 0)
 		d->idle = 0;
-	else if (d->yields > 0 && d->idle % d->yields == d->yields - 1)
-		sched_yield();
+	else
+		neighbours_idle(&d->others);
 	return n;
 }

@@ -47,7 +47,7 @@ struct fi_provider *fi_prov_ini(void)
 					"allows (default: 4096)");
 	define("arena", FI_PARAM_INT, "Bytes for operands and results that are under way, likewise (default: 16777216)");
 	define("arrivals", FI_PARAM_INT, "Bytes for what peers send, likewise (default: 1048576)");
-	define("yield", FI_PARAM_INT, "Looks at empty queues after which a program gives its CPU away, 0 for never (default: "
-				      "200 where CPUs are fewer than the job's ranks and a poller need, otherwise 0)");
+	define("yield", FI_PARAM_INT, "The most looks at empty queues before a program lets others have its CPU for a moment, 0 "
+				      "for never (default: 1024)");
 	return &xdpfab_provider;
 }

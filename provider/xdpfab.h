@@ -22,6 +22,7 @@
 #include "addr.h"
 #include "guest.h"
 #include "info.h"
+#include "neighbours.h"
 #include "prov.h"
 #include "regions.h"
 #include "wait.h"
@@ -55,7 +56,7 @@ struct domain {
 	struct answers *answers; /* to what they do */
 	uint32_t registered;	 /* regions so far */
 	unsigned idle;	    /* looks that have found nothing, in a row */
-	unsigned yields;    /* looks that have found nothing after which the CPU is given away; 0 for never */
+	struct neighbours others; /* that want the CPU */
 	uint64_t polled;    /* looks by the program */
 	struct automatic *automatic; /* the thread of FI_PROGRESS_AUTO, or NULL */
 	struct addr own;    /* address of the interface */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * When a thread that finds nothing to do gives its CPU away. The work that it waits for may
+ * need that CPU: where daemons' pollers and programs outnumber the CPUs, a thread that
+ * spins keeps the others waiting for a time slice. How long a yield takes tells who else
+ * wants the CPU. The daemon's poller does the same (internal/progress).
+ */
+#ifndef PROVIDER_NEIGHBOURS_H
+#define PROVIDER_NEIGHBOURS_H
+
+#include <stdint.h>
+
+struct neighbours {
+	uint32_t rarely; /* the most looks between yields while nobody else wants the CPU; 0: no yields */
+	uint32_t pause;	 /* looks that find nothing between two yields */
+	uint32_t left;	 /* of these, until the next one */
+};
+
+/* Called after each look that found nothing. */
+void neighbours_idle(struct neighbours *n);
+
+#endif
