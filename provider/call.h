@@ -36,6 +36,7 @@ static inline int work_init(struct work *w, struct ep *name, fi_addr_t to, uint6
 	w->to = to;
 	w->context = context;
 	w->flags = (flags & NO_COMPLETION) != 0 ? 0 : flags;
+	w->deferred = false;
 	w->from_count = w->compare_count = w->result_count = w->extent_count = 0;
 	w->operand_len = w->compare_len = w->result_len = 0;
 	memset(&w->e, 0, offsetof(struct xdpfab_entry, operands));

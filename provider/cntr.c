@@ -125,7 +125,7 @@ static int cntr_close(struct fid *fid)
 	lock(d);
 	if (c->refs > 0) {
 		unlock(d);
-		WARN(CNTR, "counter: %u endpoints use it: close them first\n", c->refs);
+		WARN(CNTR, "counter: %u endpoints and operations use it: close or end them first\n", c->refs);
 		return -FI_EBUSY;
 	}
 	d->refs--;

@@ -230,9 +230,7 @@ static void ep_free(struct ep *ep)
 	char text[24];
 
 	ep->closing = true;
-	for (uint32_t i = 0; i < d->g.entries; i++)
-		if (d->ops[i].used && d->ops[i].ep == ep)
-			d->ops[i].ep = NULL;
+	ops_leave(d, ep);
 	peers_free(ep);
 	inbox_close(ep);
 	d->eps[ep->number] = NULL;

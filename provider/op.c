@@ -25,22 +25,58 @@ void op_free(struct domain *d, struct op *op)
 	d->free_ops[d->free_count++] = (uint32_t)(op - d->ops);
 }
 
+static void tell(struct ep *ep, struct cntr *cntr, const struct cqe *c, bool wanted)
+{
+	if (cntr != NULL)
+		cntr_add(cntr, c->err == 0, c->err != 0);
+	if (ep->txcq != NULL && (c->err != 0 || wanted))
+		cq_add(ep->txcq, c);
+}
+
+/* An operation is its endpoint's no longer. */
+static void leave(struct op *op)
+{
+	op->ep->under_way--;
+	if (op->cntr != NULL)
+		op->cntr->refs--;
+	op->cntr = NULL;
+	op->ep = NULL;
+}
+
 /* Tells the program how an operation has ended. Of an endpoint that is closed it hears
  * nothing. */
 static void report(struct op *op, int error, int prov_errno)
 {
 	struct ep *ep = op->ep;
-	struct cntr *cntr;
+	struct cntr *cntr = op->cntr;
 
 	if (ep == NULL)
 		return;
-	ep->under_way--;
-	cntr = ep->cntr[op->counts];
-	if (cntr != NULL)
-		cntr_add(cntr, error == 0, error != 0);
-	if (ep->txcq != NULL && (error != 0 || op->wanted))
-		cq_add(ep->txcq, &(struct cqe){.e = {.op_context = op->context, .flags = op->flags},
-					       .source = FI_ADDR_NOTAVAIL, .err = error, .prov_errno = prov_errno});
+	leave(op);
+	tell(ep, cntr,
+	     &(struct cqe){.e = {.op_context = op->context, .flags = op->flags}, .source = FI_ADDR_NOTAVAIL,
+			   .err = error, .prov_errno = prov_errno},
+	     op->wanted);
+}
+
+static struct cntr *counter_of(const struct work *w)
+{
+	return w->deferred ? w->cntr : w->ep->cntr[w->counts];
+}
+
+void work_failed(const struct work *w, int error, int prov_errno)
+{
+	tell(w->ep, counter_of(w),
+	     &(struct cqe){.e = {.op_context = w->context, .flags = w->completion}, .source = FI_ADDR_NOTAVAIL,
+			   .err = error, .prov_errno = prov_errno},
+	     false);
+}
+
+void ops_leave(struct domain *d, const struct ep *ep)
+{
+	for (uint32_t i = 0; i < d->g.entries; i++)
+		if (d->ops[i].used && d->ops[i].ep == ep)
+			leave(&d->ops[i]);
 }
 
 void op_fail(struct domain *d, struct op *op, int error)
@@ -157,9 +193,10 @@ static bool is_long(const struct work *w)
 	return w->operand_len + w->compare_len + w->result_len > part_of(w->ep->dom);
 }
 
-static ssize_t begin(struct domain *d, struct work *w)
+int op_begin(struct work *w)
 {
 	struct ep *ep = w->ep;
+	struct domain *d = ep->dom;
 	struct op *op;
 	int error;
 
@@ -171,7 +208,9 @@ static ssize_t begin(struct domain *d, struct work *w)
 	op->ep = ep;
 	op->context = w->context;
 	op->flags = w->completion;
-	op->counts = w->counts;
+	op->cntr = counter_of(w);
+	if (op->cntr != NULL)
+		op->cntr->refs++;
 	op->wanted = (w->flags & FI_COMPLETION) != 0;
 	op->to_count = w->result_count;
 	memcpy(op->to, w->result, w->result_count * sizeof *w->result);
@@ -181,12 +220,21 @@ static ssize_t begin(struct domain *d, struct work *w)
 	if (is_long(w) ? stream_begin(d, op, w) : place(d, op, w))
 		error = peer_post(ep, w->to, &w->e);
 	if (error != 0) {
-		ep->under_way--;
+		leave(op);
 		op_free(d, op);
 	} else if (op->stream != NULL) {
 		stream_feed(d); /* whoever makes progress may be asleep */
 	}
 	return error;
+}
+
+static int start(struct work *w)
+{
+	if (w->ep->dom->dead)
+		return -FI_ENETDOWN;
+	if (!w->ep->enabled)
+		return -FI_EOPBADSTATE;
+	return op_begin(w);
 }
 
 ssize_t op_post(struct work *w)
@@ -196,14 +244,9 @@ ssize_t op_post(struct work *w)
 
 	if (error != 0)
 		return error;
-	if (d->dead)
-		error = -FI_ENETDOWN;
-	else if (!w->ep->enabled)
-		error = -FI_EOPBADSTATE;
-	else
-		error = begin(d, w);
+	error = start(w);
 	if (error == -FI_EAGAIN && progress(d) > 0)
-		error = begin(d, w);
+		error = start(w);
 	unlock(d);
 	return error;
 }

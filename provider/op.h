@@ -44,7 +44,7 @@ struct op {
 	struct ep *ep;
 	void *context;
 	uint64_t flags; /* of its completion */
-	enum counted counts;
+	struct cntr *cntr; /* that counts its end, or NULL */
 	bool used;
 	bool wanted;	/* success has a completion */
 	bool open;	/* its outcome may become known; the program has heard that it is unknown */
@@ -68,7 +68,9 @@ struct work {
 	void *context;
 	uint64_t flags; /* of libfabric */
 	uint64_t completion; /* flags of its completion */
-	enum counted counts;
+	enum counted counts; /* by which counter of the endpoint; */
+	bool deferred;	     /* but work that was queued by this one, which may be NULL */
+	struct cntr *cntr;
 	struct xdpfab_entry e; /* but for cookie, peer and operands */
 	struct iovec from[MOST_IOV];	/* operands */
 	size_t from_count;
@@ -88,7 +90,7 @@ ssize_t op_post(struct work *w);
 /* Takes the completions that have come, and returns how many. */
 size_t op_completions(struct domain *d);
 
-/* Ends all operations of an endpoint, or of all: the daemon has ended. */
+/* Ends all operations: the daemon has ended. */
 void op_end_all(struct domain *d);
 
 /* Frees an operation, and its part of the arena. */
@@ -106,6 +108,16 @@ static inline void op_posted(struct op *op)
 
 /* Ends an operation that the daemon does not have. */
 void op_fail(struct domain *d, struct op *op, int error);
+
+/* Ends all operations of an endpoint that is being closed: nobody hears of that. */
+void ops_leave(struct domain *d, const struct ep *ep);
+
+/* Begins an operation of an endpoint that is enabled, in a domain that lives: 0, or a negative
+ * error, when nothing has begun. The lock is held. */
+int op_begin(struct work *w);
+
+/* Tells the program how an operation has ended that has not begun. */
+void work_failed(const struct work *w, int error, int prov_errno);
 
 /* stream.c */
 bool stream_begin(struct domain *d, struct op *op, struct work *w);
