@@ -2,13 +2,6 @@
 #include "call.h"
 #include "kernels.h"
 
-/* The buffers of a call, each a list of elements. */
-struct lists {
-	enum kernel_form form;
-	const struct fi_ioc *compare, *result;
-	size_t compare_count, result_count;
-};
-
 static const uint8_t verbs[KERNEL_FORMS] = {
 	[KERNEL_BASE] = XDPFAB_ATOMIC, [KERNEL_FETCH] = XDPFAB_FETCH, [KERNEL_COMPARE] = XDPFAB_COMPARE};
 
@@ -98,29 +91,37 @@ static int fill(struct work *w, const struct fi_msg_atomic *msg, const struct li
 }
 
 /* Values to store, which a read lacks, are zeros on the way. */
-static ssize_t post(struct ep *name, const struct fi_msg_atomic *msg, const struct lists *l, uint64_t flags)
+int atomic_work(struct work *w, struct ep *name, const struct fi_msg_atomic *msg, const struct lists *l,
+		uint64_t flags)
 {
-	struct work w;
 	int error = kernel_of(l->form, msg->op, msg->datatype) == NULL ? -FI_EOPNOTSUPP : 0;
 
 	if (error == 0 && (flags & FI_TAGGED) != 0)
 		error = -FI_EOPNOTSUPP;
 	if (error == 0)
-		error = work_init(&w, name, msg->addr, flags, msg->context);
+		error = work_init(w, name, msg->addr, flags, msg->context);
 	if (error == 0)
-		error = fill(&w, msg, l, flags);
+		error = fill(w, msg, l, flags);
 	if (error != 0)
 		return error;
-	w.counts = l->form == KERNEL_BASE ? CNTR_WRITE : CNTR_READ;
-	w.completion = FI_ATOMIC | (l->form == KERNEL_BASE ? FI_WRITE : FI_READ);
-	w.e.verb = verbs[l->form];
-	w.e.op = (uint8_t)msg->op;
-	w.e.datatype = (uint8_t)msg->datatype;
+	w->counts = l->form == KERNEL_BASE ? CNTR_WRITE : CNTR_READ;
+	w->completion = FI_ATOMIC | (l->form == KERNEL_BASE ? FI_WRITE : FI_READ);
+	w->e.verb = verbs[l->form];
+	w->e.op = (uint8_t)msg->op;
+	w->e.datatype = (uint8_t)msg->datatype;
 	if ((flags & FI_REMOTE_CQ_DATA) != 0) {
-		w.e.flags |= XDPFAB_DATA;
-		w.e.data = msg->data;
+		w->e.flags |= XDPFAB_DATA;
+		w->e.data = msg->data;
 	}
-	return op_post(&w);
+	return 0;
+}
+
+static ssize_t post(struct ep *name, const struct fi_msg_atomic *msg, const struct lists *l, uint64_t flags)
+{
+	struct work w;
+	const int error = atomic_work(&w, name, msg, l, flags);
+
+	return error != 0 ? error : op_post(&w);
 }
 
 /* An atomic at one place. */

@@ -5,6 +5,7 @@
 #ifndef XDPFAB_CALL_H
 #define XDPFAB_CALL_H
 
+#include "kernels.h"
 #include "op.h"
 
 /* The flags that calls with a message structure may have. */
@@ -85,6 +86,19 @@ struct wanted {
 };
 
 ssize_t call_recv(struct ep *name, const struct wanted *r);
+
+/* Makes the work of a transfer. */
+int rma_work(struct work *w, struct ep *name, const struct fi_msg_rma *msg, bool reads, uint64_t flags);
+
+/* The buffers of an atomic beside its operands, each a list of elements. */
+struct lists {
+	enum kernel_form form;
+	const struct fi_ioc *compare, *result;
+	size_t compare_count, result_count;
+};
+
+int atomic_work(struct work *w, struct ep *name, const struct fi_msg_atomic *msg, const struct lists *l,
+		uint64_t flags);
 
 static inline uint64_t rx_flags(const struct ep *name)
 {

@@ -34,46 +34,48 @@ static int transfer(struct work *w, const struct fi_msg_rma *msg, uint64_t flags
 	return at(w, msg->rma_iov, msg->rma_iov_count, w->e.count);
 }
 
-static ssize_t post_write(struct ep *name, const struct fi_msg_rma *msg, uint64_t flags)
+static int result(struct work *w, const struct iovec *iov, size_t count)
 {
-	struct work w;
-	int error = work_init(&w, name, msg->addr, flags, msg->context);
+	if (count > MOST_IOV)
+		return -FI_EINVAL;
+	w->result_count = count;
+	w->result_len = iov_len(iov, count);
+	memcpy(w->result, iov, count * sizeof *iov);
+	return w->result_len > MOST_MESSAGE ? -FI_EMSGSIZE : 0;
+}
+
+int rma_work(struct work *w, struct ep *name, const struct fi_msg_rma *msg, bool reads, uint64_t flags)
+{
+	int error = work_init(w, name, msg->addr, reads ? flags & ~FI_INJECT : flags, msg->context);
 
 	if (error == 0)
-		error = work_from(&w, msg->msg_iov, msg->iov_count, flags);
+		error = reads ? result(w, msg->msg_iov, msg->iov_count)
+			      : work_from(w, msg->msg_iov, msg->iov_count, flags);
 	if (error == 0)
-		error = transfer(&w, msg, flags);
-	if (error != 0)
-		return error;
-	w.counts = CNTR_WRITE;
-	w.completion = FI_RMA | FI_WRITE;
-	w.e.verb = XDPFAB_WRITE;
-	w.e.op = XDPFAB_OP_WRITE;
-	return op_post(&w);
+		error = transfer(w, msg, flags);
+	w->counts = reads ? CNTR_READ : CNTR_WRITE;
+	w->completion = FI_RMA | (reads ? FI_READ : FI_WRITE);
+	w->e.verb = reads ? XDPFAB_READ : XDPFAB_WRITE;
+	w->e.op = reads ? XDPFAB_OP_READ : XDPFAB_OP_WRITE;
+	return error;
+}
+
+static ssize_t post_rma(struct ep *name, const struct fi_msg_rma *msg, bool reads, uint64_t flags)
+{
+	struct work w;
+	const int error = rma_work(&w, name, msg, reads, flags);
+
+	return error != 0 ? error : op_post(&w);
+}
+
+static ssize_t post_write(struct ep *name, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return post_rma(name, msg, false, flags);
 }
 
 static ssize_t post_read(struct ep *name, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct work w;
-	int error = work_init(&w, name, msg->addr, flags & ~FI_INJECT, msg->context);
-
-	if (error == 0 && msg->iov_count > MOST_IOV)
-		error = -FI_EINVAL;
-	if (error != 0)
-		return error;
-	w.result_count = msg->iov_count;
-	w.result_len = iov_len(msg->msg_iov, msg->iov_count);
-	if (w.result_len > MOST_MESSAGE)
-		return -FI_EMSGSIZE;
-	memcpy(w.result, msg->msg_iov, msg->iov_count * sizeof *w.result);
-	error = transfer(&w, msg, flags);
-	if (error != 0)
-		return error;
-	w.counts = CNTR_READ;
-	w.completion = FI_RMA | FI_READ;
-	w.e.verb = XDPFAB_READ;
-	w.e.op = XDPFAB_OP_READ;
-	return op_post(&w);
+	return post_rma(name, msg, true, flags);
 }
 
 static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
