@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
+#include "defer.h"
 #include "session.h"
+
+int send_work(struct work *w, struct ep *name, const struct iovec *iov, size_t count, fi_addr_t to,
+	      const uint64_t *tag, uint64_t data, uint64_t flags, void *context)
+{
+	int error = work_init(w, name, to, flags, context);
+
+	if (error == 0)
+		error = work_from(w, iov, count, flags);
+	if (error != 0)
+		return error;
+	w->counts = CNTR_SEND;
+	w->completion = FI_SEND | (tag == NULL ? FI_MSG : FI_TAGGED);
+	w->e.verb = tag == NULL ? XDPFAB_SEND : XDPFAB_TAGGED;
+	w->e.count = (uint32_t)w->operand_len;
+	if (tag != NULL)
+		w->e.key = *tag;
+	if ((flags & FI_REMOTE_CQ_DATA) != 0) {
+		w->e.flags |= XDPFAB_DATA;
+		w->e.data = data;
+	}
+	if ((flags & FI_MATCH_COMPLETE) != 0)
+		w->e.flags |= XDPFAB_MATCH;
+	return 0;
+}
 
 ssize_t call_send(struct ep *name, const struct iovec *iov, size_t count, fi_addr_t to, const uint64_t *tag,
 		  uint64_t data, uint64_t flags, void *context)
 {
 	struct work w;
-	int error = work_init(&w, name, to, flags, context);
+	const int error = send_work(&w, name, iov, count, to, tag, data, flags, context);
 
-	if (error == 0)
-		error = work_from(&w, iov, count, flags);
-	if (error != 0)
-		return error;
-	w.counts = CNTR_SEND;
-	w.completion = FI_SEND | (tag == NULL ? FI_MSG : FI_TAGGED);
-	w.e.verb = tag == NULL ? XDPFAB_SEND : XDPFAB_TAGGED;
-	w.e.count = (uint32_t)w.operand_len;
-	if (tag != NULL)
-		w.e.key = *tag;
-	if ((flags & FI_REMOTE_CQ_DATA) != 0) {
-		w.e.flags |= XDPFAB_DATA;
-		w.e.data = data;
-	}
-	if ((flags & FI_MATCH_COMPLETE) != 0)
-		w.e.flags |= XDPFAB_MATCH;
-	return op_post(&w);
+	return error != 0 ? error : op_post(&w);
 }
 
 /* Which messages a receive takes. Of one sender alone if the endpoint can tell. */
@@ -89,12 +98,35 @@ static ssize_t discard(struct ep *ep, const struct wanted *r)
 	return 0;
 }
 
-static ssize_t post(struct ep *ep, const struct wanted *r)
+int call_receive(struct ep *ep, const struct wanted *r, void *note)
 {
-	struct match_receive m = {.context = r->context, .buffers = r->iov, .count = r->count,
+	struct match_receive m = {.context = r->context, .note = note, .buffers = r->iov, .count = r->count,
 				  .multi = (r->flags & FI_MULTI_RECV) != 0, .min_free = ep->min_multi_recv,
 				  .claim = (r->flags & FI_CLAIM) != 0, .silent = (r->flags & FI_COMPLETION) == 0};
 	const struct iovec none = {NULL, 0};
+	const int error = pattern_of(ep, r, &m.pattern);
+
+	if (error != 0)
+		return error;
+	if (m.count == 0) {
+		m.buffers = &none;
+		m.count = 1;
+	}
+	return error_of_result(match_post(ep->inbox->q, &m));
+}
+
+static int trigger(struct ep *ep, const struct wanted *r)
+{
+	struct trigger t;
+	const int error = (r->flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0 ? -FI_EBADFLAGS
+									      : trigger_of(ep, r->context, &t);
+
+	return error != 0 ? error : defer_receive(ep, r, NULL, &t);
+}
+
+static ssize_t post(struct ep *ep, const struct wanted *r)
+{
+	struct match_pattern p;
 	int error;
 
 	if (ep->dom->dead)
@@ -103,20 +135,17 @@ static ssize_t post(struct ep *ep, const struct wanted *r)
 		return -FI_EOPBADSTATE;
 	if (ep->rxcq == NULL && ep->cntr[CNTR_RECV] == NULL)
 		return -FI_ENOCQ;
-	error = pattern_of(ep, r, &m.pattern);
-	if (error != 0)
-		return error;
-	if ((r->flags & FI_PEEK) != 0)
-		return peek(ep, r, &m.pattern);
+	if ((r->flags & FI_TRIGGER) != 0)
+		return trigger(ep, r);
+	if ((r->flags & FI_PEEK) != 0) {
+		error = pattern_of(ep, r, &p);
+		return error != 0 ? error : peek(ep, r, &p);
+	}
 	if ((r->flags & (FI_CLAIM | FI_DISCARD)) == (FI_CLAIM | FI_DISCARD))
 		return discard(ep, r);
-	if (m.count == 0) {
-		m.buffers = &none;
-		m.count = 1;
-	}
-	error = error_of_result(match_post(ep->inbox->q, &m));
+	error = call_receive(ep, r, NULL);
 	if (error == -FI_EAGAIN && progress(ep->dom) > 0)
-		error = error_of_result(match_post(ep->inbox->q, &m));
+		error = call_receive(ep, r, NULL);
 	if (ep->dom->in->room) /* whoever makes progress may be asleep */
 		progress(ep->dom);
 	return error;
@@ -124,18 +153,20 @@ static ssize_t post(struct ep *ep, const struct wanted *r)
 
 ssize_t call_recv(struct ep *name, const struct wanted *r)
 {
-	const uint64_t known = FI_COMPLETION | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_MORE;
+	const uint64_t known = FI_COMPLETION | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_MORE |
+			       FI_TRIGGER;
 	struct ep *ep = name->base;
 	ssize_t error;
 
 	if ((r->flags & ~known) != 0)
-		return (r->flags & FI_TRIGGER) != 0 ? -FI_ENOSYS : -FI_EBADFLAGS;
+		return -FI_EBADFLAGS;
 	if (r->count > MOST_IOV)
 		return -FI_EINVAL;
 	error = enter(ep->dom);
 	if (error != 0)
 		return error;
 	error = post(ep, r);
+	defer_start(ep->dom);
 	unlock(ep->dom);
 	return error;
 }

@@ -11,7 +11,7 @@
 /* The flags that calls with a message structure may have. */
 #define SEND_FLAGS                                                                                                     \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |                \
-	 FI_MATCH_COMPLETE | FI_MORE | FI_FENCE | FI_REMOTE_CQ_DATA)
+	 FI_MATCH_COMPLETE | FI_MORE | FI_FENCE | FI_REMOTE_CQ_DATA | FI_TRIGGER)
 
 /* Not a flag of libfabric: the call is an inject, which has no completion. */
 #define NO_COMPLETION (1ull << 63)
@@ -32,7 +32,7 @@ static inline uint64_t tx_msg_flags(const struct ep *name, uint64_t flags)
 static inline int work_init(struct work *w, struct ep *name, fi_addr_t to, uint64_t flags, void *context)
 {
 	if ((flags & ~(SEND_FLAGS | NO_COMPLETION)) != 0)
-		return (flags & FI_TRIGGER) != 0 ? -FI_ENOSYS : -FI_EBADFLAGS;
+		return -FI_EBADFLAGS;
 	w->ep = name->base;
 	w->to = to;
 	w->context = context;
@@ -70,7 +70,9 @@ static inline struct iovec buffer(const void *buf, size_t len)
 	return (struct iovec){.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
 }
 
-/* Posts a message; its tag is NULL for none. */
+/* Makes the work of a message; its tag is NULL for none. call_send posts it, too. */
+int send_work(struct work *w, struct ep *name, const struct iovec *iov, size_t count, fi_addr_t to,
+	      const uint64_t *tag, uint64_t data, uint64_t flags, void *context);
 ssize_t call_send(struct ep *name, const struct iovec *iov, size_t count, fi_addr_t to, const uint64_t *tag,
 		  uint64_t data, uint64_t flags, void *context);
 
@@ -86,6 +88,10 @@ struct wanted {
 };
 
 ssize_t call_recv(struct ep *name, const struct wanted *r);
+
+/* Posts a receive of an endpoint that is enabled, in a domain that lives: 0 or a negative
+ * error. The lock is held. A note comes back with its end: see defer_received. */
+int call_receive(struct ep *ep, const struct wanted *r, void *note);
 
 /* Makes the work of a transfer. */
 int rma_work(struct work *w, struct ep *name, const struct fi_msg_rma *msg, bool reads, uint64_t flags);

@@ -3,11 +3,18 @@
 
 #include "op.h"
 
+void cntr_moved(struct cntr *c)
+{
+	if (c->value + c->errors >= c->lowest)
+		defer_moved(c);
+	wait_tell(&c->waiter);
+}
+
 void cntr_add(struct cntr *c, uint64_t n, uint64_t errors)
 {
 	c->value += n;
 	c->errors += errors;
-	wait_tell(&c->waiter);
+	cntr_moved(c);
 }
 
 static uint64_t look(struct cntr *c, const uint64_t *what)
@@ -45,7 +52,8 @@ static int change(struct fid_cntr *fid, uint64_t *what, uint64_t to)
 	if (error != 0)
 		return error;
 	*what = to;
-	wait_tell(&c->waiter);
+	cntr_moved(c);
+	defer_start(c->dom);
 	unlock(c->dom);
 	return 0;
 }
@@ -68,6 +76,7 @@ static int increase(struct fid_cntr *fid, uint64_t value, uint64_t errors)
 	if (error != 0)
 		return error;
 	cntr_add(c, value, errors);
+	defer_start(c->dom);
 	unlock(c->dom);
 	return 0;
 }
@@ -125,8 +134,14 @@ static int cntr_close(struct fid *fid)
 	lock(d);
 	if (c->refs > 0) {
 		unlock(d);
-		WARN(CNTR, "counter: %u endpoints and operations use it: close or end them first\n", c->refs);
+		WARN(CNTR, "counter: %u endpoints, operations and works use it: close, end or cancel them first\n", c->refs);
 		return -FI_EBUSY;
+	}
+	for (struct cntr **at = &d->cntrs; *at != NULL; at = &(*at)->next) {
+		if (*at == c) {
+			*at = c->next;
+			break;
+		}
 	}
 	d->refs--;
 	unlock(d);
@@ -171,8 +186,11 @@ int xdpfab_cntr_open(struct fid_domain *fid, struct fi_cntr_attr *attr, struct f
 	c->dom = d;
 	c->fid.fid = (struct fid){.fclass = FI_CLASS_CNTR, .context = context, .ops = &fid_ops};
 	c->fid.ops = &cntr_ops;
+	c->lowest = UINT64_MAX;
 	lock(d);
 	d->refs++;
+	c->next = d->cntrs;
+	d->cntrs = c;
 	unlock(d);
 	*to = &c->fid;
 	return 0;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "auto.h"
+#include "defer.h"
 #include "inbox.h"
 #include "op.h"
 
@@ -68,6 +69,7 @@ void domain_died(struct domain *d)
 	     d->g.talk.why[0] != 0 ? d->g.talk.why : "the daemon has ended");
 	op_end_all(d);
 	inbox_end_all(d);
+	defer_end(d, &(struct meant){.ep = NULL}, FI_ENETDOWN);
 }
 
 static void domain_free(struct domain *d)
@@ -110,7 +112,7 @@ static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = domain_close,
 	.bind = domain_bind,
-	.control = no_control,
+	.control = queue_control,
 	.ops_open = no_ops_open,
 	.tostr = no_tostr,
 	.ops_set = no_ops_set,

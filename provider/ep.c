@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "defer.h"
 #include "inbox.h"
 #include "op.h"
 
@@ -231,6 +232,7 @@ static void ep_free(struct ep *ep)
 
 	ep->closing = true;
 	ops_leave(d, ep);
+	defer_end(d, &(struct meant){.ep = ep}, FI_ECANCELED);
 	peers_free(ep);
 	inbox_close(ep);
 	d->eps[ep->number] = NULL;
@@ -280,8 +282,10 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 
 	if (error != 0)
 		return error;
-	if (!match_cancel(ep->inbox->q, context))
+	if (!match_cancel(ep->inbox->q, context) &&
+	    defer_end(ep->dom, &(struct meant){.ep = ep, .name = context}, FI_ECANCELED) == 0)
 		error = -FI_ENOENT;
+	defer_start(ep->dom);
 	unlock(ep->dom);
 	return error;
 }

@@ -92,11 +92,13 @@ static void deliver(void *sink, const struct match_done *done)
 	uint64_t flags = FI_RECV | (done->tagged ? FI_TAGGED : FI_MSG);
 	int error = error_of_reason(done);
 
+	if (done->note != NULL) /* it counts for itself */
+		defer_received(done->note, done, error == 0);
 	if (ep->closing)
 		return;
 	if (error == FI_ECANCELED && ep->dom->dead)
 		error = FI_ENETDOWN;
-	if (cntr != NULL && done->reason != MATCH_SPENT)
+	if (done->note == NULL && cntr != NULL && done->reason != MATCH_SPENT)
 		cntr_add(cntr, error == 0, error != 0);
 	if (done->reason == MATCH_SPENT)
 		flags = FI_RECV | FI_MSG | FI_MULTI_RECV;

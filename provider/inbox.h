@@ -38,6 +38,10 @@ size_t inbox_arrivals(struct domain *d);
 /* Messages that wait for room may find it: completions have been read from a queue. */
 void inbox_freed(struct domain *d, const struct cq *cq);
 
+/* defer.c: tells of the end of a receive that was queued, or of a message in it. */
+struct deferred;
+void defer_received(struct deferred *w, const struct match_done *done, bool ok);
+
 struct match_source inbox_source(const struct addr *a);
 
 /* Tells the program of a message that a peek has found, or of none. */

@@ -25,11 +25,13 @@ enum {
 /* The parts that an endpoint can have. */
 #define MSG_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV)
 #define RMA_CAPS (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
-#define TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | RMA_CAPS)
-#define RX_CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | TARGET_CAPS | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
+#define TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | RMA_CAPS)
+#define RX_CAPS                                                                                                        \
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | TARGET_CAPS | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV |          \
+	 FI_TRIGGER | FI_SOURCE)
 /* These need a daemon that hands over what peers do to memory of the program. */
 #define TARGET_CAPS (FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT)
-#define ALL_CAPS (MSG_CAPS | RMA_CAPS | TARGET_CAPS | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define ALL_CAPS (MSG_CAPS | RMA_CAPS | TARGET_CAPS | FI_TRIGGER | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 #define OP_FLAGS                                                                                                       \
 	(FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "op.h"
+#include "defer.h"
 
 struct op *op_take(struct domain *d)
 {
@@ -228,13 +228,21 @@ int op_begin(struct work *w)
 	return error;
 }
 
+static int trigger(const struct work *w)
+{
+	struct trigger t;
+	const int error = trigger_of(w->ep, w->context, &t);
+
+	return error != 0 ? error : defer_op(w, &t);
+}
+
 static int start(struct work *w)
 {
 	if (w->ep->dom->dead)
 		return -FI_ENETDOWN;
 	if (!w->ep->enabled)
 		return -FI_EOPBADSTATE;
-	return op_begin(w);
+	return (w->flags & FI_TRIGGER) != 0 ? trigger(w) : op_begin(w);
 }
 
 ssize_t op_post(struct work *w)

@@ -18,6 +18,7 @@ static size_t converse(struct domain *d)
 
 static void retry(struct domain *d)
 {
+	defer_start(d);
 	if (d->g.note_count > 0)
 		guest_tell(&d->g);
 	if (d->crowded) {
@@ -46,7 +47,7 @@ static size_t look(struct domain *d, bool listen)
 
 bool progress_due(const struct domain *d)
 {
-	return !d->dead && (d->g.note_count > 0 || d->crowded || d->in->room);
+	return !d->dead && (d->g.note_count > 0 || d->crowded || d->in->room || d->due != NULL);
 }
 
 size_t progress_now(struct domain *d)

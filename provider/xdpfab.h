@@ -49,6 +49,10 @@ struct domain {
 	uint32_t *free_ops;
 	uint32_t free_count;
 	struct stream *streams; /* operations that have parts to post */
+	struct deferred *due; /* work that is to start: see defer.c */
+	uint32_t deferred;    /* works that wait */
+	uint32_t pass;
+	struct cntr *cntrs;
 	struct ep **eps;    /* by number */
 	struct ep *all;
 	struct sessions *in; /* what peers send */
@@ -90,6 +94,9 @@ struct cntr {
 	struct waiter waiter;
 	uint32_t refs;
 	uint64_t value, errors;
+	struct cntr *next;	  /* of the domain's */
+	struct deferred *waiting; /* work, by threshold */
+	uint64_t lowest;	  /* of these thresholds, or UINT64_MAX */
 };
 
 struct eq {
@@ -169,6 +176,7 @@ struct ep {
 	struct asked *asked; /* calls for peers that are under way */
 	uint32_t under_way;  /* operations */
 	uint32_t aliases;
+	uint32_t pass; /* through the work that is due in which some of it has found no room */
 	struct inbox *inbox; /* its receives */
 	size_t min_multi_recv;
 };
@@ -208,8 +216,19 @@ bool progress_due(const struct domain *d);
 void cq_add(struct cq *cq, const struct cqe *c);
 bool cq_full(const struct cq *cq);
 
-/* cntr.c: the lock is held. */
+/* cntr.c: the lock is held. What a counter starts begins with the next defer_start. */
 void cntr_add(struct cntr *c, uint64_t n, uint64_t errors);
+void cntr_moved(struct cntr *c);
+
+/* defer.c: takes what is due from a counter that has moved; starts what is due. */
+void defer_moved(struct cntr *c);
+void defer_run(struct domain *d);
+
+static inline void defer_start(struct domain *d)
+{
+	if (d->due != NULL)
+		defer_run(d);
+}
 
 /* eq.c: they return 0 or a negative error. */
 int eq_event(struct eq *eq, uint32_t kind, const void *data, size_t len);

@@ -18,21 +18,38 @@ static uint64_t key;
 static void death(void)
 {
 	const time_t end = time(NULL) + SECONDS;
+	struct fid_cntr *counter, *done;
+	struct fi_op_cntr never = {.value = 1};
+	struct fi_op_msg message = {.ep = ep, .msg = {.addr = peer}};
+	struct fi_deferred_work change = {.op_type = FI_OP_CNTR_ADD, .threshold = 1, .op.cntr = &never},
+				send = {.op_type = FI_OP_SEND, .threshold = 1, .op.msg = &message};
 	uint64_t value = 0;
 	ssize_t n;
 	struct fi_cq_tagged_entry e;
 
+	OK(fi_cntr_open(domain, NULL, &counter, NULL));
+	OK(fi_cntr_open(domain, NULL, &done, NULL));
+	change.triggering_cntr = send.triggering_cntr = counter;
+	never.cntr = send.completion_cntr = done;
+	OK(fi_control(&domain->fid, FI_QUEUE_WORK, &change));
+	OK(fi_control(&domain->fid, FI_QUEUE_WORK, &send));
 	POST(fi_recv(ep, &value, 8, NULL, FI_ADDR_UNSPEC, &value));
 	POST(fi_read(ep, &value, 8, NULL, peer, 0, key, &value));
 	take(txcq);
 	puts("ready");
 	fflush(stdout);
 	CHECK(take_error(rxcq).err == FI_ENETDOWN, "the receive");
+	CHECK(take_error(txcq).err == FI_ENETDOWN && fi_cntr_readerr(done) == 1, "the work");
 	while ((n = fi_cq_read(txcq, &e, 1)) == -FI_EAGAIN)
 		CHECK(time(NULL) < end, "the queue says nothing");
 	CHECK(n == -FI_ENETDOWN, "%zd", n);
 	CHECK(fi_read(ep, &value, 8, NULL, peer, 0, key, &value) == -FI_ENETDOWN, "a read");
 	CHECK(fi_recv(ep, &value, 8, NULL, FI_ADDR_UNSPEC, &value) == -FI_ENETDOWN, "a receive");
+	CHECK(fi_control(&domain->fid, FI_QUEUE_WORK, &change) == -FI_ENETDOWN, "work");
+	OK(fi_cntr_add(counter, 1));
+	CHECK(fi_cntr_read(done) == 0, "what was ended has started");
+	OK(fi_close(&counter->fid));
+	OK(fi_close(&done->fid));
 	close_all();
 }
 

@@ -19,7 +19,7 @@ static struct fi_info *ask(int number)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->data_progress = progress;
 	hints->addr_format = FI_SOCKADDR_IN;
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV;
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV | FI_TRIGGER;
 	OK(fi_getinfo(FI_VERSION(1, 17), NULL, service, FI_SOURCE, hints, &found));
 	fi_freeinfo(hints);
 	return found;

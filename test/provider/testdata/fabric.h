@@ -21,6 +21,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
+#include <rdma/fi_trigger.h>
 
 #define CHECK(ok, ...)                                                                                                 \
 	do {                                                                                                           \
