@@ -337,6 +337,22 @@ func TestAtomics(t *testing.T) {
 	}
 }
 
+// Operations and receives wait for counters, and start in the order of their thresholds,
+// once; what is cancelled never starts. With as little shared memory as there may be they
+// wait for room as well.
+func TestTriggers(t *testing.T) {
+	w := newWorld(t)
+	path := w.program("triggers")
+	for name, params := range map[string][]string{"usual": nil, "least memory": leastMemory} {
+		t.Run(name, func(t *testing.T) {
+			w.params = params
+			if got := w.end(w.start(0, path, w.net.B.IP4.String(), w.key(1), w.net.A.IP4.String())); got != "ok" {
+				t.Errorf("said %q", got)
+			}
+		})
+	}
+}
+
 // The end of the daemon ends operations and receives, with FI_ENETDOWN.
 func TestDaemonDies(t *testing.T) {
 	w := newWorld(t)
