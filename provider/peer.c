@@ -30,7 +30,8 @@ static void unlink_asked(struct asked *a)
 /* Completes an operation that has not been posted. */
 static void fail(struct domain *d, const struct xdpfab_entry *e, int error)
 {
-	op_fail(d, &d->ops[e->cookie], error);
+	if (d->ops[e->cookie].used) /* it has not ended with the daemon */
+		op_fail(d, &d->ops[e->cookie], error);
 }
 
 static void post_waiting(struct domain *d, struct peer *p, int error)
