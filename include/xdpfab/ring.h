@@ -154,7 +154,9 @@ enum xdpfab_flag {
 	XDPFAB_EXTENTS = 4, /* with XDPFAB_OUTSIDE: the elements lie where the extents say */
 	XDPFAB_DATA = 16,   /* data is for an event at the target; of a message, it goes along */
 	XDPFAB_MATCH = 32,  /* the message waits for a receive that it matches, and is not held */
-	XDPFAB_STREAM = 64, /* operands, results and extents come with XDPFAB_FEED; its completion tells its outcome */
+	XDPFAB_STREAM = 64, /* operands, results and extents come with XDPFAB_FEED; its completion tells its
+	                     * outcome. With the feature "long" count is 0 if a message or a transfer has more
+	                     * than 4 GiB less one byte: a uint64_t in place of the operands is its length */
 };
 
 /* enum fi_op */

@@ -46,6 +46,7 @@ type cableNode struct {
 	exec   []*executor.Executor
 	bytes  []byte
 	region *mr.Region
+	table  *mr.Table
 	ring   *Ring
 	refuse wire.HelloStatus
 	// request answers requests for connections; nil refuses them.
@@ -111,7 +112,7 @@ func newCable(t testing.TB, cfg session.Config) *cable {
 // boot begins a life of the node, with zeroed memory.
 func (n *cableNode) boot() {
 	table := mr.NewTable()
-	n.eng, n.mem, n.exec = nil, nil, nil
+	n.table, n.eng, n.mem, n.exec = table, nil, nil, nil
 	secret := [32]byte{1}
 	binary.LittleEndian.PutUint64(secret[1:], uint64(n.c.now))
 	for q, p := range n.ports {

@@ -13,7 +13,7 @@ import (
 // in one record, or each in a record of its own.
 type fragment struct {
 	f                     *flight
-	first, count, records uint32
+	first, count, records uint32 // first: the lower half
 	followers             uint32 // operations that follow it; see Follower
 }
 
@@ -170,7 +170,7 @@ func (s *fragment) resultLen() int {
 func (s *fragment) results(r *wire.ResponseReader) {
 	f, each, at := s.f, s.resultLen(), 0
 	if f.Verb.Array() {
-		at = int(s.first) * wire.ElemSize(f.Datatype)
+		at = int(f.place(s.first)) * wire.ElemSize(f.Datatype)
 	}
 	if values, ok := r.NextAll(int(s.records), each); ok {
 		f.ran = true

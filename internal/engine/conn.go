@@ -18,7 +18,7 @@ type conn struct {
 	unit    uint32 // see nextUnit
 	stage   stage
 	message *flight                   // a part of it is under way, and the rest has still to be packed; or nil
-	severed uint32                    // bytes that are under way of a message which the target has to drop; or 0
+	severed uint64                    // bytes that are under way of a message which the target has to drop; or 0
 	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
 	dirty   bool                      // on the engine's dirty list
 	doubted bool                      // suspended, and its operations have not been completed yet

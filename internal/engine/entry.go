@@ -168,9 +168,6 @@ func (x *Entry) Short() bool {
 // HeadLen is the length of a cache line, in bytes.
 const HeadLen = 64
 
-// elements returns the number of units that pack has to place.
-func (x *Entry) elements() uint32 { return x.Verb.Elements(x.Count) }
-
 // resultLen returns the bytes that the operation returns.
 func (x *Entry) resultLen() int { return x.Verb.ResultLen(x.Datatype, x.Count) }
 

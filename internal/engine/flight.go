@@ -9,8 +9,7 @@ package engine
 // A simple operation touches the first two cache lines alone: thousands are in flight.
 type flight struct {
 	ring    *Ring  // nil for a stand-in
-	sent    uint32 // elements packed
-	within  uint32 // elements packed of Extents[extent]
+	sent    uint64 // elements packed
 	pending uint32 // fragments in flight
 	ran     bool   // some part ran, or may have
 	failed  bool
@@ -27,8 +26,9 @@ type flight struct {
 	// guest ring: its number of the peer
 	by      uint32
 	covered uint32 // with FlagData: how many records have been packed
+	within  uint32 // elements packed of Extents[extent]
 	long    bool   // memory for a long list of extents was afforded
-	_       [7]byte
+	_       [3]byte
 }
 
 // begin prepares for an operation.
@@ -61,6 +61,25 @@ func (f *flight) whole() bool { return f.failed || f.packed() }
 // packed reports whether every part of the operation has been packed.
 func (f *flight) packed() bool {
 	return f.sent >= f.elements() && (!f.notices() || f.noted)
+}
+
+// count returns the number of elements.
+func (f *flight) count() uint64 {
+	if f.Count == 0 && f.Flags&FlagStream != 0 {
+		return f.Stream.Elements
+	}
+	return uint64(f.Count)
+}
+
+// elements returns the number of units that pack has to place.
+func (f *flight) elements() uint64 { return f.Verb.Elements(f.count()) }
+
+// bytes returns the length that the completion reports.
+func (f *flight) bytes() int {
+	if n := f.count(); f.Count == 0 && n > 0 { // elements of so many are bytes
+		return int(n)
+	}
+	return f.Entry.bytes()
 }
 
 // result returns where the result goes.

@@ -56,13 +56,13 @@ func (g *ringClient) more(of *ringStream) {
 		if of.out[i] || f.sent == f.elements() {
 			continue
 		}
-		n := g.Feed(tag, of.tag, &f.Submission, f.sent)
+		n := g.Feed(tag, of.tag, &f.Submission, uint32(f.sent))
 		if n == 0 {
 			return
 		}
-		g.parts[tag] = ringPart{f: f, of: of, first: f.sent}
+		g.parts[tag] = ringPart{f: f, of: of, first: uint32(f.sent)}
 		of.out[i] = true
-		f.sent += n
+		f.sent += uint64(n)
 		f.pending++
 		g.posted = true
 	}

@@ -35,15 +35,15 @@ func (c *conn) packMessage(w *wire.RecordWriter, f *flight, frag *fragment) {
 	m := wire.Message{
 		Begins: f.sent == 0, Tagged: f.Verb == wire.VerbTagged, HasData: f.Flags&FlagData != 0,
 		Match:  f.Flags&FlagMatch != 0,
-		Length: uint64(f.Count), Offset: uint64(f.sent), Tag: f.Key, Data: f.Data, Source: c.r.origin.endpoint,
+		Length: f.count(), Offset: f.sent, Tag: f.Key, Data: f.Data, Source: c.r.origin.endpoint,
 	}
 	_, rest := f.page()
-	part, ok := w.Message(&m, uint64(min(f.Count-f.sent, rest)))
+	part, ok := w.Message(&m, min(f.count()-f.sent, rest))
 	if !ok {
 		return
 	}
 	f.copyOut(part)
-	f.sent += max(uint32(len(part)), 1)
+	f.sent += max(uint64(len(part)), 1)
 	frag.count, frag.records = uint32(len(part)), 1
 	c.stage.flags = wire.FlagMessages
 	if c.message = f; f.whole() {
@@ -60,7 +60,7 @@ func (f *flight) copyOut(to []byte) {
 		copy(to, whole[f.sent-first:])
 		return
 	}
-	for place := uint64(f.sent); len(to) > 0; {
+	for place := f.sent; len(to) > 0; {
 		b := piece(f.Pieces.Buf, whole, place, uint64(len(to)))
 		if len(b) == 0 {
 			clear(to)
@@ -84,7 +84,7 @@ func (r *remote) abandoned(f *flight) {
 // the queue. It returns false if the frame has no room for that.
 func (c *conn) endMessage() bool {
 	s := &c.stage
-	m := wire.Message{Offset: uint64(c.severed), Drop: true}
+	m := wire.Message{Offset: c.severed, Drop: true}
 	if s.w.Ops() > 0 && s.flags != wire.FlagMessages {
 		return false
 	}

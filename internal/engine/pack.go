@@ -122,7 +122,7 @@ func (r *remote) owes() bool {
 // packOp appends as much of f to the frame as fits. When it appends no record, either the
 // frame is full or nothing of the operation has still to be packed.
 func (r *remote) packOp(w *wire.RecordWriter, f *flight) fragment {
-	frag := fragment{f: f, first: f.sent}
+	frag := fragment{f: f, first: uint32(f.sent)}
 	if f.Flags&FlagStream != 0 {
 		f.open()
 		defer f.turn()
@@ -142,7 +142,7 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) fragment {
 	case f.Verb.Array():
 		rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Key: f.Key, Incarnation: f.Incarnation}
 		size := uint64(wire.ElemSize(f.Datatype))
-		r.packArray(w, f, &frag, &rec, f.Offset+uint64(f.sent)*size, f.Count-f.sent)
+		r.packArray(w, f, &frag, &rec, f.Offset+f.sent*size, atOnce(f.count()-f.sent))
 	default:
 		r.packOther(w, f, &frag)
 	}
@@ -156,6 +156,9 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) fragment {
 	}
 	return frag
 }
+
+// atOnce is how many of n elements a record can be about.
+func atOnce(n uint64) uint32 { return uint32(min(n, math.MaxUint32)) }
 
 // packArray appends a record of the operation's next elements, which lie at offset: as
 // many of count as fit. It returns their number.
@@ -183,7 +186,7 @@ func (r *remote) packArray(w *wire.RecordWriter, f *flight, frag *fragment, rec 
 	if !w.Append(rec) {
 		return 0
 	}
-	f.sent += rec.Count
+	f.sent += uint64(rec.Count)
 	frag.count += rec.Count
 	frag.records++
 	return rec.Count
@@ -202,7 +205,7 @@ func packNothing(w *wire.RecordWriter, f *flight, frag *fragment, rec *wire.Reco
 func (r *remote) packExtents(w *wire.RecordWriter, f *flight, frag *fragment) {
 	rec := wire.Record{Verb: f.Verb, Op: f.Opcode, Datatype: f.Datatype, Incarnation: f.Incarnation}
 	size := uint64(wire.ElemSize(f.Datatype))
-	for f.extent < len(f.Extents) && f.sent < f.Count {
+	for f.extent < len(f.Extents) && f.sent < f.count() {
 		// Copy the extent, and do not trust the sum of the counts: the memory is the
 		// poster's. A poster that changes it too early gets a wrong operation, but no
 		// crash.
@@ -211,7 +214,7 @@ func (r *remote) packExtents(w *wire.RecordWriter, f *flight, frag *fragment) {
 			f.extent, f.within = f.extent+1, 0
 			continue
 		}
-		offset, count := x.Offset+uint64(f.within)*size, min(x.Count-f.within, f.Count-f.sent)
+		offset, count := x.Offset+uint64(f.within)*size, min(x.Count-f.within, atOnce(f.count()-f.sent))
 		if count > 1 && frag.records > 0 {
 			return
 		}
@@ -237,7 +240,7 @@ func (r *remote) packExtents(w *wire.RecordWriter, f *flight, frag *fragment) {
 // packArray would do the same, element by element. With this loop the initiator takes
 // half the time for a word of BenchmarkPostFrame of package fi.
 func extendRun(w *wire.RecordWriter, f *flight, key uint64) (n uint32) {
-	given, compare, most := f.given(f.Count - f.sent)
+	given, compare, most := f.given(atOnce(f.count() - f.sent))
 	var operand uint64
 	alike := f.Opcode == wire.OpRead
 	if !alike {
@@ -259,7 +262,7 @@ func extendRun(w *wire.RecordWriter, f *flight, key uint64) (n uint32) {
 	if n > 0 {
 		w.Joined(n)
 		f.extent += int(n)
-		f.sent += n
+		f.sent += uint64(n)
 	}
 	return n
 }

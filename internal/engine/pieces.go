@@ -65,8 +65,8 @@ func at(list [][]byte, place, n uint64) []byte {
 func (f *flight) given(count uint32) (operand, compare []byte, n uint32) {
 	size := uint64(wire.ElemSize(f.Datatype))
 	first, rest := f.page()
-	count = min(count, rest)
-	place, length := uint64(f.sent-first)*size, uint64(count)*size
+	count = uint32(min(uint64(count), rest))
+	place, length := (f.sent-first)*size, uint64(count)*size
 	operand, compare = f.operands()
 	if f.Flags&FlagPieces == 0 || f.Flags&FlagOutside == 0 {
 		if len(operand) > 0 {
@@ -102,7 +102,7 @@ func (e *Engine) gathered(f *flight, given []byte, count uint32) ([]byte, uint32
 	to := e.gather[:min(uint64(count), uint64(len(e.gather)))]
 	n := 0
 	for n < len(to) {
-		b := at(f.Pieces.Buf, uint64(f.sent)+uint64(n), uint64(len(to)-n))
+		b := at(f.Pieces.Buf, f.sent+uint64(n), uint64(len(to)-n))
 		if len(b) == 0 {
 			break // the poster has changed the list too early
 		}

@@ -19,11 +19,14 @@ type Stream struct {
 	// no more: the part has been packed, and its result is in place. Parts that are left
 	// when the operation completes are released by that.
 	Released func(*Part)
+	// Elements is how many bytes a message or a transfer has whose Count is 0, since they
+	// do not fit in there.
+	Elements uint64
 
 	parts  []*Part // those that have not been released
 	at     int     // index of the part that is packed next; len(parts) if it is missing
 	opened bool    // the flight's buffers are those of that part
-	fed    uint32  // elements of all parts up to now
+	fed    uint64  // elements of all parts up to now
 	waits  *remote // has nothing to pack until something happens to the operation
 }
 
@@ -36,7 +39,7 @@ type Part struct {
 	// may reach beyond the part: then the next part begins with the rest of it.
 	Extents []mr.Extent
 
-	first  uint32 // element
+	first  uint64 // element
 	stored int    // bytes of the result that are in place
 }
 
@@ -47,13 +50,13 @@ func (s *Submission) SetStream(x *Stream) {
 }
 
 // Fed returns how many elements have come.
-func (s *Stream) Fed() uint32 { return s.fed }
+func (s *Stream) Fed() uint64 { return s.fed }
 
 // Feed adds the next part. All parts together must have no more elements than the
 // operation.
 func (s *Stream) Feed(p *Part) {
 	p.first = s.fed
-	s.fed += p.Count
+	s.fed += uint64(p.Count)
 	s.parts = append(s.parts, p)
 	s.stir()
 }
@@ -91,7 +94,7 @@ func (f *flight) open() {
 // turn advances to the next part when all of one has been packed.
 func (f *flight) turn() {
 	s := f.Stream
-	if s.opened && f.sent-s.parts[s.at].first >= s.parts[s.at].Count {
+	if s.opened && f.sent-s.parts[s.at].first >= uint64(s.parts[s.at].Count) {
 		f.Operand, f.Compare, f.Extents, s.opened = nil, nil, nil, false
 		s.at++
 		f.release()
@@ -114,7 +117,7 @@ func (f *flight) release() {
 
 // page returns the first element whose operand is at hand, and how many are from the next
 // one to be packed on.
-func (f *flight) page() (first, rest uint32) {
+func (f *flight) page() (first, rest uint64) {
 	if f.Flags&FlagStream == 0 {
 		return 0, f.elements() - f.sent
 	}
@@ -123,7 +126,17 @@ func (f *flight) page() (first, rest uint32) {
 		return f.sent, 0
 	}
 	p := s.parts[s.at]
-	return p.first, p.first + p.Count - f.sent
+	return p.first, p.first + uint64(p.Count) - f.sent
+}
+
+// place returns the element of which the lower half is known, and which may be in one of the
+// parts that have not been released.
+func (f *flight) place(lower uint32) uint64 {
+	if f.Flags&FlagStream == 0 || len(f.Stream.parts) == 0 {
+		return uint64(lower)
+	}
+	oldest := f.Stream.parts[0].first
+	return oldest + uint64(lower-uint32(oldest))
 }
 
 // storePart puts a value into the results of the parts, from a place on.
@@ -146,7 +159,7 @@ func (f *flight) storePart(place int, value []byte) {
 // apart returns a stream for the stand-in of a flight: results that are still to come go
 // into memory of its own.
 func (s *Stream) apart() *Stream {
-	in := &Stream{fed: s.fed}
+	in := &Stream{Elements: s.Elements, fed: s.fed}
 	for _, p := range s.parts {
 		in.parts = append(in.parts,
 			&Part{Count: p.Count, Result: slices.Clone(p.Result), first: p.first, stored: p.stored})

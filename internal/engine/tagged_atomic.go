@@ -25,6 +25,6 @@ func (c *conn) packCombination(w *wire.RecordWriter, f *flight, frag *fragment) 
 		copy(operand, whole)
 		copy(compare, other)
 	}
-	f.sent, frag.count, frag.records = f.Count, f.Count, 1
+	f.sent, frag.count, frag.records = uint64(f.Count), f.Count, 1
 	c.stage.flags = wire.FlagMessages
 }

@@ -14,10 +14,12 @@ const (
 	// memory that only the guest has mapped: Serve.Attends, arrivals of operations,
 	// VerbAnswer
 	FeatureAttended = "attended"
+	// messages and transfers part by part whose length does not fit in Entry.Count: lengthOf
+	FeatureLong = "long"
 )
 
 // Features are those that this release has.
-var Features = []string{FeatureErrno, FeatureText, FeaturePeers, FeatureAttended}
+var Features = []string{FeatureErrno, FeatureText, FeaturePeers, FeatureAttended, FeatureLong}
 
 // Agreed returns the features of a list that this release has, too.
 func Agreed(others []string) []string {

@@ -5,6 +5,9 @@
 package share
 
 import (
+	"encoding/binary"
+	"math"
+
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -20,6 +23,7 @@ import (
 type stream struct {
 	engine.Stream
 	head   engine.Entry
+	length uint64 // elements
 	lo, hi uint64 // the part of the arena that its parts have been in
 }
 
@@ -28,7 +32,8 @@ type stream struct {
 func (f *HostRing) begin(o *op, x *engine.Entry) (cost int) {
 	const flags = engine.FlagStream | engine.FlagFence | engine.FlagExtents | engine.FlagData | engine.FlagMatch
 	known := x.Verb.Array() || x.Verb == wire.VerbSend || x.Verb == wire.VerbTagged
-	if !known || x.Count == 0 || x.Flags&^flags != 0 || f.streams[x.Cookie] != nil {
+	n := lengthOf(x)
+	if !known || n == 0 || x.Flags&^flags != 0 || f.streams[x.Cookie] != nil {
 		f.refuse(o, session.Alive, wire.StatusBadCount)
 		return engine.EntryCost
 	}
@@ -38,13 +43,26 @@ func (f *HostRing) begin(o *op, x *engine.Entry) (cost int) {
 	}
 	s.Entry = *x
 	s.Cookie, s.Peer, s.Context, s.Result = 0, o.peer.Peer.ID(), o, nil
-	o.stream, o.more = &stream{Stream: engine.Stream{Released: f.released}, head: *x,
+	o.stream, o.more = &stream{Stream: engine.Stream{Released: f.released, Elements: n}, head: *x, length: n,
 		lo: uint64(len(f.segment.arena))}, true
 	s.SetStream(&o.stream.Stream)
 	f.streams[o.tag] = o
 	f.use()
 	f.eng.Submit(o.peer.Ring)
 	return engine.EntryCost
+}
+
+// lengthOf returns the number of elements of an operation that comes part by part. Where
+// that does not fit in Count, which is 0 then, it is in place of the operands: of a message
+// or a transfer, and 0 means that the entry is none.
+func lengthOf(x *engine.Entry) uint64 {
+	if x.Count > 0 || x.Verb.Atomic() {
+		return uint64(x.Count)
+	}
+	if n := binary.LittleEndian.Uint64(x.Inline[:]); n > math.MaxUint32 && n <= math.MaxInt64 {
+		return n
+	}
+	return 0
 }
 
 // next takes the next part of an operation. One that ended meanwhile needs none.
@@ -62,7 +80,7 @@ func (f *HostRing) next(x *engine.Entry) (cost int) {
 	e := s.head
 	e.Count, e.Inline, e.Flags = x.Count, x.Inline, e.Flags&engine.FlagExtents|engine.FlagOutside
 	in, ok := f.check(&e)
-	if !ok || e.Count == 0 || e.Count > s.head.Count-s.Fed() {
+	if !ok || e.Count == 0 || uint64(e.Count) > s.length-s.Fed() {
 		f.refuse(o, session.Alive, wire.StatusBadCount)
 		f.endParts(of)
 		return engine.EntryCost + len(f.ops)

@@ -68,7 +68,7 @@ func (f *HostRing) Drained() bool {
 // yet. Engine's thread.
 func (f *HostRing) Starved() bool {
 	for _, o := range f.streams {
-		if len(o.stream.Parts()) == 0 && o.stream.Fed() < o.stream.head.Count {
+		if len(o.stream.Parts()) == 0 && o.stream.Fed() < o.stream.length {
 			return true
 		}
 	}

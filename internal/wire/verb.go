@@ -74,7 +74,7 @@ func (v Verb) Returns() bool {
 // Elements returns how many units an operation of count elements consists of:
 // those elements, which are bytes if it is a message, or the single request of a verb
 // that has no elements, or of an operation on no bytes.
-func (v Verb) Elements(count uint32) uint32 {
+func (v Verb) Elements(count uint64) uint64 {
 	if v.Array() || v.Message() {
 		return max(count, 1)
 	}

@@ -33,7 +33,7 @@ func TestVerbs(t *testing.T) {
 		if !ok {
 			want = facts{false, false, false, 1, 0, 1}
 		}
-		got := facts{v.Atomic(), v.Transfer(), v.Returns(), v.Elements(5), v.ResultLen(dtUint64, 5), v.operands(opSum)}
+		got := facts{v.Atomic(), v.Transfer(), v.Returns(), uint32(v.Elements(5)), v.ResultLen(dtUint64, 5), v.operands(opSum)}
 		if got != want {
 			t.Errorf("%v (%#x): %+v, want %+v", v, n, got, want)
 		}
