@@ -92,6 +92,7 @@ test-long:
 	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m ./internal/sim -args -seeds=1000
 	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m -run '^TestKill$$' ./internal/resident
 	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m -run '^TestLongestMessage$$' ./xdpfab/fi
+	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m -run '^TestLongest$$' ./test/provider
 	$(GO) test $(SIDE) -count=1 -race -short -vet=off -timeout 60m $(RACELONG)
 
 # The tests that need no root: all that need no network namespace.

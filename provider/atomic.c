@@ -52,11 +52,11 @@ static int at(struct work *w, const struct fi_msg_atomic *msg, size_t count)
 		if (x->count > PART)
 			return -FI_EMSGSIZE;
 		n += x->count;
-		w->extents[i] = (struct xdpfab_extent){.offset = x->addr, .key = x->key, .count = (uint32_t)x->count};
+		w->places[i] = (struct place){.offset = x->addr, .key = x->key, .count = x->count};
 	}
 	w->e.offset = msg->rma_iov[0].addr;
 	w->e.key = msg->rma_iov[0].key;
-	w->extent_count = msg->rma_iov_count == 1 ? 0 : msg->rma_iov_count;
+	w->place_count = msg->rma_iov_count == 1 ? 0 : msg->rma_iov_count;
 	return n == count ? 0 : -FI_EINVAL;
 }
 

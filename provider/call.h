@@ -38,7 +38,7 @@ static inline int work_init(struct work *w, struct ep *name, fi_addr_t to, uint6
 	w->context = context;
 	w->flags = (flags & NO_COMPLETION) != 0 ? 0 : flags;
 	w->deferred = false;
-	w->from_count = w->compare_count = w->result_count = w->extent_count = 0;
+	w->from_count = w->compare_count = w->result_count = w->place_count = 0;
 	w->operand_len = w->compare_len = w->result_len = 0;
 	memset(&w->e, 0, offsetof(struct xdpfab_entry, operands));
 	if ((flags & FI_FENCE) != 0)
@@ -57,7 +57,7 @@ static inline int work_from(struct work *w, const struct iovec *iov, size_t coun
 	w->operand_len = iov_len(iov, count);
 	if ((flags & FI_INJECT) != 0 && w->operand_len > INJECT_SIZE)
 		return -FI_EMSGSIZE;
-	return w->operand_len > MOST_MESSAGE ? -FI_EMSGSIZE : 0;
+	return w->operand_len > w->ep->dom->g.longest ? -FI_EMSGSIZE : 0;
 }
 
 static inline struct ep *name_of(struct fid_ep *fid)

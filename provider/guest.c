@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "info.h"
 #include "prov.h"
 
 enum {
@@ -82,12 +83,13 @@ static int attach(struct guest *g, const char *path)
 		return error;
 	}
 	snprintf(text, sizeof text,
-		 "{\"version\":%u,\"features\":[\"errno\",\"text\",\"attended\"],"
+		 "{\"version\":%u,\"features\":[\"errno\",\"text\",\"attended\",\"long\"],"
 		 "\"sizes\":{\"entries\":%u,\"arena\":%u,\"arrivals\":%u}}",
 		 XDPFAB_VERSION, s.entries, s.arena, s.arrivals);
 	error = talk_call(&g->talk, "attach", text, g->memfd, ANSWER_MS, &r);
 	g->bell = r.fd;
 	g->attended = offer_has(json_member(r.result, "features"), "attended");
+	g->longest = offer_has(json_member(r.result, "features"), "long") ? MOST_MESSAGE : SHORT_MESSAGE;
 	if (error != 0)
 		WARN(DOMAIN, "daemon at %s: %s\n", path, r.text);
 	return error != 0 ? error : g->bell < 0 ? -EPROTO : 0;

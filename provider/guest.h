@@ -33,6 +33,7 @@ struct guest {
 	struct xdpfab_entry *notes; /* entries without completion for which there was no room */
 	size_t note_count, note_room;
 	bool attended; /* the daemon hands over operations on memory that it has not mapped */
+	size_t longest; /* bytes of a message or a transfer */
 };
 
 /* Attaches to the daemon of a control socket. Returns 0 or a negative error, and says why

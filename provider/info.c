@@ -97,7 +97,8 @@ static void describe(struct fi_info *i, const struct offer *o)
 	*i->rx_attr = (struct fi_rx_attr){.caps = i->caps & RX_CAPS, .msg_order = ORDERS, .total_buffered_recv = BUFFERED,
 					  .size = RX_SIZE, .iov_limit = MOST_IOV};
 	*i->ep_attr = (struct fi_ep_attr){.type = FI_EP_RDM, .protocol = PROTOCOL, .protocol_version = PROTOCOL_VERSION,
-					  .max_msg_size = MOST_MESSAGE, .max_order_raw_size = SIZE_MAX,
+					  .max_msg_size = o->longer ? MOST_MESSAGE : SHORT_MESSAGE,
+					  .max_order_raw_size = SIZE_MAX,
 					  .max_order_war_size = SIZE_MAX, .max_order_waw_size = SIZE_MAX,
 					  .mem_tag_format = 0xaaaaaaaaaaaaaaaa, .tx_ctx_cnt = 1, .rx_ctx_cnt = 1};
 	d->threading = FI_THREAD_SAFE;
@@ -203,8 +204,9 @@ static bool address(struct fi_info *i, const struct wanted *w)
 	return true;
 }
 
-/* Whether an info is of the names and the format that are hinted. */
-static bool named(const struct fi_info *i, const struct fi_info *h)
+/* Whether an info is of the names and the format that are hinted, and its daemon takes messages
+ * of the length. */
+static bool meant(const struct fi_info *i, const struct fi_info *h)
 {
 	const char *only = param_text("iface");
 
@@ -212,6 +214,8 @@ static bool named(const struct fi_info *i, const struct fi_info *h)
 		return false;
 	if (h == NULL)
 		return true;
+	if (h->ep_attr != NULL && h->ep_attr->max_msg_size > i->ep_attr->max_msg_size)
+		return false;
 	if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != i->addr_format &&
 	    !(h->addr_format == FI_SOCKADDR && i->addr_format != FI_ADDR_STR))
 		return false;
@@ -230,7 +234,7 @@ static void add(struct fi_info ***last, const struct offer *o, const struct netw
 		return;
 	if ((i->caps & TARGET_CAPS) != 0 && !o->attended)
 		INFO(FABRIC, "%s: the daemon has peers operate on memfds alone: install a later one\n", o->path);
-	else if (named(i, w->hints) && address(i, w)) {
+	else if (meant(i, w->hints) && address(i, w)) {
 		**last = i;
 		*last = &i->next;
 		return;

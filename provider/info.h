@@ -20,7 +20,9 @@ enum {
 };
 
 #define PROTOCOL 0x80007864u /* private: libfabric leaves the upper half to providers */
-#define MOST_MESSAGE ((size_t)UINT32_MAX)
+/* Bytes of a message or a transfer: at most, and with a daemon that does not know longer ones. */
+#define MOST_MESSAGE ((size_t)INT64_MAX)
+#define SHORT_MESSAGE ((size_t)UINT32_MAX)
 
 /* The parts that an endpoint can have. */
 #define MSG_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV)

@@ -81,6 +81,7 @@ static int read_offer(struct json result, struct offer *o)
 	while (o->network_count < MOST_NETWORKS && json_next(&all, &v))
 		o->network_count += read_network(v, &o->networks[o->network_count]);
 	o->attended = offer_has(json_member(result, "features"), "attended");
+	o->longer = offer_has(json_member(result, "features"), "long");
 	o->mtu = json_number(json_member(result, "mtu"), 0);
 	o->entries = json_number(json_member(sizes, "entries"), 0);
 	o->arena = json_number(json_member(sizes, "arena"), 0);

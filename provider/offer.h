@@ -28,6 +28,7 @@ struct offer {
 	uint64_t entries, arena, arrivals; /* the most that a program may have */
 	uint64_t endpoints, peers;	   /* likewise */
 	bool attended; /* it hands over operations on memory that it has not mapped */
+	bool longer;   /* it takes messages and transfers of any length */
 };
 
 /* Whether a list of features has one. */

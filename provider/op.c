@@ -164,11 +164,11 @@ static void copy_in(uint8_t *to, const struct work *w)
 static bool place(struct domain *d, struct op *op, struct work *w)
 {
 	const size_t operands = (w->operand_len + w->compare_len + 7) & ~(size_t)7;
-	const size_t list = w->extent_count * sizeof *w->extents;
+	const size_t list = w->place_count * sizeof(struct xdpfab_extent);
 	struct xdpfab_places p;
 
 	op->result_len = (uint32_t)w->result_len;
-	if (w->operand_len + w->compare_len <= XDPFAB_INLINE && w->extent_count == 0 &&
+	if (w->operand_len + w->compare_len <= XDPFAB_INLINE && w->place_count == 0 &&
 	    w->result_len <= XDPFAB_INLINE_RESULT) {
 		copy_in(w->e.operands, w);
 		return true;
@@ -179,9 +179,10 @@ static bool place(struct domain *d, struct op *op, struct work *w)
 	op->result = op->at + (uint32_t)(operands + list);
 	op->outside = true;
 	copy_in(d->g.data + op->at, w);
-	memcpy(d->g.data + op->at + operands, w->extents, list);
+	for (size_t i = 0; i < w->place_count; i++)
+		extent_write(&w->places[i], 0, d->g.data + op->at + operands + i * sizeof(struct xdpfab_extent));
 	p = (struct xdpfab_places){.operand = op->at, .compare = op->at + w->operand_len, .result = op->result,
-				   .extents = op->at + operands, .extent_count = (uint32_t)w->extent_count};
+				   .extents = op->at + operands, .extent_count = (uint32_t)w->place_count};
 	memcpy(w->e.operands, &p, sizeof p);
 	w->e.flags |= XDPFAB_OUTSIDE;
 	return true;

@@ -20,6 +20,12 @@ static inline size_t part_of(const struct domain *d)
 	return n < PART ? n : PART;
 }
 
+/* Where at the peer a part of an operation is. */
+struct place {
+	uint64_t offset, key;
+	size_t count; /* elements */
+};
+
 /* An operation longer than part_of, which goes through two halves of a window of the arena. */
 struct stream {
 	struct stream *next; /* of the domain's */
@@ -27,12 +33,12 @@ struct stream {
 	struct op *parts[2];	    /* that the daemon has, one for each half */
 	struct iovec iov[MOST_IOV]; /* what is sent, or where it is put */
 	size_t iov_count;
-	struct xdpfab_extent extents[MOST_IOV];
-	size_t extent_count; /* 0 if it is at one place */
-	size_t extent;	     /* the first one that has bytes to hand over, */
-	uint32_t within;     /* and bytes of it that have been */
-	uint64_t offset;     /* of that place */
-	uint32_t len, fed;   /* bytes in all; handed over */
+	struct place places[MOST_IOV];
+	size_t place_count; /* 0 if it is at one place */
+	size_t place;	    /* the first one that has bytes to hand over, */
+	size_t within;	    /* and bytes of it that have been */
+	uint64_t offset;    /* of the one place */
+	size_t len, fed;    /* bytes in all; handed over */
 	uint32_t half;	     /* bytes of a half */
 	bool writes;	     /* it has operands, and no result */
 	bool transfer;
@@ -54,8 +60,8 @@ struct op {
 	struct op *of;	/* of a part: the operation, NULL after its end */
 	uint32_t at, len; /* block of the arena; len 0 is none */
 	uint32_t result;	/* where in the arena its result is */
-	uint32_t first;	  /* of a part: bytes before it */
-	uint32_t result_len; /* of the operation, or the part */
+	size_t first;	  /* of a part: bytes before it */
+	uint32_t result_len; /* of the operation that is one entry, or of the part */
 	struct iovec to[MOST_IOV]; /* of the result */
 	size_t to_count;
 	struct stream *stream;
@@ -78,8 +84,8 @@ struct work {
 	size_t compare_count;
 	struct iovec result[MOST_IOV];
 	size_t result_count;
-	struct xdpfab_extent extents[MOST_IOV];
-	size_t extent_count; /* 0: e.key and e.offset say where it is */
+	struct place places[MOST_IOV];
+	size_t place_count; /* 0: e.key and e.offset say where it is */
 	size_t operand_len, compare_len, result_len; /* bytes */
 };
 
@@ -118,6 +124,17 @@ int op_begin(struct work *w);
 
 /* Tells the program how an operation has ended that has not begun. */
 void work_failed(const struct work *w, int error, int prov_errno);
+
+/* Writes where a place is, from an element on that has so many bytes before it, as the arena has
+ * it. */
+static inline void extent_write(const struct place *p, size_t within, uint8_t *to)
+{
+	const size_t rest = p->count - within;
+	const struct xdpfab_extent x = {.offset = p->offset + within, .key = p->key,
+					.count = rest < UINT32_MAX ? (uint32_t)rest : UINT32_MAX};
+
+	memcpy(to, &x, sizeof x);
+}
 
 /* stream.c */
 bool stream_begin(struct domain *d, struct op *op, struct work *w);

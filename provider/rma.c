@@ -9,17 +9,14 @@ static int at(struct work *w, const struct fi_rma_iov *iov, size_t count, size_t
 	if (count == 0 || count > MOST_IOV)
 		return -FI_EINVAL;
 	for (size_t i = 0; i < count; i++) {
-		if (iov[i].len > UINT32_MAX)
-			return -FI_EMSGSIZE;
 		n += iov[i].len;
-		w->extents[i] = (struct xdpfab_extent){.offset = iov[i].addr, .key = iov[i].key,
-						       .count = (uint32_t)iov[i].len};
+		w->places[i] = (struct place){.offset = iov[i].addr, .key = iov[i].key, .count = iov[i].len};
 	}
 	if (n != len)
 		return -FI_EINVAL;
 	w->e.offset = iov[0].addr;
 	w->e.key = iov[0].key;
-	w->extent_count = count == 1 ? 0 : count;
+	w->place_count = count == 1 ? 0 : count;
 	return 0;
 }
 
@@ -31,7 +28,7 @@ static int transfer(struct work *w, const struct fi_msg_rma *msg, uint64_t flags
 		w->e.flags |= XDPFAB_DATA;
 		w->e.data = msg->data;
 	}
-	return at(w, msg->rma_iov, msg->rma_iov_count, w->e.count);
+	return at(w, msg->rma_iov, msg->rma_iov_count, w->operand_len + w->result_len);
 }
 
 static int result(struct work *w, const struct iovec *iov, size_t count)
@@ -41,7 +38,7 @@ static int result(struct work *w, const struct iovec *iov, size_t count)
 	w->result_count = count;
 	w->result_len = iov_len(iov, count);
 	memcpy(w->result, iov, count * sizeof *iov);
-	return w->result_len > MOST_MESSAGE ? -FI_EMSGSIZE : 0;
+	return w->result_len > w->ep->dom->g.longest ? -FI_EMSGSIZE : 0;
 }
 
 int rma_work(struct work *w, struct ep *name, const struct fi_msg_rma *msg, bool reads, uint64_t flags)

@@ -9,7 +9,10 @@
 
 #include "op.h"
 
-enum { LEAST_WINDOW = 8 << 10 }; /* bytes: for which a crowded arena has no more */
+enum {
+	LEAST_WINDOW = 8 << 10, /* bytes: for which a crowded arena has no more */
+	EXTENTS = MOST_IOV * sizeof(struct xdpfab_extent),
+};
 
 bool stream_begin(struct domain *d, struct op *op, struct work *w)
 {
@@ -30,19 +33,23 @@ bool stream_begin(struct domain *d, struct op *op, struct work *w)
 	s->writes = w->result_len == 0;
 	s->iov_count = s->writes ? w->from_count : w->result_count;
 	memcpy(s->iov, s->writes ? w->from : w->result, s->iov_count * sizeof *s->iov);
-	s->extent_count = w->extent_count;
-	memcpy(s->extents, w->extents, sizeof s->extents);
+	s->place_count = w->place_count;
+	memcpy(s->places, w->places, sizeof s->places);
 	s->offset = w->e.offset;
 	s->transfer = w->e.verb == XDPFAB_READ || w->e.verb == XDPFAB_WRITE;
-	s->len = w->e.count;
+	s->len = w->operand_len + w->compare_len + w->result_len;
+	if (s->len > UINT32_MAX) {
+		w->e.count = 0;
+		memcpy(w->e.operands, &s->len, sizeof s->len);
+	}
 	s->half = op->len / 2;
 	op->stream = s;
-	op->result_len = (uint32_t)w->result_len;
+	op->result_len = 0;
 	s->next = d->streams;
 	s->op = op;
 	d->streams = s;
 	w->e.flags |= XDPFAB_STREAM;
-	if (w->extent_count > 0)
+	if (w->place_count > 0)
 		w->e.flags |= XDPFAB_EXTENTS;
 	return true;
 }
@@ -66,40 +73,38 @@ void stream_end(struct domain *d, struct op *op)
 
 /* How many of n bytes from an offset on make a part, at most so many. A part of a transfer
  * ends where a word of memory ends, since words are not divided. */
-static uint32_t whole(const struct stream *s, uint64_t offset, uint32_t n, uint32_t most)
+static uint32_t whole(const struct stream *s, uint64_t offset, size_t n, uint32_t most)
 {
 	uint32_t beyond;
 
 	if (n <= most)
-		return n;
+		return (uint32_t)n;
 	beyond = s->transfer ? (uint32_t)((offset + most) % 8) : 0;
 	return most > beyond ? most - beyond : 0;
 }
 
 /* Writes the extents of the next part, and returns its bytes. The last one is as long as
  * what is left of it, so that the target checks that whole. */
-static uint32_t list(struct stream *s, struct xdpfab_extent *to, size_t *count)
+static uint32_t list(struct stream *s, uint8_t *to, size_t *count)
 {
-	uint32_t bytes = 0, room = s->half - 8 - (uint32_t)sizeof(s->extents);
+	uint32_t bytes = 0, room = s->half - 8 - EXTENTS;
 
-	for (*count = 0; s->extent < s->extent_count && bytes < room;) {
-		struct xdpfab_extent x = s->extents[s->extent];
+	for (*count = 0; s->place < s->place_count && bytes < room;) {
+		const struct place *x = &s->places[s->place];
 		uint32_t n;
 
-		if (x.count <= s->within) {
-			s->extent++;
+		if (x->count <= s->within) {
+			s->place++;
 			s->within = 0;
 			continue;
 		}
-		x.offset += s->within;
-		x.count -= s->within;
-		n = whole(s, x.offset, x.count, room - bytes);
+		n = whole(s, x->offset + s->within, x->count - s->within, room - bytes);
 		if (n == 0)
 			break;
-		to[(*count)++] = x;
+		extent_write(x, s->within, to + (*count)++ * sizeof(struct xdpfab_extent));
 		bytes += n;
 		s->within += n;
-		if (n < x.count)
+		if (s->within < x->count)
 			break;
 	}
 	return bytes;
@@ -109,11 +114,11 @@ static uint32_t list(struct stream *s, struct xdpfab_extent *to, size_t *count)
 static void fill(struct domain *d, struct stream *s, uint32_t at, struct op *part, struct xdpfab_entry *e)
 {
 	struct xdpfab_places p = {.operand = at, .compare = at};
-	struct xdpfab_extent extents[MOST_IOV];
+	uint8_t extents[EXTENTS];
 	size_t count = 0;
 	uint32_t operands;
 
-	if (s->extent_count > 0)
+	if (s->place_count > 0)
 		e->count = list(s, extents, &count);
 	else
 		e->count = whole(s, s->offset + s->fed, s->len - s->fed, s->half - 8);
@@ -122,10 +127,10 @@ static void fill(struct domain *d, struct stream *s, uint32_t at, struct op *par
 		iov_read(s->iov, s->iov_count, s->fed, d->g.data + at, e->count);
 		p.compare = at + e->count;
 	}
-	memcpy(d->g.data + at + operands, extents, count * sizeof *extents);
+	memcpy(d->g.data + at + operands, extents, count * sizeof(struct xdpfab_extent));
 	p.extents = at + operands;
 	p.extent_count = (uint32_t)count;
-	p.result = at + operands + count * sizeof *extents;
+	p.result = at + operands + count * sizeof(struct xdpfab_extent);
 	part->result = (uint32_t)p.result;
 	part->result_len = s->writes ? 0 : e->count;
 	part->first = s->fed;

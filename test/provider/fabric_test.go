@@ -58,6 +58,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOn(t, testnet.Options{})
+}
+
+func newWorldOn(t *testing.T, o testnet.Options) *world {
+	t.Helper()
 	testnet.Require(t)
 	for tool, what := range map[string]string{"gcc": "gcc libc6-dev", "make": "make", "fi_info": "libfabric-bin"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -71,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: dir, net: testnet.NewPair(t, testnet.Options{})}
+	w := &world{t: t, dir: dir, net: testnet.NewPair(t, o)}
 	for i := range w.daemons {
 		folder, err := os.MkdirTemp("", "xdpfab-sock")
 		if err == nil {
@@ -254,7 +259,7 @@ func TestInfo(t *testing.T) {
 	}
 	one := w.end(w.start(0, "fi_info", "-p", "xdpfab", "-v", "-a", "FI_SOCKADDR_IN"))
 	for _, want := range []string{"src_addr: fi_sockaddr_in://" + w.net.A.IP4.String() + ":0", "type: FI_EP_RDM",
-		"mr_mode: [  ]", "name: " + w.net.A.IfName, "inject_size: 4096", "max_msg_size: 4294967295", "FI_ATOMIC",
+		"mr_mode: [  ]", "name: " + w.net.A.IfName, "inject_size: 4096", "max_msg_size: 9223372036854775807", "FI_ATOMIC",
 		"FI_REMOTE_WRITE", "FI_RMA_EVENT", "FI_TRIGGER", "FI_ORDER_ATOMIC_WAW"} {
 		if !strings.Contains(one, want) {
 			t.Errorf("lacks %q:\n%s", want, one)
