@@ -122,86 +122,6 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	return error;
 }
 
-static int bind_cq(struct ep *ep, struct cq *cq, uint64_t flags)
-{
-	if (cq->dom != ep->dom)
-		return -FI_EDOMAIN;
-	if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0 || (flags & (FI_TRANSMIT | FI_RECV)) == 0)
-		return -FI_EBADFLAGS;
-	if (((flags & FI_TRANSMIT) != 0 && ep->txcq != NULL) || ((flags & FI_RECV) != 0 && ep->rxcq != NULL))
-		return -FI_EINVAL;
-	if ((flags & FI_TRANSMIT) != 0) {
-		ep->txcq = cq;
-		ep->tx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-		cq->refs++;
-	}
-	if ((flags & FI_RECV) != 0) {
-		ep->rxcq = cq;
-		ep->rx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-		cq->refs++;
-	}
-	return 0;
-}
-
-static int bind_cntr(struct ep *ep, struct cntr *c, uint64_t flags)
-{
-	static const uint64_t kinds[CNTR_KINDS] = {
-		[CNTR_SEND] = FI_SEND, [CNTR_RECV] = FI_RECV, [CNTR_READ] = FI_READ, [CNTR_WRITE] = FI_WRITE,
-		[CNTR_REMOTE_READ] = FI_REMOTE_READ, [CNTR_REMOTE_WRITE] = FI_REMOTE_WRITE};
-
-	if (c->dom != ep->dom)
-		return -FI_EDOMAIN;
-	if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0)
-		return -FI_EBADFLAGS;
-	for (int i = 0; i < CNTR_KINDS; i++) {
-		if ((flags & kinds[i]) == 0)
-			continue;
-		if (ep->cntr[i] != NULL)
-			return -FI_EINVAL;
-		ep->cntr[i] = c;
-		c->refs++;
-	}
-	return 0;
-}
-
-static int bind_av(struct ep *ep, struct av *av)
-{
-	if (av->dom != ep->dom)
-		return -FI_EDOMAIN;
-	if (ep->av != NULL)
-		return -FI_EINVAL;
-	ep->av = av;
-	ep->next = av->eps;
-	av->eps = ep;
-	return 0;
-}
-
-static int ep_bind(struct fid *fid, struct fid *to, uint64_t flags)
-{
-	struct ep *ep = container_of(fid, struct ep, fid.fid)->base;
-	int error = enter(ep->dom);
-
-	if (error != 0)
-		return error;
-	switch (to->fclass) {
-	case FI_CLASS_CQ:
-		error = bind_cq(ep, container_of(to, struct cq, fid.fid), flags);
-		break;
-	case FI_CLASS_CNTR:
-		error = bind_cntr(ep, container_of(to, struct cntr, fid.fid), flags);
-		break;
-	case FI_CLASS_AV:
-		error = bind_av(ep, container_of(to, struct av, fid.fid));
-		break;
-	case FI_CLASS_EQ: /* nothing is told of an endpoint without connections */
-		break;
-	default:
-		error = -FI_ENOSYS;
-	}
-	unlock(ep->dom);
-	return error;
-}
-
 static void unlink_ep(struct ep **at, struct ep *ep, size_t next)
 {
 	while (*at != NULL && *at != ep)
@@ -268,7 +188,7 @@ static int ep_close(struct fid *fid)
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = ep_close,
-	.bind = ep_bind,
+	.bind = xdpfab_ep_bind,
 	.control = ep_control,
 	.ops_open = no_ops_open,
 	.tostr = no_tostr,

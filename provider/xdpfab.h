@@ -252,6 +252,7 @@ int xdpfab_av_open(struct fid_domain *d, struct fi_av_attr *attr, struct fid_av 
 int xdpfab_cq_open(struct fid_domain *d, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 int xdpfab_cntr_open(struct fid_domain *d, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context);
 int xdpfab_eq_open(struct fid_fabric *f, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
+int xdpfab_ep_bind(struct fid *fid, struct fid *to, uint64_t flags);
 int xdpfab_endpoint(struct fid_domain *d, struct fi_info *info, struct fid_ep **ep, void *context);
 int xdpfab_poll_open(struct fid_domain *d, struct fi_poll_attr *attr, struct fid_poll **poll);
 int xdpfab_trywait(struct fid_fabric *f, struct fid **fids, int count);
