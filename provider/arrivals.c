@@ -28,7 +28,8 @@ static void tell_admission(struct domain *d, uint64_t session, const struct xdpf
 
 static void lease(struct session *s, bool all, struct xdpfab_admission *x)
 {
-	const struct match_room r = match_lease(s->ep->inbox->q, all);
+	/* Room that several share is nobody's in advance: it would be idle where it is not needed. */
+	const struct match_room none = {0, 0}, r = s->ep->srx != NULL ? none : match_lease(s->ep->inbox->q, all);
 
 	x->endpoint = s->ep->number;
 	x->identity = s->ep->identity;

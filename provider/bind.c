@@ -2,7 +2,7 @@
  *
  * What is bound to an endpoint.
  */
-#include "xdpfab.h"
+#include "inbox.h"
 
 static int bind_cq(struct ep *ep, struct cq *cq, uint64_t flags)
 {
@@ -74,6 +74,12 @@ int xdpfab_ep_bind(struct fid *fid, struct fid *to, uint64_t flags)
 		break;
 	case FI_CLASS_AV:
 		error = bind_av(ep, container_of(to, struct av, fid.fid));
+		break;
+	case FI_CLASS_SRX_CTX:
+		error = shared_bind(ep, container_of(to, struct ep, fid.fid));
+		break;
+	case FI_CLASS_STX_CTX:
+		error = shared_bind_tx(ep, container_of(to, struct stx, fid.fid));
 		break;
 	case FI_CLASS_EQ: /* nothing is told of an endpoint without connections */
 		break;

@@ -45,6 +45,8 @@ static int pattern_of(const struct ep *ep, const struct wanted *r, struct match_
 	*p = (struct match_pattern){.tag = r->tag, .ignore = r->ignore, .tagged = r->tagged, .any_source = true};
 	if (r->from == FI_ADDR_UNSPEC || (ep->caps & FI_DIRECTED_RECV) == 0)
 		return 0;
+	if (ep->av == NULL)
+		return -FI_ENOAV;
 	from = av_addr(ep->av, r->from);
 	if (from == NULL)
 		return -FI_EINVAL;
@@ -124,6 +126,16 @@ static int trigger(struct ep *ep, const struct wanted *r)
 	return error != 0 ? error : defer_receive(ep, r, NULL, &t);
 }
 
+/* Whether receives can be posted: to the context, where endpoints share one. */
+static int receives(const struct ep *ep)
+{
+	if (ep->fid.fid.fclass == FI_CLASS_SRX_CTX)
+		return 0;
+	if (!ep->enabled || ep->srx != NULL)
+		return -FI_EOPBADSTATE;
+	return ep->rxcq == NULL && ep->cntr[CNTR_RECV] == NULL ? -FI_ENOCQ : 0;
+}
+
 static ssize_t post(struct ep *ep, const struct wanted *r)
 {
 	struct match_pattern p;
@@ -131,10 +143,9 @@ static ssize_t post(struct ep *ep, const struct wanted *r)
 
 	if (ep->dom->dead)
 		return -FI_ENETDOWN;
-	if (!ep->enabled)
-		return -FI_EOPBADSTATE;
-	if (ep->rxcq == NULL && ep->cntr[CNTR_RECV] == NULL)
-		return -FI_ENOCQ;
+	error = receives(ep);
+	if (error != 0)
+		return error;
 	if ((r->flags & FI_TRIGGER) != 0)
 		return trigger(ep, r);
 	if ((r->flags & FI_PEEK) != 0) {

@@ -124,18 +124,6 @@ static int no_scalable_ep(struct fid_domain *d, struct fi_info *info, struct fid
 	return -FI_ENOSYS;
 }
 
-static int no_stx_ctx(struct fid_domain *d, struct fi_tx_attr *attr, struct fid_stx **stx, void *context)
-{
-	(void)d, (void)attr, (void)stx, (void)context;
-	return -FI_ENOSYS;
-}
-
-static int no_srx_ctx(struct fid_domain *d, struct fi_rx_attr *attr, struct fid_ep **ep, void *context)
-{
-	(void)d, (void)attr, (void)ep, (void)context;
-	return -FI_ENOSYS;
-}
-
 static int no_query_collective(struct fid_domain *d, enum fi_collective_op coll, struct fi_collective_attr *attr,
 			       uint64_t flags)
 {
@@ -156,8 +144,8 @@ static struct fi_ops_domain domain_ops = {
 	.scalable_ep = no_scalable_ep,
 	.cntr_open = xdpfab_cntr_open,
 	.poll_open = xdpfab_poll_open,
-	.stx_ctx = no_stx_ctx,
-	.srx_ctx = no_srx_ctx,
+	.stx_ctx = xdpfab_stx_ctx,
+	.srx_ctx = xdpfab_srx_ctx,
 	.query_atomic = xdpfab_query_atomic,
 	.query_collective = no_query_collective,
 	.endpoint2 = endpoint2,

@@ -54,6 +54,9 @@ static int enable(struct ep *ep)
 	if ((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) != 0 && ep->txcq == NULL && ep->cntr[CNTR_SEND] == NULL &&
 	    ep->cntr[CNTR_READ] == NULL && ep->cntr[CNTR_WRITE] == NULL)
 		return -FI_ENOCQ;
+	error = shared_enabled(ep);
+	if (error != 0)
+		return error;
 	snprintf(text, sizeof text, "{\"endpoint\":%u,\"on\":true,\"events\":true,\"messages\":%s,\"attends\":%s}",
 		 ep->number, (ep->caps & FI_RECV) != 0 ? "true" : "false", ep->dom->g.attended ? "true" : "false");
 	error = call(ep->dom, "serve", text, NULL);
@@ -130,11 +133,24 @@ static void unlink_ep(struct ep **at, struct ep *ep, size_t next)
 		*at = *(struct ep **)(void *)((char *)ep + next);
 }
 
+void ep_list(struct ep *ep)
+{
+	ep->next_of_all = ep->dom->all;
+	ep->dom->all = ep;
+	ep->dom->refs++;
+}
+
+void ep_unlist(struct ep *ep)
+{
+	unlink_ep(&ep->dom->all, ep, offsetof(struct ep, next_of_all));
+	ep->dom->refs--;
+}
+
 static void unbind(struct ep *ep)
 {
 	if (ep->av != NULL)
 		unlink_ep(&ep->av->eps, ep, offsetof(struct ep, next));
-	unlink_ep(&ep->dom->all, ep, offsetof(struct ep, next_of_all));
+	ep_unlist(ep);
 	if (ep->txcq != NULL)
 		ep->txcq->refs--;
 	if (ep->rxcq != NULL)
@@ -161,7 +177,6 @@ static void ep_free(struct ep *ep)
 		call(d, "drop", text, NULL);
 	}
 	unbind(ep);
-	d->refs--;
 	free(ep);
 }
 
@@ -260,21 +275,30 @@ static void describe(struct ep *ep, const struct fi_info *info)
 	ep->min_multi_recv = MULTI_RECV_MIN;
 }
 
-int xdpfab_endpoint(struct fid_domain *fid, struct fi_info *info, struct fid_ep **to, void *context)
+struct ep *ep_new(struct domain *d, const struct fi_info *info, size_t fclass, void *context)
 {
-	struct domain *d = container_of(fid, struct domain, fid);
 	struct ep *ep = calloc(1, sizeof *ep);
-	struct addr wanted = {.endpoint = 0};
-	int error;
 
 	if (ep == NULL)
-		return -FI_ENOMEM;
-	*ep = (struct ep){.fid = {.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &fid_ops}, .ops = &ep_ops,
+		return NULL;
+	*ep = (struct ep){.fid = {.fid = {.fclass = fclass, .context = context, .ops = &fid_ops}, .ops = &ep_ops,
 				  .cm = &xdpfab_cm_ops, .msg = &xdpfab_msg_ops, .rma = &xdpfab_rma_ops,
 				  .tagged = &xdpfab_tagged_ops, .atomic = &xdpfab_atomic_ops,
 				  .collective = &xdpfab_collective_ops},
 			  .base = ep, .dom = d};
 	describe(ep, info);
+	return ep;
+}
+
+int xdpfab_endpoint(struct fid_domain *fid, struct fi_info *info, struct fid_ep **to, void *context)
+{
+	struct domain *d = container_of(fid, struct domain, fid);
+	struct ep *ep = ep_new(d, info, FI_CLASS_EP, context);
+	struct addr wanted = {.endpoint = 0};
+	int error;
+
+	if (ep == NULL)
+		return -FI_ENOMEM;
 	if (info->src_addr != NULL)
 		addr_read(&wanted, info->addr_format, info->src_addr);
 	error = enter(d);
@@ -286,10 +310,8 @@ int xdpfab_endpoint(struct fid_domain *fid, struct fi_info *info, struct fid_ep 
 				inbox_close(ep);
 		}
 		if (error == 0) {
-			ep->next_of_all = d->all;
-			d->all = ep;
+			ep_list(ep);
 			d->eps[ep->number] = ep;
-			d->refs++;
 		}
 		unlock(d);
 	}

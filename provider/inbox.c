@@ -59,7 +59,7 @@ void inbox_tell(struct ep *ep, const struct match_done *done, uint64_t flags, in
 		c.e.flags |= FI_REMOTE_CQ_DATA;
 	if (done->released)
 		c.e.flags |= FI_MULTI_RECV;
-	if ((ep->caps & FI_SOURCE) != 0)
+	if ((ep->caps & FI_SOURCE) != 0 && ep->av != NULL)
 		c.source = av_find(ep->av, &from);
 	if (error != 0)
 		c.olen = done->length - done->received;
@@ -84,10 +84,18 @@ static void put_back(void *sink)
 	(void)sink;
 }
 
+/* Who hears of it: of a shared queue the endpoint that the message was sent to. */
+static struct ep *owner(const struct inbox *in, const struct match_done *done)
+{
+	struct ep *to = done->to;
+
+	return to == NULL || to->closing ? in->ep : to;
+}
+
 static void deliver(void *sink, const struct match_done *done)
 {
 	const struct inbox *in = sink;
-	struct ep *ep = in->ep;
+	struct ep *ep = owner(in, done);
 	struct cntr *cntr = ep->cntr[CNTR_RECV];
 	uint64_t flags = FI_RECV | (done->tagged ? FI_TAGGED : FI_MSG);
 	int error = error_of_reason(done);
@@ -132,6 +140,11 @@ int inbox_open(struct ep *ep)
 
 void inbox_close(struct ep *ep)
 {
+	if (ep->srx != NULL) {
+		sessions_leave(ep->dom, ep);
+		shared_leave(ep);
+		return;
+	}
 	match_close(ep->inbox->q);
 	sessions_leave(ep->dom, ep);
 	free(ep->inbox->q);

@@ -70,6 +70,10 @@ static void echo(struct fi_info *i, const struct fi_info *hints)
 		if (hints->rx_attr->total_buffered_recv != 0)
 			i->rx_attr->total_buffered_recv = hints->rx_attr->total_buffered_recv;
 	}
+	if (hints->ep_attr != NULL && hints->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT)
+		i->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+	if (hints->ep_attr != NULL && hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
+		i->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->domain_attr != NULL) {
 		const struct fi_domain_attr *h = hints->domain_attr;
 
@@ -110,6 +114,7 @@ static void describe(struct fi_info *i, const struct offer *o)
 	d->cq_cnt = d->cntr_cnt = d->mr_cnt = 65536;
 	d->ep_cnt = d->tx_ctx_cnt = d->rx_ctx_cnt = o->endpoints;
 	d->max_ep_tx_ctx = d->max_ep_rx_ctx = 1;
+	d->max_ep_stx_ctx = d->max_ep_srx_ctx = o->endpoints;
 	d->mr_iov_limit = MOST_IOV;
 	d->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 }

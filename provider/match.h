@@ -194,6 +194,9 @@ struct match_room match_lease(struct match *q, bool all);
 void match_reclaim(struct match *q, struct match_room room);
 void match_admit_leased(struct match_inflow *in, const struct match_message *m);
 
+/* match_forget says that what messages were sent to is no more: their `to` is NULL. */
+void match_forget(struct match *q, const void *to);
+
 struct match_usage {
 	uint32_t posted, filling, held, claimed, places, inflows;
 	uint64_t memory; /* bytes of the budget that messages have */

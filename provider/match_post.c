@@ -203,3 +203,17 @@ void match_close(struct match *q)
 	while ((e = q->claimed.first))
 		mq_drop(q, (void *)e);
 }
+
+static void forget(struct list *l, const void *to)
+{
+	for (struct message *m = (void *)l->first; m; m = (void *)m->at.next)
+		if (m->to == to)
+			m->to = NULL;
+}
+
+void match_forget(struct match *q, const void *to)
+{
+	forget(&q->held[0], to);
+	forget(&q->held[1], to);
+	forget(&q->claimed, to);
+}

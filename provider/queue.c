@@ -74,7 +74,9 @@ static int op_work(struct work *w, const struct fi_deferred_work *x, struct ep *
 
 static int ready(const struct domain *d, const struct ep *name)
 {
-	return name->dom != d ? -FI_EINVAL : name->base->enabled ? 0 : -FI_EOPBADSTATE;
+	if (name->dom != d)
+		return -FI_EINVAL;
+	return name->base->enabled || name->fid.fid.fclass == FI_CLASS_SRX_CTX ? 0 : -FI_EOPBADSTATE;
 }
 
 static int queue_op(struct domain *d, const struct fi_deferred_work *x, const struct trigger *t)
@@ -84,7 +86,7 @@ static int queue_op(struct domain *d, const struct fi_deferred_work *x, const st
 	int error = op_work(&w, x, &name);
 
 	if (error == 0)
-		error = ready(d, name);
+		error = name->base->enabled ? ready(d, name) : -FI_EOPBADSTATE;
 	if (error == 0 && (w.flags & FI_TRIGGER) != 0)
 		error = -FI_EBADFLAGS;
 	if (error != 0)
@@ -105,7 +107,7 @@ static int queue_receive(struct domain *d, const struct fi_deferred_work *x, con
 				       : (struct wanted){.iov = p->msg_iov, .count = p->iov_count, .from = p->addr,
 							 .flags = x->op.msg->flags, .context = p->context};
 	const struct ep *name = name_of(tagged ? x->op.tagged->ep : x->op.msg->ep);
-	const int error = ready(d, name);
+	const int error = name->base->srx != NULL ? -FI_EOPBADSTATE : ready(d, name);
 
 	if (error != 0)
 		return error;

@@ -175,10 +175,18 @@ struct ep {
 	size_t peer_count;
 	struct asked *asked; /* calls for peers that are under way */
 	uint32_t under_way;  /* operations */
-	uint32_t aliases;
+	uint32_t aliases;    /* of a shared context: endpoints */
 	uint32_t pass; /* through the work that is due in which some of it has found no room */
-	struct inbox *inbox; /* its receives */
+	struct inbox *inbox; /* its receives, or those of srx */
+	struct ep *srx;	     /* the shared receive context, or NULL */
+	struct stx *stx;     /* likewise, of sends */
 	size_t min_multi_recv;
+};
+
+struct stx {
+	struct fid_stx fid;
+	struct domain *dom;
+	uint32_t refs; /* endpoints */
 };
 
 /* The lock is none if the program has only one thread in the domain. */
@@ -243,6 +251,12 @@ void peers_free(struct ep *ep);
 void peer_forget(struct ep *ep, fi_addr_t at);
 void peers_retry(struct ep *ep);
 
+/* ep.c: makes the structure of an endpoint or of a shared context, NULL without memory; puts it
+ * into the domain's list, and takes it out. */
+struct ep *ep_new(struct domain *d, const struct fi_info *info, size_t fclass, void *context);
+void ep_list(struct ep *ep);
+void ep_unlist(struct ep *ep);
+
 /* domain.c */
 void domain_died(struct domain *d);
 int xdpfab_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, void *context);
@@ -254,6 +268,8 @@ int xdpfab_cntr_open(struct fid_domain *d, struct fi_cntr_attr *attr, struct fid
 int xdpfab_eq_open(struct fid_fabric *f, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
 int xdpfab_ep_bind(struct fid *fid, struct fid *to, uint64_t flags);
 int xdpfab_endpoint(struct fid_domain *d, struct fi_info *info, struct fid_ep **ep, void *context);
+int xdpfab_srx_ctx(struct fid_domain *d, struct fi_rx_attr *attr, struct fid_ep **srx, void *context);
+int xdpfab_stx_ctx(struct fid_domain *d, struct fi_tx_attr *attr, struct fid_stx **stx, void *context);
 int xdpfab_poll_open(struct fid_domain *d, struct fi_poll_attr *attr, struct fid_poll **poll);
 int xdpfab_trywait(struct fid_fabric *f, struct fid **fids, int count);
 int xdpfab_query_atomic(struct fid_domain *d, enum fi_datatype type, enum fi_op op, struct fi_atomic_attr *attr,

@@ -358,6 +358,20 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
+// Endpoints share their receives: a message takes one wherever it was sent to.
+func TestShared(t *testing.T) {
+	w := newWorld(t)
+	path := w.program("shared")
+	for name, params := range map[string][]string{"usual": nil, "least memory": leastMemory} {
+		t.Run(name, func(t *testing.T) {
+			w.params = params
+			if got := w.end(w.start(0, path, w.net.A.IP4.String())); got != "ok" {
+				t.Errorf("said %q", got)
+			}
+		})
+	}
+}
+
 // The end of the daemon ends operations and receives, with FI_ENETDOWN.
 func TestDaemonDies(t *testing.T) {
 	w := newWorld(t)
