@@ -7,7 +7,10 @@
 
 #include "session.h"
 
-enum { BURST = 256 }; /* records that one look takes */
+enum {
+	BURST = 256,	 /* records that one look takes */
+	EVENTS = 65536, /* of a queue, beyond its size */
+};
 
 static struct match_message message_of(const struct xdpfab_arrival *r)
 {
@@ -220,13 +223,14 @@ static void take_record(struct domain *d, const struct xdpfab_arrival *r, uint64
 		match_put(s->in, bytes, r->bytes);
 }
 
-/* An event has no receive that bounds it, so events wait in the ring while the program does
- * not read its completions. */
+/* An event has no receive that bounds it. While the program does not read its completions, the
+ * queue takes more than its size by so many; then events wait in the ring, and what is behind
+ * them, too, for whatever endpoint it is. */
 static bool waits(const struct domain *d, const struct xdpfab_arrival *r)
 {
 	const struct ep *ep = d->eps[r->endpoint];
 
-	return r->kind == XDPFAB_EVENT && ep != NULL && ep->rxcq != NULL && cq_full(ep->rxcq);
+	return r->kind == XDPFAB_EVENT && ep != NULL && ep->rxcq != NULL && ep->rxcq->count >= ep->rxcq->size + EVENTS;
 }
 
 size_t inbox_arrivals(struct domain *d)

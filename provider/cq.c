@@ -64,6 +64,7 @@ static void pop(struct cq *cq)
 	if (cq->starved && cq->count < cq->size) {
 		cq->starved = false;
 		inbox_freed(cq->dom, cq);
+		progress(cq->dom); /* whoever makes progress may be asleep */
 	}
 }
 

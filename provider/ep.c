@@ -4,8 +4,8 @@
 #include <sys/random.h>
 
 #include "defer.h"
-#include "inbox.h"
 #include "op.h"
+#include "session.h"
 
 enum { MULTI_RECV_MIN = 64 }; /* bytes */
 
@@ -221,6 +221,8 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	    defer_end(ep->dom, &(struct meant){.ep = ep, .name = context}, FI_ECANCELED) == 0)
 		error = -FI_ENOENT;
 	defer_start(ep->dom);
+	if (ep->dom->in->room) /* whoever makes progress may be asleep */
+		progress(ep->dom);
 	unlock(ep->dom);
 	return error;
 }

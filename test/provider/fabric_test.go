@@ -472,6 +472,15 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
+// A completion queue that is full holds up what needs it, and nothing else; and that goes
+// on as soon as a completion has been read, while the program makes no call.
+func TestFullQueue(t *testing.T) {
+	w := newWorld(t)
+	if got := w.end(w.start(0, w.program("ends"), "full", w.net.A.IP4.String(), "0")); got != "ok" {
+		t.Errorf("said %q", got)
+	}
+}
+
 // With FI_PROGRESS_AUTO a message comes while its program makes no call.
 func TestAutoProgress(t *testing.T) {
 	w := newWorld(t)

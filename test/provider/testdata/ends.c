@@ -5,7 +5,8 @@
  * its parent has opened, and its end changes nothing for the parent. ends auto PEER-IP KEY:
  * says "ready", and sees a message come to number 300 without a call of libfabric. ends send
  * PEER-IP KEY sends that message. ends asleep PEER-IP KEY: a thread sleeps in fi_cq_sread while
- * operations begin that need progress, and nobody else makes any.
+ * operations begin that need progress, and nobody else makes any. ends full OWN-IP 0: with
+ * automatic progress, to itself: a queue that is full holds up only what needs it.
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -138,12 +139,73 @@ static void asleep(void)
 	close_all();
 }
 
+/* A message needs a place in the queue for each receive of many, and finds it when one has been
+ * read, after which the program calls nothing. Events fill a queue, and the messages of another
+ * one come all the same. */
+static void full(const char *ip)
+{
+	enum { EVENTS = 20 };
+	static uint64_t many[16], target;
+	const fi_addr_t self = peer_at(ip, 300);
+	const struct iovec iov = {many, sizeof many};
+	const struct fi_msg receive = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
+	volatile uint64_t *third = &many[2];
+	const time_t end = time(NULL) + SECONDS;
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};
+	struct fi_info *own = fi_dupinfo(info);
+	struct fid_cq *queue;
+	struct fid_ep *other;
+	struct fid_mr *mr;
+	fi_addr_t there;
+
+	OK(fi_recvmsg(ep, &receive, FI_MULTI_RECV));
+	for (uint64_t i = 1; i <= 3; i++) {
+		const struct iovec out = {&i, 8};
+		const struct fi_msg send = {.msg_iov = &out, .iov_count = 1, .addr = self};
+
+		POST(fi_sendmsg(ep, &send, FI_INJECT | FI_MATCH_COMPLETE)); /* it is not held */
+	}
+	while (((volatile uint64_t *)many)[1] != 2)
+		CHECK(time(NULL) < end, "the first two");
+	usleep(200000); /* for the third to come as far as it does, and the thread to fall asleep */
+	CHECK(*third == 0, "there is no place for the third");
+	take(rxcq);
+	while (*third != 3)
+		CHECK(time(NULL) < end, "the third");
+	for (int i = 0; i < 3; i++)
+		take(txcq);
+	OK(fi_mr_reg(domain, &target, 8, FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+	for (uint64_t i = 0; i < EVENTS; i++) {
+		POST(fi_writedata(ep, &i, 8, NULL, i, self, 0, 7, NULL));
+		take(txcq);
+	}
+	((struct sockaddr_in *)own->src_addr)->sin_port = htons(301);
+	OK(fi_cq_open(domain, &attr, &queue, NULL));
+	OK(fi_endpoint(domain, own, &other, NULL));
+	OK(fi_ep_bind(other, &av->fid, 0));
+	OK(fi_ep_bind(other, &queue->fid, FI_TRANSMIT | FI_RECV));
+	OK(fi_enable(other));
+	there = peer_at(ip, 301);
+	POST(fi_recv(other, &many[8], 8, NULL, FI_ADDR_UNSPEC, &there));
+	POST(fi_send(ep, &target, 8, NULL, there, NULL));
+	CHECK(take(queue).op_context == &there && many[8] == EVENTS - 1, "%lu", many[8]);
+	take(txcq);
+	for (int i = 0; i < 2 + EVENTS; i++)
+		take(rxcq);
+	OK(fi_close(&other->fid));
+	OK(fi_close(&queue->fid));
+	OK(fi_close(&mr->fid));
+	fi_freeinfo(own);
+	close_all();
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argv[1];
 
-	CHECK(argc == 4, "ends death|fork|auto|send|asleep PEER-IP KEY");
-	progress = strcmp(what, "auto") == 0 ? FI_PROGRESS_AUTO : FI_PROGRESS_UNSPEC;
+	CHECK(argc == 4, "ends death|fork|auto|send|asleep|full PEER-IP KEY");
+	progress = strcmp(what, "auto") == 0 || strcmp(what, "full") == 0 ? FI_PROGRESS_AUTO : FI_PROGRESS_UNSPEC;
+	queue_size = strcmp(what, "full") == 0 ? 2 : 0;
 	open_all(progress == FI_PROGRESS_AUTO ? 300 : 0);
 	peer = peer_at(argv[2], 0);
 	key = strtoull(argv[3], NULL, 0);
@@ -155,6 +217,8 @@ int main(int argc, char **argv)
 		sends(argv[2]);
 	else if (strcmp(what, "asleep") == 0)
 		asleep();
+	else if (strcmp(what, "full") == 0)
+		full(argv[2]);
 	else
 		forks();
 	puts("ok");

@@ -2,6 +2,7 @@
 #include "fabric.h"
 
 enum fi_progress progress;
+size_t queue_size;
 struct fi_info *info;
 struct fid_fabric *fabric;
 struct fid_domain *domain;
@@ -34,6 +35,7 @@ void open_all(int number)
 	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
 	OK(fi_domain(fabric, info, &domain, NULL));
 	OK(fi_cq_open(domain, &cq, &txcq, NULL));
+	cq.size = queue_size;
 	OK(fi_cq_open(domain, &cq, &rxcq, NULL));
 	OK(fi_av_open(domain, &table, &av, NULL));
 	OK(fi_endpoint(domain, info, &ep, NULL));
