@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -55,8 +56,8 @@ var attachFlags = map[Mode]link.XDPAttachFlags{
 // until Close or the end of the process.
 //
 // Errors: ErrBusy if another XDP program is there (it is left alone),
-// ErrNoNative, ErrKernel, ErrAttached, ErrClosed, fs.ErrPermission, or the
-// kernel's errno with advice.
+// ErrKernel, ErrAttached, ErrClosed, fs.ErrPermission, or a *Refusal, which may be
+// ErrNoNative.
 func (p *Program) Attach(ifindex int, mode Mode) error {
 	first, fallback := mode, Detached
 	if mode == Auto {
@@ -98,11 +99,15 @@ func (p *Program) Attach(ifindex int, mode Mode) error {
 // attachIn attaches in one mode and asks the kernel whether the program really
 // runs in it. The caller holds p.mu.
 func (p *Program) attachIn(ifc *net.Interface, m Mode) error {
-	l, err := link.AttachXDP(link.XDPOptions{
-		Program:   p.objects.XdpfabSteer,
-		Interface: ifc.Index,
-		Flags:     attachFlags[m],
-	})
+	o := link.XDPOptions{Program: p.objects.XdpfabSteer, Interface: ifc.Index, Flags: attachFlags[m]}
+	l, err := link.AttachXDP(o)
+	if errno := unix.Errno(0); errors.As(err, &errno) && mayBeDriver(errno) {
+		r, passed := p.refusal(ifc.Name, ifc.Index, m, errno)
+		if !passed {
+			return r
+		}
+		l, err = link.AttachXDP(o)
+	}
 	if err != nil {
 		return attachError(ifc, m, err)
 	}
@@ -124,24 +129,23 @@ func detach(l link.Link) error {
 	return l.Close()
 }
 
+// mayBeDriver reports whether a driver may have refused the program, and not the kernel
+// the process, or the interface because of another program.
+func mayBeDriver(errno unix.Errno) bool {
+	others := []unix.Errno{unix.EPERM, unix.EACCES, unix.EBUSY, unix.EEXIST, unix.EBADF, unix.EINTR}
+	return !kernel.Before(kernel.BPFLink) && !slices.Contains(others, errno)
+}
+
 // attachError finds out why an attachment failed.
 func attachError(ifc *net.Interface, m Mode, err error) error {
 	doing := fmt.Sprintf("attaching to %s in %v mode", ifc.Name, m)
 	switch {
 	case kernel.Before(kernel.BPFLink):
 		return fmt.Errorf("bpf: %s: %w: %w", doing, ErrKernel, err)
-	case errors.Is(err, unix.EOPNOTSUPP) && m == Native:
-		return fmt.Errorf("bpf: %s: %w; set AllowGeneric, or use a NIC whose driver has it: %w",
-			doing, ErrNoNative, err)
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
 		// Another program was attached after the first look.
 		if b, _ := Holder(ifc.Name, ifc.Index); b != nil {
 			return b
-		}
-	}
-	for errno, remedy := range remedies {
-		if errors.Is(err, errno) {
-			return fmt.Errorf("bpf: %s: %w (%s)", doing, err, remedy)
 		}
 	}
 	return explain(doing, err)

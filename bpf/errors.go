@@ -66,12 +66,13 @@ func (e *BusyError) Unwrap() error { return ErrBusy }
 // ipKeyword is the name of a mode in `ip link set dev … <keyword> off`.
 var ipKeyword = map[Mode]string{Native: "xdpdrv", Generic: "xdpgeneric"}
 
-// remedies are for the errors of attaching, permissions aside. The kernel's own
-// explanations reach only users of netlink, so these follow the drivers'
+// remedies are for the errors of attaching, permissions aside. They follow the drivers'
 // sources.
 var remedies = map[unix.Errno]string{
-	unix.ERANGE: "MTU too large for XDP with this driver; lower it (veth: 3498) with `ip link set dev … mtu`",
+	unix.ERANGE: "MTU too large for XDP with this driver; lower it with `ip link set dev … mtu`",
 	unix.ENOSPC: "fewer RX queues than the peer has TX queues; equalise them with `ethtool -L`",
 	unix.EINVAL: "the driver refuses XDP in its present settings; try a lower MTU and `ethtool -K … lro off`",
+	unix.ENOMEM: "the driver has no transmit rings left for XDP, or too many CPUs share them; fewer queues may do: " +
+		"`ethtool -L`",
 	unix.ENODEV: "the interface is gone or in another network namespace",
 }

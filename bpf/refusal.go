@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Refusal is the driver's, or the kernel's, of the program. It matches its errno to
+// errors.Is, and ErrNoNative if the driver has no native XDP.
+type Refusal struct {
+	Interface string
+	Mode      Mode // that was refused
+	Errno     unix.Errno
+	// Said is the refusal in the driver's or the kernel's own words; empty if there
+	// were none. Older drivers write theirs to the kernel's log.
+	Said string
+	// NoNative is whether the driver has no native XDP. Drivers give the errno of
+	// that, EOPNOTSUPP, for settings too.
+	NoNative bool
+}
+
+// noNativeSaid begins the kernel's words for a driver without native XDP.
+const noNativeSaid = "Underlying driver does not support XDP"
+
+// Error says who refused what, in whose words, and the remedy.
+func (e *Refusal) Error() string {
+	said := "without a word of the driver"
+	if e.Said != "" {
+		said = fmt.Sprintf("the driver says %q", e.Said)
+	}
+	if e.NoNative {
+		return fmt.Sprintf("bpf: attaching to %s in %v mode: %v; set AllowGeneric, or use a NIC whose driver has it: "+
+			"%v", e.Interface, e.Mode, ErrNoNative, e.Errno)
+	}
+	s := fmt.Sprintf("bpf: attaching to %s in %v mode: %v, %s", e.Interface, e.Mode, e.Errno, said)
+	if remedy := remedies[e.Errno]; remedy != "" {
+		s += " (" + remedy + ")"
+	}
+	return s
+}
+
+// Unwrap returns what the refusal matches.
+func (e *Refusal) Unwrap() []error {
+	if e.NoNative {
+		return []error{e.Errno, ErrNoNative}
+	}
+	return []error{e.Errno}
+}
+
+// refusal finds out why a driver has refused the program: the reason reaches users of
+// netlink alone, so the program is attached that way for an instant. attached reports
+// that the driver has taken it this time.
+func (p *Program) refusal(ifname string, ifindex int, m Mode, errno unix.Errno) (r *Refusal, attached bool) {
+	r = &Refusal{Interface: ifname, Mode: m, Errno: errno}
+	said, err := setXDP(ifindex, p.objects.XdpfabSteer.FD(), 0, netlinkFlags[m]|unix.XDP_FLAGS_UPDATE_IF_NOEXIST)
+	if err == nil {
+		_, _ = setXDP(ifindex, -1, p.objects.XdpfabSteer.FD(), netlinkFlags[m]|unix.XDP_FLAGS_REPLACE)
+		return r, true
+	}
+	if errors.Is(err, errno) {
+		r.Said = said
+	}
+	r.NoNative = m == Native && errno == unix.EOPNOTSUPP && (r.Said == "" || strings.HasPrefix(r.Said, noNativeSaid))
+	return r, false
+}
+
+// netlinkFlags holds netlink's flag for each mode.
+var netlinkFlags = map[Mode]uint32{Native: unix.XDP_FLAGS_DRV_MODE, Generic: unix.XDP_FLAGS_SKB_MODE}
+
+const (
+	nlaNested     = 1 << 15 // NLA_F_NESTED
+	xdpExpectedFD = 8       // IFLA_XDP_EXPECTED_FD
+	ackMessage    = 1       // NLMSGERR_ATTR_MSG
+	setXDPLimit   = 10      // seconds; drivers set their queues up anew meanwhile
+)
+
+// setXDP attaches a program by rtnetlink(7), or detaches it if fd is -1 and it is the
+// expected one. said is the kernel's message about the error.
+func setXDP(ifindex, fd, expected int, flags uint32) (said string, err error) {
+	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(s)
+	limit := unix.NsecToTimeval(int64(setXDPLimit * time.Second))
+	err = errors.Join(unix.SetsockoptInt(s, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1),
+		unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit))
+	if err != nil {
+		return "", err
+	}
+	kernel := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
+	if err := unix.Sendto(s, setLink(ifindex, fd, expected, flags), 0, kernel); err != nil {
+		return "", err
+	}
+	var answer [4096]byte
+	n, _, err := unix.Recvfrom(s, answer[:], 0)
+	if err != nil {
+		return "", err
+	}
+	return parseAck(answer[:n])
+}
+
+// setLink is an RTM_SETLINK message: a header, struct ifinfomsg, and the attributes of
+// IFLA_XDP.
+func setLink(ifindex, fd, expected int, flags uint32) []byte {
+	type value struct {
+		attr uint16
+		v    uint32
+	}
+	values := []value{{unix.IFLA_XDP_FD, uint32(int32(fd))}, {unix.IFLA_XDP_FLAGS, flags}}
+	if flags&unix.XDP_FLAGS_REPLACE != 0 {
+		values = append(values, value{xdpExpectedFD, uint32(int32(expected))})
+	}
+	var nested []byte
+	for _, a := range values {
+		nested = binary.NativeEndian.AppendUint16(nested, unix.SizeofRtAttr+4)
+		nested = binary.NativeEndian.AppendUint16(nested, a.attr)
+		nested = binary.NativeEndian.AppendUint32(nested, a.v)
+	}
+	b := make([]byte, unix.SizeofNlMsghdr+unix.SizeofIfInfomsg, 64)
+	binary.NativeEndian.PutUint16(b[4:], unix.RTM_SETLINK)
+	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST|unix.NLM_F_ACK)
+	binary.NativeEndian.PutUint32(b[unix.SizeofNlMsghdr+4:], uint32(ifindex))
+	b = binary.NativeEndian.AppendUint16(b, uint16(unix.SizeofRtAttr+len(nested)))
+	b = binary.NativeEndian.AppendUint16(b, unix.IFLA_XDP|nlaNested)
+	b = append(b, nested...)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	return b
+}
+
+// parseAck reads an NLMSG_ERROR message: the errno, and the message among the attributes
+// that follow the request, or its header alone.
+func parseAck(b []byte) (said string, err error) {
+	const at = unix.SizeofNlMsghdr + 4 // of the request in the answer
+	if len(b) < at+unix.SizeofNlMsghdr || binary.NativeEndian.Uint16(b[4:]) != unix.NLMSG_ERROR {
+		return "", errors.New("bpf: malformed answer of rtnetlink")
+	}
+	code := int32(binary.NativeEndian.Uint32(b[unix.SizeofNlMsghdr:]))
+	if code == 0 {
+		return "", nil
+	}
+	err = unix.Errno(-code)
+	flags := binary.NativeEndian.Uint16(b[6:])
+	skip := unix.SizeofNlMsghdr
+	if flags&unix.NLM_F_CAPPED == 0 {
+		skip = int(binary.NativeEndian.Uint32(b[at:])+3) &^ 3
+	}
+	if flags&unix.NLM_F_ACK_TLVS == 0 || skip > len(b)-at {
+		return "", err
+	}
+	for attrs := b[at+skip:]; len(attrs) >= unix.SizeofRtAttr; {
+		n := int(binary.NativeEndian.Uint16(attrs))
+		if n < unix.SizeofRtAttr || n > len(attrs) {
+			break
+		}
+		if binary.NativeEndian.Uint16(attrs[2:])&attrTypeMask == ackMessage {
+			return unix.ByteSliceToString(attrs[unix.SizeofRtAttr:n]), err
+		}
+		attrs = attrs[min((n+3)&^3, len(attrs)):]
+	}
+	return "", err
+}
