@@ -60,7 +60,7 @@ type watcher struct {
 }
 
 func newWatcher(i *Interface) (*watcher, error) {
-	m, err := route.NewMonitor(i.index)
+	m, err := i.resolver.Monitor()
 	if err != nil {
 		return nil, err
 	}

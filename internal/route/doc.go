@@ -10,4 +10,8 @@
 // neighbours. If a neighbour is not known, the kernel is made to ask for it (ARP,
 // or neighbour discovery), since only the kernel sees the answers: the XDP
 // program passes them on.
+//
+// A port of a bridge or a slave of a bond has usually no address: that is of the bridge
+// or the bond. Addresses, routes and neighbours of the interfaces above ([Upper]) count
+// as the interface's own, as long as packets to them come to its MAC address.
 package route

@@ -32,8 +32,8 @@ type LinkState struct {
 
 // LinkState reads the interface's present state.
 func (r *Resolver) LinkState() (LinkState, error) {
-	link, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(r.index) })
-	if errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV) {
+	link, err := r.link(r.index)
+	if errors.Is(err, ErrGone) {
 		return LinkState{}, fmt.Errorf("route: %s: %w", r.name, ErrGone)
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Resolver) LinkState() (LinkState, error) {
 }
 
 // Look is Resolve as far as the routing tables tell, without the next hop's MAC
-// address; own are the interface's addresses. It does not wait.
+// address; own are those of Addrs, which was called just before. It does not wait.
 func (r *Resolver) Look(dst netip.Addr, own []netip.Addr) (Hop, error) {
 	if slices.Contains(own, dst) {
 		return Hop{MAC: r.mac, Source: dst}, nil
@@ -69,25 +69,39 @@ func (h Hop) Next(dst netip.Addr) netip.Addr {
 // Neighbours are the nodes on the link whose MAC addresses the kernel knows.
 func (r *Resolver) Neighbours() (map[netip.Addr]wire.MAC, error) {
 	known := map[netip.Addr]wire.MAC{}
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		list, err := ask(r, func(h *netlink.Handle) ([]netlink.Neigh, error) { return h.NeighList(r.index, family) })
-		if err != nil {
-			return nil, fmt.Errorf("route: neighbours on %s: %w", r.name, err)
-		}
-		for i := range list {
-			if ip, mac, ok := located(&list[i]); ok {
-				known[ip] = mac
+	for _, index := range *r.chain.Load() {
+		for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+			list, err := ask(r, func(h *netlink.Handle) ([]netlink.Neigh, error) { return h.NeighList(index, family) })
+			if err != nil {
+				return nil, fmt.Errorf("route: neighbours on %s: %w", r.name, err)
+			}
+			for i := range list {
+				if ip, mac, ok := located(&list[i]); ok {
+					known[ip] = mac
+				}
 			}
 		}
 	}
 	return known, nil
 }
 
+// leads returns the index of the interface whose neighbour a node on the link is.
+func (r *Resolver) leads(next netip.Addr) int {
+	chain := *r.chain.Load()
+	for _, index := range chain[1:] {
+		if route, err := r.lookup(next, &netlink.RouteGetOptions{OifIndex: index, FIBMatch: true}); err == nil &&
+			route.LinkIndex == index {
+			return index
+		}
+	}
+	return r.index
+}
+
 // Ask makes the kernel look for a neighbour anew, whatever it believes, and does
 // not wait: the answer is a change of the neighbour table. Entries that the
 // administrator has made permanent stay.
 func (r *Resolver) Ask(next netip.Addr) error {
-	n, err := r.entry(next)
+	n, err := r.entry(r.leads(next), next)
 	if err != nil {
 		return fmt.Errorf("route: neighbour %v on %s: %w", next, r.name, err)
 	}

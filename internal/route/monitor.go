@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,20 +52,20 @@ type Change struct {
 // everything is the change that has to be assumed after a loss of messages.
 var everything = Change{Link: true, Down: true, Addrs: true, Routes: true, Neighbours: true}
 
-// Monitor tells of changes that concern one interface. One goroutine calls Next;
-// any may call Close.
+// Monitor tells of changes that concern one interface, or those above it. One goroutine
+// calls Next; any may call Close.
 type Monitor struct {
-	index  int
+	r      *Resolver
 	socket *nl.NetlinkSocket
 	closed atomic.Bool
 	// closing keeps the descriptor open while drain reads it.
 	closing sync.Mutex
 }
 
-// NewMonitor returns a Monitor for an interface of the calling thread's network
-// namespace. It stays with that namespace, and keeps everything that happens
+// Monitor returns a Monitor for the interface; the calling thread is in its network
+// namespace. The Monitor stays with that namespace, and keeps everything that happens
 // from now on until Next asks.
-func NewMonitor(ifindex int) (*Monitor, error) {
+func (r *Resolver) Monitor() (*Monitor, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
 	if err != nil {
 		return nil, fmt.Errorf("route: subscribing to changes of links, addresses, routes and neighbours: %w", err)
@@ -73,7 +74,7 @@ func NewMonitor(ifindex int) (*Monitor, error) {
 	if s.SetReceiveBufferSize(monitorBuffer, true) != nil {
 		_ = s.SetReceiveBufferSize(monitorBuffer, false)
 	}
-	return &Monitor{index: ifindex, socket: s}, nil
+	return &Monitor{r: r, socket: s}, nil
 }
 
 // Close ends Next with ErrClosed. It is idempotent.
@@ -134,10 +135,14 @@ func (m *Monitor) note(c *Change, msg *syscall.NetlinkMessage) {
 	switch msg.Header.Type {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
 		// struct ifinfomsg: the index is the u32 at 4, the flags are the u32 at 8. Routes
-		// end with their link without a message of their own.
+		// end with their link without a message of their own. The interface may have
+		// another master, and those above another MAC address.
 		if len(msg.Data) >= unix.SizeofIfInfomsg && m.concerns(msg.Data[4:]) {
-			c.Link, c.Routes = true, true
-			c.Down = c.Down || binary.NativeEndian.Uint32(msg.Data[8:])&unix.IFF_UP == 0
+			c.Routes, c.Addrs = true, true
+			if m.own(msg.Data[4:]) {
+				c.Link = true
+				c.Down = c.Down || binary.NativeEndian.Uint32(msg.Data[8:])&unix.IFF_UP == 0
+			}
 		}
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		// struct ifaddrmsg: likewise.
@@ -152,9 +157,14 @@ func (m *Monitor) note(c *Change, msg *syscall.NetlinkMessage) {
 	}
 }
 
+// concerns reports whether an interface is this one, or served with it. A change of one
+// that has just become so may be missed here; but whoever finds it in the chain reads its
+// addresses and routes afterwards.
 func (m *Monitor) concerns(index []byte) bool {
-	return int(binary.NativeEndian.Uint32(index)) == m.index
+	return slices.Contains(*m.r.chain.Load(), int(binary.NativeEndian.Uint32(index)))
 }
+
+func (m *Monitor) own(index []byte) bool { return int(binary.NativeEndian.Uint32(index)) == m.r.index }
 
 // noteNeighbour notes neighbours whose MAC addresses are known. If one is gone,
 // or does not answer, its last address is still the best that is known.

@@ -16,8 +16,9 @@ import (
 
 func monitor(t testing.TB, side *testnet.Side) (m *Monitor) {
 	t.Helper()
+	r := resolver(t, side)
 	err := side.Do(func() (err error) {
-		m, err = NewMonitor(side.IfIndex)
+		m, err = r.Monitor()
 		return err
 	})
 	if err != nil {

@@ -36,13 +36,13 @@ const (
 // neighbour returns the MAC address of a node on the link. An entry that is missing,
 // failed or doubtful makes the kernel ask first: frames to a stale address would be lost
 // unnoticed, because the kernel does not know that its entry is in use.
-func (r *Resolver) neighbour(ctx context.Context, ip netip.Addr) (wire.MAC, error) {
+func (r *Resolver) neighbour(ctx context.Context, via int, ip netip.Addr) (wire.MAC, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
 	defer cancel()
 	asked, poll := false, answerPoll
 	enough := certain // states in which the entry's address is taken
 	for {
-		n, err := r.entry(ip)
+		n, err := r.entry(via, ip)
 		if err != nil {
 			return wire.MAC{}, fmt.Errorf("route: neighbour %v on %s: %w", ip, r.name, err)
 		}
@@ -87,16 +87,16 @@ func (r *Resolver) silent(ip netip.Addr) error {
 // entry returns the neighbour's entry in the kernel's table; its state is NUD_NONE if
 // there is none. It asks for that one alone: the table has one for each address that
 // anybody waits for.
-func (r *Resolver) entry(ip netip.Addr) (netlink.Neigh, error) {
+func (r *Resolver) entry(via int, ip netip.Addr) (netlink.Neigh, error) {
 	family := netlink.FAMILY_V4
 	if ip.Is6() {
 		family = netlink.FAMILY_V6
 	}
-	none := netlink.Neigh{LinkIndex: r.index, Family: family, IP: ip.AsSlice(), State: unix.NUD_NONE}
+	none := netlink.Neigh{LinkIndex: via, Family: family, IP: ip.AsSlice(), State: unix.NUD_NONE}
 	answers, err := ask(r, func(*netlink.Handle) ([][]byte, error) {
 		q := nl.NewNetlinkRequest(unix.RTM_GETNEIGH, 0)
 		q.Sockets = r.single
-		q.AddData(&netlink.Ndmsg{Family: uint8(family), Index: uint32(r.index)})
+		q.AddData(&netlink.Ndmsg{Family: uint8(family), Index: uint32(via)})
 		q.AddData(nl.NewRtAttr(netlink.NDA_DST, ip.AsSlice()))
 		return q.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWNEIGH)
 	})
@@ -121,7 +121,7 @@ func (r *Resolver) prompt(n netlink.Neigh) error {
 	// one it would verify only after 5 s, and at the very address in doubt, so that
 	// a replaced NIC would take 3 s more; one that it thinks certain it would not
 	// verify at all. So the entry is made unknown first.
-	use := netlink.Neigh{LinkIndex: r.index, Family: n.Family, IP: n.IP, State: unix.NUD_NONE}
+	use := netlink.Neigh{LinkIndex: n.LinkIndex, Family: n.Family, IP: n.IP, State: unix.NUD_NONE}
 	_, err := ask(r, func(h *netlink.Handle) (_ struct{}, err error) {
 		if n.State&(unix.NUD_REACHABLE|doubtful) != 0 {
 			err = h.NeighSet(&use)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -26,6 +27,7 @@ const netlinkTimeout = 5 * time.Second
 
 // Hop is the first step towards an address.
 type Hop struct {
+	via     int        // index of the interface whose routes and neighbours lead there
 	MAC     wire.MAC   // of the next hop; the interface's own for its own addresses
 	Source  netip.Addr // address of the interface to send from
 	Gateway netip.Addr // the next hop's address; not valid if the destination is on the link
@@ -37,6 +39,8 @@ type Resolver struct {
 	index int
 	name  string
 	mac   wire.MAC
+	// chain is the interface, and those above it whose addresses are served: see chained.
+	chain atomic.Pointer[[]int]
 
 	mu     sync.RWMutex // held for reading during a request, so that Close does not close its socket meanwhile
 	handle *netlink.Handle
@@ -77,6 +81,7 @@ func (r *Resolver) identify() error {
 		return err
 	}
 	r.name = link.Attrs().Name
+	r.chain.Store(&[]int{r.index})
 	if len(link.Attrs().HardwareAddr) != len(r.mac) {
 		return fmt.Errorf("%s has the hardware address %q, want an Ethernet MAC", r.name, link.Attrs().HardwareAddr)
 	}
@@ -107,28 +112,72 @@ func ask[T any](r *Resolver, f func(h *netlink.Handle) (T, error)) (T, error) {
 	return dump.Whole(func() (T, error) { return f(r.handle) })
 }
 
-// Networks lists the interface's own unicast addresses, each with the length of its
-// network's prefix.
+// Networks lists the unicast addresses of the interface and of those above it (Upper),
+// each with the length of its network's prefix. Addresses to which packets come at
+// another MAC address are not among them.
 func (r *Resolver) Networks() ([]netip.Prefix, error) {
-	list, err := ask(r, func(h *netlink.Handle) ([]netlink.Addr, error) {
-		return h.AddrList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: r.index}}, netlink.FAMILY_ALL)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("route: addresses of %s: %w", r.name, err)
+	if err := r.chained(); err != nil {
+		return nil, fmt.Errorf("route: interfaces above %s: %w", r.name, err)
 	}
 	var networks []netip.Prefix
-	for _, a := range list {
-		// A duplicate of the address was found on the link: the kernel does not
-		// use this one.
-		if ip, ok := addrOf(a.IP); ok && a.Flags&unix.IFA_F_DADFAILED == 0 {
-			bits, _ := a.Mask.Size()
-			networks = append(networks, netip.PrefixFrom(ip, bits))
+	for _, index := range *r.chain.Load() {
+		list, err := ask(r, func(h *netlink.Handle) ([]netlink.Addr, error) {
+			return h.AddrList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}, netlink.FAMILY_ALL)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("route: addresses of %s: %w", r.name, err)
+		}
+		for _, a := range list {
+			// A duplicate of the address was found on the link: the kernel does not
+			// use this one.
+			if ip, ok := addrOf(a.IP); ok && a.Flags&unix.IFA_F_DADFAILED == 0 {
+				bits, _ := a.Mask.Size()
+				networks = append(networks, netip.PrefixFrom(ip, bits))
+			}
 		}
 	}
 	return networks, nil
 }
 
-// Addrs lists the interface's own unicast addresses.
+// chained looks which interfaces are above this one now. One that is gone has none.
+func (r *Resolver) chained() error {
+	chain := []int{r.index}
+	uppers, err := r.Uppers()
+	if gone := errors.Is(err, ErrGone); err != nil && !gone {
+		return err
+	}
+	for _, u := range uppers {
+		if !u.Foreign {
+			chain = append(chain, u.Index)
+		}
+	}
+	r.chain.Store(&chain)
+	return nil
+}
+
+// Uppers are the interfaces above this one, the nearest first.
+func (r *Resolver) Uppers() ([]Upper, error) {
+	l, err := r.link(r.index)
+	if err != nil {
+		return nil, err
+	}
+	uppers, err := Uppers(l, r.link)
+	if errors.Is(err, ErrGone) { // meanwhile; a notice of it is on the way
+		err = nil
+	}
+	return uppers, err
+}
+
+// link looks at an interface; the error is ErrGone if there is none.
+func (r *Resolver) link(index int) (netlink.Link, error) {
+	l, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(index) })
+	if errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV) {
+		return nil, ErrGone
+	}
+	return l, err
+}
+
+// Addrs lists the addresses of Networks.
 func (r *Resolver) Addrs() (addrs []netip.Addr, err error) {
 	networks, err := r.Networks()
 	for _, n := range networks {
@@ -154,7 +203,7 @@ func (r *Resolver) Resolve(ctx context.Context, dst netip.Addr) (Hop, error) {
 	if err != nil || hop.Source == dst {
 		return hop, err
 	}
-	hop.MAC, err = r.neighbour(ctx, hop.Next(dst))
+	hop.MAC, err = r.neighbour(ctx, hop.via, hop.Next(dst))
 	return hop, err
 }
 

@@ -5,6 +5,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -13,23 +14,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// way asks the routing tables for gateway and source. own are the interface's
-// addresses.
-func (r *Resolver) way(dst netip.Addr, own []netip.Addr) (Hop, error) {
+// way asks the routing tables for gateway and source: for routes through the interface,
+// and then through those above it, the nearest first. own are the addresses of all.
+func (r *Resolver) way(dst netip.Addr, own []netip.Addr) (hop Hop, err error) {
+	var first error
+	for _, index := range *r.chain.Load() {
+		hop, err = r.wayBy(index, dst, own)
+		if err == nil {
+			return hop, nil
+		}
+		if first == nil || errors.Is(err, ErrNoSource) {
+			first = err
+		}
+	}
+	return Hop{}, first
+}
+
+// wayBy is way for one of the interfaces.
+func (r *Resolver) wayBy(index int, dst netip.Addr, own []netip.Addr) (Hop, error) {
 	// If the request names the interface, IPv4 invents an on-link route where
 	// there is none. It cannot do so if it is asked for the matching entry of the
 	// table, so that request comes first.
-	if _, err := r.lookup(dst, &netlink.RouteGetOptions{OifIndex: r.index, FIBMatch: true}); err != nil {
+	if _, err := r.lookup(dst, &netlink.RouteGetOptions{OifIndex: index, FIBMatch: true}); err != nil {
 		return Hop{}, r.noRoute(dst, err)
 	}
-	route, err := r.lookup(dst, &netlink.RouteGetOptions{OifIndex: r.index})
+	route, err := r.lookup(dst, &netlink.RouteGetOptions{OifIndex: index})
 	if err != nil {
 		return Hop{}, r.noRoute(dst, err)
 	}
-	if route.Type != unix.RTN_UNICAST || route.LinkIndex != r.index {
+	if route.Type != unix.RTN_UNICAST || route.LinkIndex != index {
 		return Hop{}, r.noRoute(dst, nil)
 	}
-	var hop Hop
+	hop := Hop{via: index}
 	if gw, ok := addrOf(route.Gw); ok {
 		hop.Gateway = gw
 	} else if via, ok := route.Via.(*netlink.Via); ok { // a gateway of the other family
