@@ -271,10 +271,12 @@ func (i *interfaceEntry) text(w io.Writer) {
 	state := map[bool]string{true: "up", false: "down"}[i.Up]
 	fmt.Fprintf(w, "interface\t%s, index %d, %s\n", i.Name, i.Index, state)
 	fmt.Fprintf(w, "driver\t%s\n", i.Driver)
+	limitsText(w, i.Driver)
 	fmt.Fprintf(w, "MTU\t%d bytes: frames of %d (Ethernet), %d (UDP/IPv4), %d (UDP/IPv6)\n",
 		i.MTU, i.MaxFrame["ethernet"], i.MaxFrame["udp4"], i.MaxFrame["udp6"])
 	fmt.Fprintf(w, "MAC\t%s\n", orDash(i.MAC))
 	fmt.Fprintf(w, "addresses\t%s\n", orDash(strings.Join(i.Addresses, " ")))
+	i.stackText(w)
 	fmt.Fprintf(w, "queues\t%d receive, %d transmit\n", i.RXQueues, i.TXQueues)
 	fmt.Fprintf(w, "packet buffers\t%s\n", i.buffering())
 	fmt.Fprintf(w, "XDP features\t%s\n", features)
@@ -287,8 +289,7 @@ func (i *interfaceEntry) text(w io.Writer) {
 	} else if i.Silent != "" {
 		fmt.Fprintf(w, "served by\tnobody that answers: %s\n", i.Silent)
 	} else if i.Plan.Usable {
-		fmt.Fprintf(w, "xdpfab would use\t%s XDP, %s, %d queues%s\n", i.Plan.XDP, i.Plan.Copy, i.Plan.Queues,
-			ifThen(i.Plan.XDP == "generic", "; only with --generic, and refuses otherwise"))
+		fmt.Fprintf(w, "xdpfab would use\t%s XDP, %s, %d queues\n", i.Plan.XDP, i.Plan.Copy, i.Plan.Queues)
 	} else {
 		fmt.Fprintf(w, "xdpfab can not use it\t%s\n", strings.Join(i.Plan.Problems, "; "))
 	}
@@ -298,6 +299,26 @@ func (i *interfaceEntry) text(w io.Writer) {
 	for _, n := range i.Plan.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)
 	}
+}
+
+// stackText names the interfaces above and below, and the addresses that are served.
+func (i *interfaceEntry) stackText(w io.Writer) {
+	for _, a := range i.Above {
+		state := "its addresses are served here, too"
+		if !a.Served {
+			state = fmt.Sprintf("its addresses are not served here: packets to them come to %s; `ip link set dev %s "+
+				"address %s` changes that", a.MAC, a.Name, i.MAC)
+		}
+		fmt.Fprintf(w, "belongs to\t%s (%s) %s: %s\n", a.Name, a.Kind, strings.Join(a.Addresses, " "), state)
+	}
+	for _, b := range i.Below {
+		fmt.Fprintf(w, "consists of\t%s (%s)%s\n", b.Name, b.Driver, ifThen(b.Active, ", active"))
+	}
+	served := strings.Join(i.Served, " ")
+	if served == "" {
+		served = "none: no peer reaches it over UDP"
+	}
+	fmt.Fprintf(w, "served with --udp\t%s\n", served)
 }
 
 func (r *infoReport) systemText(w io.Writer) {

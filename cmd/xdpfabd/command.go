@@ -144,7 +144,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 // complete registers the values of flags that the shell can complete.
 func complete(cmd *cobra.Command) {
 	for flag, choices := range map[string][]string{
-		"copy": names(copyModes), "transport": names(transports), "log-level": names(logLevels),
+		"copy": names(copyModes), "xdp": names(xdpModes), "transport": names(transports), "log-level": names(logLevels),
 		"log-format": names(logFormats),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))

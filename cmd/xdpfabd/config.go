@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -29,6 +30,7 @@ type Config struct {
 	Cores      []int
 	Spin       time.Duration
 	Copy       xsk.Mode
+	XDP        bpf.Mode
 	Generic    bool
 	UDP        bool
 	Transport  udpnode.Transport
@@ -118,7 +120,7 @@ func (c Config) node() node.Config {
 // empty for none.
 func (c Config) options(log *slog.Logger, folder string) host.Options {
 	o := host.Options{
-		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, Generic: c.Generic, UDP: c.UDP,
+		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, Generic: c.Generic, UDP: c.UDP,
 		Transport: c.Transport, Pin: folder, Config: c.node(),
 	}
 	o.Log, o.ResidentLeave = log, c.Leave && folder != ""
@@ -149,6 +151,9 @@ func (c Config) validate() []problem {
 			add("transport", "\"udp\" %s", lack)
 		}
 	}
+	if c.XDP != bpf.Auto && c.Generic {
+		add("generic", "is for xdp = \"auto\"; want only one of the two")
+	}
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}
@@ -169,8 +174,8 @@ func (c Config) beyondSockets() string {
 		return "has no XDP program, which resident regions need; want neither these nor pin nor leave, or \"xdp\""
 	case c.Queues > 1 || c.Lend > 0 || c.Spread:
 		return "has one queue; want neither more queues nor lend nor spread, or \"xdp\""
-	case c.Copy != xsk.Auto || c.Generic:
-		return "has no mode of AF_XDP; want neither copy nor generic, or \"xdp\""
+	case c.Copy != xsk.Auto || c.XDP != bpf.Auto || c.Generic:
+		return "has no mode of AF_XDP; want neither copy nor xdp nor generic, or \"xdp\""
 	case c.takeover:
 		return "takes over no other daemon; want \"xdp\", or stop the other one first"
 	}

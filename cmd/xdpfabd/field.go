@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -157,6 +158,9 @@ func choiceField[T comparable](p *T, choices []choice[T]) field {
 
 // copyModes are the modes of --copy.
 var copyModes = []choice[xsk.Mode]{{"auto", xsk.Auto}, {"copy", xsk.Copy}, {"zero-copy", xsk.ZeroCopy}}
+
+// xdpModes are the modes of --xdp.
+var xdpModes = []choice[bpf.Mode]{{"auto", bpf.Auto}, {"native", bpf.Native}, {"generic", bpf.Generic}}
 
 // transports are the choices of --transport.
 var transports = []choice[udpnode.Transport]{{"xdp", udpnode.XDP}, {"udp", udpnode.UDP}, {"auto", udpnode.Auto}}

@@ -40,7 +40,10 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
 	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
 		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
-	{"generic", "allow generic XDP, several times slower, where the driver has no native XDP",
+	{"xdp", "`mode` of XDP: native; generic, on any interface, several times slower; auto: native, and generic on " +
+		"a bond, a team or a netvsc with its virtual function, to follow fail-over",
+		func(c *Config) field { return choiceField(&c.XDP, xdpModes) }},
+	{"generic", "allow generic XDP with --xdp auto where the driver has no native XDP",
 		func(c *Config) field { return boolField(&c.Generic) }},
 	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",
 		func(c *Config) field { return boolField(&c.UDP) }},

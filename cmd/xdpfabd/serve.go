@@ -241,13 +241,21 @@ func (s *server) announce() {
 	s.log.Info("serving", "version", version.Version, "address", n.Name(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy,
 		"huge_umem", i.HugeUMEM,
-		"udp", i.UDP, "transport", i.Transport, "cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(),
+		"udp", i.UDP, "served", i.Served, "above", i.Above, "transport", i.Transport,
+		"cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(),
 		"control", s.cfg.controlPath(), "pid", os.Getpid())
 	if i.NoXDP != "" {
 		s.log.Warn("no AF_XDP: UDP sockets carry the frames, several times slower", "cause", i.NoXDP)
 	}
 	if i.Beside != "" {
 		s.log.Warn("the daemon may hear no peer", "cause", i.Beside)
+	}
+	if d, is := n.Dev.(interface{ Reason() string }); is && d.Reason() != "" {
+		s.log.Warn("generic XDP, several times slower than native", "cause", d.Reason())
+	}
+	if i.UDP && i.Served == "" {
+		s.log.Warn("no address: no peer reaches this node over UDP until the interface has one", "interface", i.Name,
+			"above", i.Above)
 	}
 	if i.Relayed > 0 {
 		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on "+

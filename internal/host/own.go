@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
@@ -23,6 +24,7 @@ import (
 type Options struct {
 	Queues, Lend int
 	Copy         xsk.Mode
+	XDP          bpf.Mode
 	Generic, UDP bool
 	Pin          string // DomainAttr.ResidentPin
 	Transport    udpnode.Transport
@@ -30,7 +32,8 @@ type Options struct {
 }
 
 func (o *Options) port() port.Options {
-	return port.Options{Queues: o.Queues, Lend: o.Lend, Copy: o.Copy, Generic: o.Generic, UDP: o.UDP, Execute: true}
+	return port.Options{Queues: o.Queues, Lend: o.Lend, Copy: o.Copy, XDP: o.XDP, Generic: o.Generic, UDP: o.UDP,
+		Execute: true}
 }
 
 // Open puts an interface to use for guests. The node takes no packets until its Resume

@@ -25,6 +25,8 @@ const (
 
 	ethtoolChannelsGet = 17 // ETHTOOL_MSG_CHANNELS_GET
 	headerDevIndex     = 1  // ETHTOOL_A_HEADER_DEV_INDEX
+	channelsMaxRX      = 2  // ETHTOOL_A_CHANNELS_RX_MAX
+	channelsMaxBoth    = 5  // ETHTOOL_A_CHANNELS_COMBINED_MAX
 	channelsRX         = 6  // ETHTOOL_A_CHANNELS_RX_COUNT
 	channelsTX         = 7  // ETHTOOL_A_CHANNELS_TX_COUNT
 	channelsCombined   = 9  // ETHTOOL_A_CHANNELS_COMBINED_COUNT
@@ -126,4 +128,20 @@ func channels(ifindex int) (rx, tx int, err error) {
 	count := func(attr uint16) int { return int(min(number(a, attr), math.MaxInt32)) }
 	both := count(channelsCombined)
 	return both + count(channelsRX), both + count(channelsTX), nil
+}
+
+// channelling is how a driver's queues are set up.
+type channelling struct {
+	most  int  // that could be in use; 0 if the driver does not tell
+	apart bool // some receive alone, or send alone
+}
+
+func channelsOf(ifindex int) (c channelling) {
+	a, err := askDriver(ethtoolChannelsGet, ifindex)
+	if err != nil {
+		return c
+	}
+	c.most = int(min(max(number(a, channelsMaxBoth), number(a, channelsMaxRX)), math.MaxInt32))
+	c.apart = number(a, channelsRX)+number(a, channelsTX) > 0
+	return c
 }

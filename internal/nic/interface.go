@@ -26,10 +26,15 @@ type Interface struct {
 	MTU       int      `json:"mtu"` // bytes
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
-	Up        bool     `json:"up"`
-	Ethernet  bool     `json:"ethernet"` // has a MAC address, is not the loopback
-	RXQueues  int      `json:"rx_queues"`
-	TXQueues  int      `json:"tx_queues"`
+	// Served are the addresses at which UDP is accepted: its own, and those of interfaces
+	// above whose packets come to its MAC address.
+	Served   []string `json:"served"`
+	Above    []Above  `json:"above,omitempty"`
+	Below    []Below  `json:"below,omitempty"`
+	Up       bool     `json:"up"`
+	Ethernet bool     `json:"ethernet"` // has a MAC address, is not the loopback
+	RXQueues int      `json:"rx_queues"`
+	TXQueues int      `json:"tx_queues"`
 	// FeaturesKnown is false before Linux 6.3; Features is then empty.
 	FeaturesKnown bool      `json:"xdp_features_known"`
 	Features      []string  `json:"xdp_features"`
@@ -38,6 +43,8 @@ type Interface struct {
 	HardwareAddr net.HardwareAddr `json:"-"` // MAC, in binary
 
 	features XDPFeatures
+	offloads map[string]bool // those that its driver's row has, with true for those in force
+	channels channelling
 }
 
 // Attached is the XDP program that an interface has now.
@@ -88,12 +95,13 @@ func describe(l netlink.Link) Interface {
 		Up: a.Flags&net.FlagUp != 0, Ethernet: a.Flags&net.FlagLoopback == 0 && len(a.HardwareAddr) == 6,
 		RXQueues: max(a.NumRxQueues, 1), TXQueues: max(a.NumTxQueues, 1), Addresses: []string{}, Features: []string{},
 	}
-	addrs, _ := dump.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
-	for _, a := range addrs {
-		i.Addresses = append(i.Addresses, a.IPNet.String())
-	}
+	i.Addresses = append(i.Addresses, addressesOf(a.Index)...)
 	if rx, tx, err := channels(a.Index); err == nil && rx > 0 {
 		i.RXQueues, i.TXQueues = rx, tx
+	}
+	i.stack(l)
+	if limits, known := LimitsOf(i.Driver); known {
+		i.look(&limits)
 	}
 	if f, err := xdpFeatures(a.Index); err == nil {
 		i.SetFeatures(f)
@@ -102,6 +110,16 @@ func describe(l netlink.Link) Interface {
 		i.Attached = attached(l, x)
 	}
 	return i
+}
+
+// look reads the settings that the driver's row is about.
+func (i *Interface) look(l *Limits) {
+	if len(l.Off) > 0 {
+		i.offloads, _ = offloads(i.Index)
+	}
+	if l.Channels != "" {
+		i.channels = channelsOf(i.Index)
+	}
 }
 
 // attached describes the program that is attached to a link.

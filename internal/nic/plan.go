@@ -25,6 +25,10 @@ type Want struct {
 	Chunks   int      // packet buffers of each queue; 0 means DefaultChunks
 	Copy     xsk.Mode // Auto means zero-copy if the driver has it
 	BusyPoll bool
+	// XDP is Native or Generic to force it. Auto is Native, and on an interface that
+	// stands for several others Generic.
+	XDP     bpf.Mode
+	Generic bool // with Auto: Generic, too, where a native program would be of no use
 }
 
 // DefaultChunks is how many packet buffers a queue has, half of them to receive
@@ -48,8 +52,11 @@ type Plan struct {
 
 	Bound  int      `json:"-"` // queues, with those to lend
 	Mode   xsk.Mode `json:"-"` // to bind the queues with
+	Attach bpf.Mode `json:"-"` // the program with: Native or Generic; Auto if only the driver knows
+	Reason string   `json:"-"` // of generic XDP; empty with native
 	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
 
+	of        Interface
 	refusals  []error // the errors behind Problems
 	privilege error   // the privileges that the caller lacks
 }
@@ -80,7 +87,9 @@ func (p *Plan) Missing() error { return p.privilege }
 // opened. It cannot tell what only the kernel knows: whether the driver accepts the
 // program, and whether it binds a queue, with zero-copy if that is wanted.
 func (s *System) Plan(i *Interface, w Want) Plan {
-	p := Plan{XDP: "unknown", Copy: "unknown", Queues: w.Queues, Problems: []string{}, Notes: []string{}}
+	p := Plan{XDP: "unknown", Copy: "unknown", Queues: w.Queues, Problems: []string{}, Notes: []string{},
+		Attach: bpf.Native, of: *i}
+	useless := p.choose(i, &w)
 	if p.Queues == 0 {
 		p.Queues = max(i.RXQueues-w.Lend, 1)
 	}
@@ -93,8 +102,8 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	p.Chunk, p.Mode, unfit = fit(i, w.Copy)
 	p.Pinned = uint64(p.Bound) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {
-		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), unfit, i.unequal(), i.tooFew(p.Bound, w.lending()),
-			i.tooMany(p.Bound), i.polled(w.BusyPoll), i.taken())
+		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), useless, unfit, i.unequal(),
+			i.tooFew(p.Bound, w.lending()), i.tooMany(p.Bound), i.polled(w.BusyPoll), i.taken())
 	} else {
 		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
 	}
@@ -123,11 +132,10 @@ func (p *Plan) note(format string, args ...any) {
 // predict reports which modes the driver's features promise.
 func (p *Plan) predict(i *Interface) {
 	switch {
+	case p.Attach == bpf.Generic, i.lacks() != nil:
+		p.XDP, p.Copy = "generic", "copy"
 	case !i.FeaturesKnown:
 		p.note("the driver's XDP is only known when the program is attached (kernel < %v)", kernel.DriverFeatures)
-	case i.features&XDPBasic == 0 || i.features&XDPRedirect == 0:
-		p.XDP, p.Copy = "generic", "copy"
-		p.note("no native XDP in the driver: works with --generic only, several times slower")
 	case i.features&XDPZeroCopy == 0 || p.Mode == xsk.Copy:
 		p.XDP, p.Copy = "native", "copy"
 	default:

@@ -35,7 +35,14 @@ func TestModes(t *testing.T) {
 		{"zero-copy", func(i *Interface) { i.features |= XDPZeroCopy }, Want{}, "native", "zero-copy"},
 		{"zero-copy not wanted", func(i *Interface) { i.features |= XDPZeroCopy }, Want{Copy: xsk.Copy}, "native", "copy"},
 		{"zero-copy that would cut", func(i *Interface) { i.features |= XDPZeroCopy; i.Driver, i.MTU = "igb", 3600 }, Want{}, "native", "copy"},
-		{"no native", func(i *Interface) { i.features = 0 }, Want{}, "generic", "copy"},
+		{"no native", func(i *Interface) { i.features = 0 }, Want{Generic: true}, "generic", "copy"},
+		{"no redirect", func(i *Interface) { i.features = XDPBasic }, Want{Generic: true}, "generic", "copy"},
+		{"generic forced", func(i *Interface) { i.features |= XDPZeroCopy }, Want{XDP: bpf.Generic}, "generic", "copy"},
+		{"native forced", func(*Interface) {}, Want{XDP: bpf.Native}, "native", "copy"},
+		{"bond", bond, Want{}, "generic", "copy"},
+		{"team", func(i *Interface) { i.Kind, i.features = "team", 0 }, Want{}, "generic", "copy"},
+		{"netvsc", func(i *Interface) { i.Driver, i.Below = netvsc, []Below{{Name: "eth1", Driver: "mana"}} }, Want{}, "generic", "copy"},
+		{"netvsc alone", func(i *Interface) { i.Driver = netvsc }, Want{}, "native", "copy"},
 		{"old kernel", func(i *Interface) { i.FeaturesKnown = false }, Want{}, "unknown", "unknown"},
 	} {
 		s, i := good()
@@ -65,8 +72,27 @@ var refusals = []struct {
 	{"queues that are not there", func(*System, *Interface) {}, Want{Queues: 3}, xsk.ErrNoQueue, "x has 2 queues, 3 were asked for"},
 	{"too many queues", func(_ *System, i *Interface) { i.RXQueues, i.TXQueues = 65, 65 }, Want{}, xsk.ErrNoQueue, "x has 65 queues, at most 64 can be used"},
 	{"busy polling", func(*System, *Interface) {}, Want{BusyPoll: true}, nil, "busy polling makes veth ten times slower"},
+	{"no native XDP", func(_ *System, i *Interface) { i.features = 0 }, Want{}, bpf.ErrNoNative, "--xdp generic"},
+	{"no redirect", func(_ *System, i *Interface) { i.features = XDPBasic }, Want{}, bpf.ErrNoNative, "cannot redirect frames to sockets"},
+	{"no redirect, before 6.3", func(_ *System, i *Interface) { i.FeaturesKnown, i.Driver = false, "ixgbevf" }, Want{}, bpf.ErrNoNative, "cannot redirect"},
+	{"native XDP on a bond", func(_ *System, i *Interface) { bond(i) }, Want{XDP: bpf.Native}, bpf.ErrNoNative, "its sockets receive nothing; native XDP can be had below, but follows no fail-over: --interface eth2 (of eth1, eth2)"},
+	{"zero-copy on a bond", func(_ *System, i *Interface) { bond(i) }, Want{Copy: xsk.ZeroCopy}, nil, "generic XDP, which copies"},
+	{"native and generic", func(*System, *Interface) {}, Want{XDP: bpf.Native, Generic: true}, nil, "want one of them"},
+	{"LRO hides native XDP", lro, Want{}, unix.EOPNOTSUPP, "no native XDP while lro is on: `ethtool -K x lro off`"},
+	{"LRO, and generic allowed", lro, Want{Generic: true}, unix.EOPNOTSUPP, "lro off"},
 	{"taken by another", func(_ *System, i *Interface) { hold(i, "xdpfab_steer") }, Want{}, bpf.ErrBusy, "another xdpfab process"},
 	{"foreign program", func(_ *System, i *Interface) { hold(i, "foreign") }, Want{}, unix.EBUSY, `program 7 "foreign"`},
+}
+
+// lro makes an interface one of mlx5 with LRO on, which hides native XDP.
+func lro(_ *System, i *Interface) {
+	i.Driver, i.features, i.offloads = "mlx5_core", 0, map[string]bool{"rx-lro": true}
+}
+
+// bond makes an interface one of two others.
+func bond(i *Interface) {
+	i.Kind, i.Driver = "bond", "bonding"
+	i.Below = []Below{{Name: "eth1", Driver: "ice"}, {Name: "eth2", Driver: "ice", Active: true}}
 }
 
 func hold(i *Interface, program string) {

@@ -17,6 +17,8 @@ type InterfaceInfo struct {
 	Chunk    int    `json:"chunk"` // bytes of a packet buffer
 	HugeUMEM bool   `json:"huge_umem"`
 	UDP      bool   `json:"udp"`
+	Served   string `json:"served,omitempty"`
+	Above    string `json:"above,omitempty"`
 	Daemon   string `json:"daemon,omitempty"`
 	Lent     bool   `json:"lent,omitempty"`
 

@@ -27,10 +27,12 @@ func (n NetInterface) Ports() []engine.Port {
 // Info implements Device.
 func (n NetInterface) Info() InterfaceInfo {
 	m := n.Modes()
+	served, above := n.Served()
 	return InterfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
 		Queues: len(n.Queues()), Relayed: n.Forwarders(), XDP: m.XDP.String(), Copy: m.Copy.String(),
 		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(), Transport: "xdp",
+		Served: served, Above: above,
 	}
 }
 

@@ -44,6 +44,7 @@ type Interface struct {
 	netns   namespace // of the interface, if so or with UDP
 
 	xdp      bpf.Mode
+	generic  string // why it is generic
 	program  *bpf.Program
 	resolver *route.Resolver
 	watcher  *watcher
@@ -76,6 +77,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Generic = plan.Attach != bpf.Native // which a program that was left has to have, too
 	if o.Copy = plan.Mode; defaults {
 		o.RingSize = plan.RingSize()
 	}
@@ -83,6 +85,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 		driver: n.Driver, udp: o.UDP, reserved: map[netip.Addr]int{}}
 	i.bound = max(plan.Bound, min(n.RXQueues, nic.MaxQueues))
 	i.label.Store(&i.name)
+	i.generic = plan.Reason
 	i.forgets = slices.Contains(forgetful, i.driver)
 	if i.netns.fd = -1; i.forgets || i.udp {
 		i.netns = thisNamespace()
@@ -112,7 +115,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 		i.Attached = nil // what is there is adopted
 	}
 	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy,
-		BusyPoll: o.BusyPoll.Time > 0})
+		BusyPoll: o.BusyPoll.Time > 0, XDP: o.XDP, Generic: o.Generic})
 	if err := plan.Err(); err != nil {
 		return i, plan, fmt.Errorf("port: %w", err)
 	}
@@ -140,12 +143,12 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	}
 	carrier := sends(i.resolver)
 	if err == nil {
-		if err = i.program.Attach(i.index, bpf.Auto); o.adopts() && errors.Is(err, bpf.ErrAttached) {
+		if err = i.program.Attach(i.index, plan.Attach); o.adopts() && errors.Is(err, bpf.ErrAttached) {
 			err = nil // Replace puts it in place
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("port: %w", nic.Taken(i.name, err))
+		return fmt.Errorf("port: %w", plan.Refused(err))
 	}
 	if err := i.checkAdded(plan.Bound, o); err != nil {
 		return err

@@ -252,7 +252,7 @@ func TestGenericHasToBeAllowed(t *testing.T) {
 	side := *p.A
 	side.IfName = "br0"
 	_, err := tryOpen(&side, Options{RingSize: 32})
-	refused(t, err, bpf.ErrNoNative, "AllowGeneric")
+	refused(t, err, bpf.ErrNoNative, "--xdp generic")
 	n := open(t, &side, Options{RingSize: 32, Generic: true})
 	if m := n.Modes(); m.XDP != bpf.Generic || m.Copy != xsk.Copy {
 		t.Errorf("modes %+v", m)

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -22,8 +23,11 @@ type Options struct {
 	Lend int
 	// Copy is the AF_XDP mode. Auto means zero-copy if the driver has it.
 	Copy xsk.Mode
+	// XDP forces bpf.Native or bpf.Generic. Auto is native; on an interface that stands
+	// for several others, as a bond does, generic.
+	XDP bpf.Mode
 	// Generic allows generic XDP, several times slower, where the driver has no
-	// native XDP.
+	// native XDP, with Auto.
 	Generic bool
 	// UDP makes the interface accept frames over UDP to its present addresses
 	// as well.

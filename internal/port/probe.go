@@ -49,7 +49,7 @@ func Probe(ctx context.Context, ifname string, o Options) (Probed, error) {
 	defer r.Close()
 	carrier := sends(r)
 	want := o.Copy
-	if o.Generic = false; want == xsk.Auto {
+	if o.Generic, o.XDP = false, bpf.Auto; want == xsk.Auto {
 		o.Copy = xsk.ZeroCopy // by itself the kernel falls back to copy mode without a reason
 	}
 	for {

@@ -44,8 +44,10 @@ type DomainAttr struct {
 	// Copy is the AF_XDP mode: zero-copy when the driver supports it, or one that is
 	// forced.
 	Copy CopyMode
-	// Generic allows the slow XDP mode of the kernel's generic hook where the driver has
-	// no native one. It is never chosen without this permission.
+	// XDP is the XDP mode, which XDPNative and XDPGeneric force.
+	XDP XDPMode
+	// Generic allows, with XDPAuto, the slow XDP mode of the kernel's generic hook
+	// where the driver has no native one.
 	Generic bool
 	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
 	// the interface has at each moment.
@@ -100,10 +102,10 @@ type DomainAttr struct {
 	AuthKey AuthKey
 
 	// Attach decides whether the domain goes through the daemon that has the interface;
-	// AttachAuto. Through it, no privilege is needed; Queues, Copy, Generic and UDP are
-	// the daemon's and those here have no effect. GiveUp is the domain's own; Window,
-	// RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are refused.
-	// InterfaceInfo.Daemon tells which way it went.
+	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP, Generic and
+	// UDP are the daemon's and those here have no effect. GiveUp is the domain's own;
+	// Window, RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are
+	// refused. InterfaceInfo.Daemon tells which way it went.
 	Attach AttachMode
 	// Control is the path of the daemon's control socket; that of the environment
 	// variable ControlEnv, or else DefaultControl.
@@ -177,6 +179,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Transport > TransportAuto:
 		return a, fmt.Errorf("xdpfab: %v: want TransportXDP, TransportUDP or TransportAuto", a.Transport)
+	case a.XDP > XDPGeneric:
+		return a, fmt.Errorf("xdpfab: %v: want XDPAuto, XDPNative or XDPGeneric", a.XDP)
 	case a.Copy > ZeroCopyForce:
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	}
@@ -210,6 +214,12 @@ type InterfaceInfo struct {
 	Chunk    int    `json:"chunk"`     // bytes of a packet buffer
 	HugeUMEM bool   `json:"huge_umem"` // packet memory is on huge pages
 	UDP      bool   `json:"udp"`
+	// Served are the addresses at which frames over UDP are accepted at this moment, each
+	// with the length of its network's prefix, separated by spaces.
+	Served string `json:"served,omitempty"`
+	// Above names the interfaces that this one belongs to, and whose addresses are served
+	// with its own, such as "bond0 (bond)"; and those whose are not, with the reason.
+	Above string `json:"above,omitempty"`
 	// Daemon is the control socket of the daemon through which the domain uses the
 	// interface, empty if it has the interface itself.
 	Daemon string `json:"daemon,omitempty"`

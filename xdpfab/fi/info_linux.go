@@ -114,7 +114,7 @@ func offersOf(i *nic.Interface, plan *nic.Plan) []Info {
 	}
 	if plan.XDP == "generic" {
 		missing = append(missing,
-			"the driver has no native XDP: set DomainAttr.Generic to use the slow one of the kernel")
+			"there is generic XDP alone, the slow one of the kernel")
 	}
 	var networks []netip.Prefix
 	for _, cidr := range i.Addresses {

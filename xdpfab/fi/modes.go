@@ -46,9 +46,24 @@ const (
 	ZeroCopyForce
 )
 
+// XDPMode is where in the kernel's receive path packets are taken. Its text is "auto",
+// "native" or "generic".
+type XDPMode uint8
+
+// The modes. See bpf.Mode.
+const (
+	// XDPAuto is native XDP. On an interface that stands for several others, a bond, a
+	// team or a netvsc with its virtual function, it is generic XDP, which follows
+	// fail-over: a native program would run on those others, and receive nothing.
+	XDPAuto    XDPMode = iota
+	XDPNative          // or the interface is refused
+	XDPGeneric         // works on any interface, and is several times slower
+)
+
 var (
 	progressNames = []string{ProgressAuto: "auto", ProgressManual: "manual"}
 	copyModeNames = []string{CopyAuto: "auto", CopyForce: "copy", ZeroCopyForce: "zero-copy"}
+	xdpModeNames  = []string{XDPAuto: "auto", XDPNative: "native", XDPGeneric: "generic"}
 )
 
 // String returns the text, or ProgressMode(n) for a value that is none of the constants.
@@ -71,6 +86,17 @@ func (m CopyMode) MarshalText() ([]byte, error) { return modeText("copy mode", c
 // UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
 func (m *CopyMode) UnmarshalText(text []byte) error {
 	return parseMode("copy mode", copyModeNames, text, m)
+}
+
+// String returns the text, or XDPMode(n) for a value that is none of the constants.
+func (m XDPMode) String() string { return modeString("XDPMode", xdpModeNames, m) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m XDPMode) MarshalText() ([]byte, error) { return modeText("XDP mode", xdpModeNames, m) }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It changes nothing when it fails.
+func (m *XDPMode) UnmarshalText(text []byte) error {
+	return parseMode("XDP mode", xdpModeNames, text, m)
 }
 
 func modeString[M ~uint8](typ string, names []string, m M) string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -31,12 +32,15 @@ func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Dev
 	return dev, at, err
 }
 
-var copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
+var (
+	copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
+	xdpModes  = [...]bpf.Mode{XDPAuto: bpf.Auto, XDPNative: bpf.Native, XDPGeneric: bpf.Generic}
+)
 
 // options say how an interface is opened.
 func (a *DomainAttr) options() port.Options {
-	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], Generic: a.Generic, UDP: a.UDP,
-		Execute: true}
+	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], XDP: xdpModes[a.XDP],
+		Generic: a.Generic, UDP: a.UDP, Execute: true}
 }
 
 func probe(ctx context.Context, ifname string) (Probe, error) {

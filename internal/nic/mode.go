@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/xsk"
+)
+
+// Where the program goes, native or generic, is decided here, before the driver is asked:
+// drivers take programs whose sockets then receive nothing.
+
+// lacks returns why a native program would be of no use, for all that is known; nil if it
+// would be, or if that is unknown.
+func (i *Interface) lacks() error {
+	limits, known := LimitsOf(i.Driver)
+	off := i.inTheWay(&limits)
+	switch {
+	case i.Kind == "bond" || i.Driver == netvsc && len(i.Below) > 0:
+		return fmt.Errorf("%s: native XDP would run on the interfaces below, where its sockets receive nothing; %s: %w",
+			i.Name, i.where(), bpf.ErrNoNative)
+	case i.Kind == "team":
+		return fmt.Errorf("%s: %w; %s", i.Name, bpf.ErrNoNative, i.where())
+	case i.FeaturesKnown && i.features&XDPBasic == 0 && known && limits.XDP == hasNative && off != "":
+		return fmt.Errorf("%s: the driver %s has no native XDP while %s on: `ethtool -K %s %s`: %w", i.Name, i.Driver,
+			onText(off), i.Name, offText(off), unix.EOPNOTSUPP)
+	case i.FeaturesKnown && i.features&XDPBasic == 0, !i.FeaturesKnown && known && limits.XDP == hasGeneric:
+		return fmt.Errorf("%s: %w (%s)", i.Name, bpf.ErrNoNative, i.Driver)
+	case i.FeaturesKnown && i.features&XDPRedirect == 0, !i.FeaturesKnown && known && !limits.Redirect:
+		return fmt.Errorf("%s: the driver %s takes XDP programs, but cannot redirect frames to sockets: %w", i.Name,
+			i.Driver, bpf.ErrNoNative)
+	}
+	return nil
+}
+
+// choose decides where the program goes. A setting in the way of native XDP is refused,
+// even where generic XDP is allowed: the remedy is a command.
+func (p *Plan) choose(i *Interface, w *Want) error {
+	lack := i.lacks()
+	none := errors.Is(lack, bpf.ErrNoNative)
+	switch {
+	case w.XDP == bpf.Native && w.Generic:
+		return fmt.Errorf("%s: native XDP is forced, and generic XDP allowed: want one of them", i.Name)
+	case w.XDP == bpf.Generic:
+		p.Attach, p.Reason = bpf.Generic, "it was forced"
+	case w.XDP == bpf.Auto && none && (w.Generic || i.aggregates()):
+		p.Attach, p.Reason = bpf.Generic, lack.Error()
+	case none:
+		return fmt.Errorf("%w; or generic XDP, several times slower: --xdp generic, DomainAttr.XDP", lack)
+	case lack == nil && w.Generic && !i.FeaturesKnown:
+		p.Attach = bpf.Auto
+		return nil
+	default:
+		return lack
+	}
+	if p.note("generic XDP, several times slower than native: %s", p.Reason); w.Copy == xsk.ZeroCopy {
+		return fmt.Errorf("%s: zero-copy with generic XDP, which copies: want --copy auto", i.Name)
+	}
+	w.Copy = xsk.Copy
+	return nil
+}
+
+// Refused adds to an error of attaching the program what stands in the way, for all that
+// is known of the driver, and the command that mends it.
+func (p *Plan) Refused(err error) error {
+	i, r := &p.of, new(bpf.Refusal)
+	if !errors.As(err, &r) || r.Mode != bpf.Native {
+		return Taken(i.Name, err)
+	}
+	limits, known := LimitsOf(i.Driver)
+	remedies := i.remedies(&limits)
+	// What the driver has, and refuses in its present settings, is not lacking.
+	has := i.features&XDPBasic != 0 || !i.FeaturesKnown && known && limits.XDP == hasNative
+	if r.NoNative && has {
+		told := *r
+		told.NoNative = false
+		r, err = &told, &told
+	}
+	if r.Said == "" && !r.NoNative {
+		remedies = append(remedies, "the kernel's log may say more: dmesg")
+	}
+	if len(remedies) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; for %s with the driver %s: %s", err, i.Name, i.Driver, strings.Join(remedies, "; "))
+}
+
+// remedies lists what the table knows to keep native XDP away: first what is seen to be
+// so, with commands, and without any such thing what cannot be seen from here.
+func (i *Interface) remedies(l *Limits) (list []string) {
+	if l.MTU != 0 && i.MTU > l.MTU {
+		list = append(list, fmt.Sprintf("the MTU is %d, at most %d: `ip link set dev %s mtu %d`", i.MTU, l.MTU, i.Name,
+			l.MTU))
+	}
+	if off := i.inTheWay(l); off != "" {
+		list = append(list, fmt.Sprintf("%s on: `ethtool -K %s %s`", onText(off), i.Name, offText(off)))
+	}
+	list = append(list, i.channelled(l)...)
+	if len(list) > 0 {
+		return list
+	}
+	for _, n := range l.Needs {
+		s := "it needs " + n.What
+		if n.Command != "" {
+			s += fmt.Sprintf(": `%s`", strings.ReplaceAll(n.Command, "IFACE", i.Name))
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// channelled compares the queues with what the driver wants of them.
+func (i *Interface) channelled(l *Limits) (list []string) {
+	c := i.channels
+	half := max(c.most/2, 1)
+	switch {
+	case c.most == 0:
+	case l.Channels == "combined" && c.apart:
+		list = append(list, fmt.Sprintf("its channels have to be combined: `ethtool -L %s rx 0 tx 0 combined %d`",
+			i.Name, i.RXQueues))
+	case strings.HasSuffix(l.Channels, "half") && i.RXQueues > half:
+		list = append(list, fmt.Sprintf("it has %d channels in use, at most %d, half of all: "+
+			"`ethtool -L %s combined %d`", i.RXQueues, half, i.Name, half))
+	case strings.HasPrefix(l.Channels, "equal") && i.RXQueues != i.TXQueues:
+		list = append(list, fmt.Sprintf("it needs as many queues to receive as to send: `ethtool -L %s rx %d tx %d`",
+			i.Name, min(i.RXQueues, i.TXQueues), min(i.RXQueues, i.TXQueues)))
+	}
+	return list
+}
+
+// ethtoolNames are ethtool's names of offloads that differ from the kernel's.
+var ethtoolNames = map[string]string{"rx-lro": "lro"}
+
+// inTheWay lists the offloads that are on, and keep a native program away; empty for
+// none.
+func (i *Interface) inTheWay(l *Limits) string {
+	var on []string
+	for _, name := range l.Off {
+		if !i.offloads[name] {
+			continue
+		}
+		if short := ethtoolNames[name]; short != "" {
+			name = short
+		}
+		on = append(on, name)
+	}
+	return strings.Join(on, " ")
+}
+
+func onText(off string) string {
+	if strings.Contains(off, " ") {
+		return strings.ReplaceAll(off, " ", " and ") + " are"
+	}
+	return off + " is"
+}
+
+func offText(off string) string { return strings.ReplaceAll(off, " ", " off ") + " off" }
