@@ -47,7 +47,7 @@ func open(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Doma
 }
 
 // serve makes a side serve region "r", of 4 KiB.
-func serve(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) {
+func serve(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) *xdpfab.Domain {
 	t.Helper()
 	d := open(t, s, attr)
 	m, err := mr.Alloc(4096, mr.AllocOptions{})
@@ -65,6 +65,7 @@ func serve(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
 }
 
 // word is a word of region "r", as a client's domain sees it.
