@@ -130,6 +130,10 @@ func channels(ifindex int) (rx, tx int, err error) {
 	return both + count(channelsRX), both + count(channelsTX), nil
 }
 
+// MostChannels is how many queues of an interface could be in use; 0 if its driver does
+// not tell.
+func MostChannels(ifindex int) int { return channelsOf(ifindex).most }
+
 // channelling is how a driver's queues are set up.
 type channelling struct {
 	most  int  // that could be in use; 0 if the driver does not tell

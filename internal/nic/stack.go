@@ -6,6 +6,7 @@ package nic
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -36,14 +37,14 @@ type Below struct {
 
 // stack fills in what stands above and below an interface.
 func (i *Interface) stack(l netlink.Link) {
-	i.Served = slices.Clone(i.Addresses)
+	i.Served = routable(i.Addresses)
 	get := func(index int) (netlink.Link, error) { return netlink.LinkByIndex(index) }
 	uppers, _ := route.Uppers(l, get) // one that went away meanwhile is not above any more
 	for _, u := range uppers {
 		a := Above{Name: u.Name, Kind: u.Kind, MAC: u.MAC, Addresses: addressesOf(u.Index), Served: !u.Foreign}
 		i.Above = append(i.Above, a)
 		if a.Served {
-			i.Served = append(i.Served, a.Addresses...)
+			i.Served = append(i.Served, routable(a.Addresses)...)
 		}
 	}
 	if i.Kind != "bond" && i.Kind != "team" && i.Driver != netvsc {
@@ -92,6 +93,15 @@ func addressesOf(index int) (list []string) {
 		list = append(list, a.IPNet.String())
 	}
 	return list
+}
+
+// routable leaves out the addresses of the link alone, which are served, too, and tell
+// nobody anything.
+func routable(list []string) []string {
+	return slices.DeleteFunc(append([]string{}, list...), func(cidr string) bool {
+		p, err := netip.ParsePrefix(cidr)
+		return err != nil || p.Addr().IsLinkLocalUnicast()
+	})
 }
 
 // aggregates reports whether the interface stands for several others, and changes between
