@@ -69,6 +69,9 @@ type Config struct {
 	// Execute lets the program call another one, which executes requests:
 	// Program.SetExecutor.
 	Execute bool
+	// Frags has the program take packets that lie in several buffers, as drivers receive
+	// an MTU in that one buffer does not hold. It takes Linux 5.18.
+	Frags bool
 	// Addrs are the node's own unicast addresses to begin with, at most MaxAddrs;
 	// zones are ignored. Without UDP they are not used.
 	Addrs []netip.Addr
@@ -100,6 +103,9 @@ func (c *Config) settings() (s steerSettings, err error) {
 	}
 	if c.Execute {
 		s.Execute = 1
+	}
+	if c.Frags {
+		s.Frags = 1
 	}
 	if c.UDP {
 		s.Udp = 1

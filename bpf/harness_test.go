@@ -106,7 +106,8 @@ type xdpMD struct {
 
 // run sends one packet through the program and returns the reason that was
 // counted, having checked that the verdict fits it, that exactly one counter
-// moved, by one, and that the packet came out as it went in.
+// moved, by one, and that the packet came out as it went in. at.DataEnd, unless 0, is how
+// many bytes the first fragment has.
 func run(t testing.TB, p *Program, packet []byte, at *xdpMD) Reason {
 	t.Helper()
 	before, err := p.Counters()
@@ -115,7 +116,9 @@ func run(t testing.TB, p *Program, packet []byte, at *xdpMD) Reason {
 	}
 	opts := ebpf.RunOptions{Data: packet, DataOut: make([]byte, len(packet)+64)}
 	if at != nil {
-		at.DataEnd = uint32(len(packet))
+		if at.DataEnd == 0 {
+			at.DataEnd = uint32(len(packet))
+		}
 		opts.Context = at
 	}
 	verdict, err := p.objects.XdpfabSteer.Run(&opts)

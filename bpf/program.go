@@ -25,6 +25,7 @@ type Program struct {
 	allowGeneric bool
 	udp          bool
 	execute      bool
+	frags        bool
 	id           uint32
 
 	mu      sync.Mutex // guards all fields below
@@ -65,9 +66,14 @@ func loadWith(cfg Config, queues int, o *ebpf.CollectionOptions) (*Program, erro
 		return nil, fmt.Errorf("bpf: writing the configuration: %w", err)
 	}
 	spec.Maps[steerMapSockets].MaxEntries = uint32(queues * Lanes)
+	if cfg.Frags {
+		for _, p := range spec.Programs {
+			p.Flags |= unix.BPF_F_XDP_HAS_FRAGS
+		}
+	}
 
 	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, execute: cfg.Execute,
-		addrs: map[address]struct{}{}}
+		frags: cfg.Frags, addrs: map[address]struct{}{}}
 	if err := spec.LoadAndAssign(&p.objects, o); err != nil {
 		return nil, explain("loading the XDP program", err)
 	}
@@ -87,6 +93,10 @@ func loadWith(cfg Config, queues int, o *ebpf.CollectionOptions) (*Program, erro
 
 // ID is the kernel's id of the program, as bpftool shows it.
 func (p *Program) ID() uint32 { return p.id }
+
+// Frags reports whether the program takes packets in several buffers: see Config.Frags.
+// Its executor then has to be loaded for them, too.
+func (p *Program) Frags() bool { return p.frags }
 
 // slot is the index of a socket in the XSKMAP.
 func (p *Program) slot(queue, lane int) (uint32, error) {

@@ -5,6 +5,7 @@
 package bpf
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
@@ -53,7 +54,7 @@ func reference(c *Config, packet []byte) (r Reason, lane int) {
 		return r, -1
 	case len(frame) < 46:
 		return DropShort, -1
-	case len(frame)+overhead > DefaultMTU:
+	case len(frame)+overhead > cmp.Or(c.MTU, DefaultMTU):
 		return DropLong, -1
 	case frame[0]&0xf0 != 0x10:
 		return DropVersion, -1
@@ -118,14 +119,14 @@ func referenceIP(c *Config, b []byte, parse func([]byte) (int, int, netip.Addr, 
 	return udp[8:max(8, total-header)], Redirect
 }
 
-// compare runs a packet through the program and the reference.
-func compare(t *testing.T, p *Program, cfg *Config, packet []byte) Reason {
+// compare runs a packet through the program and the reference; see run.
+func compare(t *testing.T, p *Program, cfg *Config, packet []byte, at *xdpMD) Reason {
 	t.Helper()
 	want, lane := reference(cfg, packet)
 	if want == Redirect && lane != testLane {
 		want = DropNoSocket
 	}
-	got := run(t, p, packet, nil)
+	got := run(t, p, packet, at)
 	if got != want {
 		t.Errorf("got %v, want %v; packet %x", got, want, packet)
 	}
@@ -136,13 +137,41 @@ func compare(t *testing.T, p *Program, cfg *Config, packet []byte) Reason {
 // head and tail room.
 const minTestRun, maxTestRun = 14, 3300
 
-// TestAgainstReference changes valid packets in a few places, mostly in their
-// headers, to values that are likely to matter. The seed is fixed.
+// changed is a packet of any kind, changed in a few places, mostly in its headers, to
+// values that are likely to matter. Some are about as long as the MTU, some are cut.
+func changed(rng *rand.Rand, mtu int) []byte {
+	values := []byte{0, 1, 4, 6, 8, 0x11, 0x12, 0x18, 0x19, 0x20, 0x45, 0x46, 0x60, 0x81, 0x86, 0x88, 0xa8, 0xb5, 0xdd, 0xff}
+	size := 44 + rng.IntN(8)
+	if rng.IntN(8) == 0 {
+		size = mtu - 50 + rng.IntN(60)
+	}
+	packet := kinds[rng.IntN(len(kinds))].wrap(fab(byte(rng.IntN(10)), size))
+	for range rng.IntN(4) {
+		at := rng.IntN(min(len(packet), 76))
+		switch rng.IntN(3) {
+		case 0:
+			packet[at] = values[rng.IntN(len(values))]
+		case 1:
+			packet[at] ^= 1 << rng.IntN(8)
+		case 2:
+			packet[at] += byte(rng.IntN(3)) - 1
+		}
+	}
+	switch rng.IntN(10) {
+	case 0:
+		packet = packet[:minTestRun+rng.IntN(len(packet)-minTestRun)]
+	case 1:
+		packet = append(packet, make([]byte, rng.IntN(20))...)
+	}
+	return packet
+}
+
+// TestAgainstReference compares the program with the reference on changed packets. The
+// seed is fixed.
 func TestAgainstReference(t *testing.T) {
 	cfg := testConfig()
 	p := mustLoad(t, cfg, 1)
 	setSocket(t, p, 0, testLane)
-	values := []byte{0, 1, 4, 6, 8, 0x11, 0x12, 0x18, 0x19, 0x20, 0x45, 0x46, 0x60, 0x81, 0x86, 0x88, 0xa8, 0xb5, 0xdd, 0xff}
 	rounds := 30000
 	if testing.Short() {
 		rounds = 3000
@@ -150,29 +179,8 @@ func TestAgainstReference(t *testing.T) {
 	var seen [NumReasons]int
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range rounds {
-		size := 44 + rng.IntN(8)
-		if rng.IntN(8) == 0 {
-			size = testMTU - 50 + rng.IntN(60)
-		}
-		packet := kinds[rng.IntN(len(kinds))].wrap(fab(byte(rng.IntN(10)), size))
-		for range rng.IntN(4) {
-			at := rng.IntN(min(len(packet), 76))
-			switch rng.IntN(3) {
-			case 0:
-				packet[at] = values[rng.IntN(len(values))]
-			case 1:
-				packet[at] ^= 1 << rng.IntN(8)
-			case 2:
-				packet[at] += byte(rng.IntN(3)) - 1
-			}
-		}
-		switch rng.IntN(10) {
-		case 0:
-			packet = packet[:minTestRun+rng.IntN(len(packet)-minTestRun)]
-		case 1:
-			packet = append(packet, make([]byte, rng.IntN(20))...)
-		}
-		seen[compare(t, p, &cfg, packet)]++
+		packet := changed(rng, testMTU)
+		seen[compare(t, p, &cfg, packet, nil)]++
 		if t.Failed() {
 			return
 		}
@@ -197,7 +205,7 @@ func FuzzSteer(f *testing.F) {
 		if len(packet) < minTestRun || len(packet) > maxTestRun {
 			return
 		}
-		compare(t, p, &cfg, packet)
+		compare(t, p, &cfg, packet, nil)
 	})
 }
 

@@ -11,7 +11,9 @@
  * has a claim on it. The CRC is left to userspace, which reads the frame anyway.
  *
  * Needs Linux 5.9 (XDP bpf_link); only array, per-CPU array, hash, program array
- * and XSKMAP maps, three helpers, no loops, instruction set v2 (4.14).
+ * and XSKMAP maps, three helpers, no loops, instruction set v2 (4.14). For packets in
+ * fragments it is loaded with BPF_F_XDP_HAS_FRAGS, and calls two helpers of Linux 5.18,
+ * which an older kernel never sees: they stand in branches that the settings rule out.
  */
 #include "headers/kernel.h"
 #include "headers/packet.h"
@@ -29,6 +31,7 @@ struct settings {
 	__u8 udp; /* 0: only raw frames are ours */
 	__u8 untagged_only;
 	__u8 execute; /* there may be an executor */
+	__u8 frags; /* packets may lie in several buffers */
 };
 
 volatile const struct settings config = {};
@@ -69,10 +72,19 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
-/* One packet on its way through the checks. */
+/* All that is looked at of a packet: the headers, and the shortest frame. */
+enum {
+	HEAD = sizeof(struct eth_header) + sizeof(struct vlan_tag) + sizeof(struct ipv6_header) +
+	       sizeof(struct udp_header) + FAB_FRAME_MIN,
+};
+
+/* One packet on its way through the checks. With fragments eth to end is the first of
+ * them, or a copy of what HEAD says. */
 struct packet {
 	void *end;
 	struct eth_header *eth;
+	long length; /* of the whole packet, bytes; with fragments alone */
+	__u8 split; /* more of it lies in other fragments */
 	void *l3; /* after EtherType: the IP header or the raw frame */
 	void *frame;
 	long l3_length; /* bytes from l3 to the end of the frame */
@@ -137,6 +149,14 @@ static __always_inline int our_ipv6(const struct address *dst)
 	return bpf_map_lookup_elem(&served, dst) != 0;
 }
 
+/* Bytes from l3 to the end of the packet. */
+static __always_inline long rest(const struct packet *p)
+{
+	if (config.frags)
+		return p->length - (long)(sizeof(*p->eth) + (p->tagged ? sizeof(struct vlan_tag) : 0));
+	return p->end - p->l3;
+}
+
 /* The UDP header at l4, if it is complete and names our port. */
 static __always_inline struct udp_header *our_udp(const struct packet *p, void *l4)
 {
@@ -152,7 +172,7 @@ static __always_inline struct udp_header *our_udp(const struct packet *p, void *
 static __always_inline enum reason check_udp(struct packet *p, struct udp_header *udp,
 					     __u32 l3_length)
 {
-	if (l3_length > p->end - p->l3 ||
+	if (l3_length > rest(p) ||
 	    bpf_ntohs(udp->length) != l3_length - ((void *)udp - p->l3))
 		return REASON_DROP_UDP_LENGTH;
 	p->frame = udp + 1;
@@ -231,7 +251,7 @@ static __always_inline enum reason find_frame(struct packet *p)
 	}
 	if (proto == bpf_htons(ETH_P_FAB)) {
 		p->frame = p->l3;
-		p->l3_length = p->end - p->l3;
+		p->l3_length = rest(p);
 		reason = check_link(p);
 		return reason != SOUND || single_mac(p->eth) ? reason : REASON_DROP_SOURCE;
 	}
@@ -278,14 +298,37 @@ static __always_inline int of_session(const struct fab_header *fab)
 }
 
 /* What becomes of a frame that is well formed. The packet must not be looked at behind
- * the call of the executor: for all the verifier knows, it has changed. */
-static __always_inline enum reason deliver(struct xdp_md *ctx, const struct fab_header *fab)
+ * the call of the executor: for all the verifier knows, it has changed. The executor
+ * takes packets of one buffer alone. */
+static __always_inline enum reason deliver(struct xdp_md *ctx, const struct packet *p)
 {
+	const struct fab_header *fab = p->frame;
 	__u32 lane = fab->session[3] >> FAB_LANE_SHIFT;
 
-	if (config.execute && of_session(fab))
+	if (config.execute && of_session(fab) && !(config.frags && p->split))
 		bpf_tail_call(ctx, &executors, 0); /* returns if there is none */
 	return redirect(ctx->rx_queue_index, lane);
+}
+
+/* Measures a packet in fragments, and copies its head if the first fragment is shorter:
+ * some drivers leave all of the packet to the others (mlx5). 0: there is no packet. */
+static __always_inline int join(struct xdp_md *ctx, struct packet *p, __u8 *head)
+{
+	long first = p->end - (void *)p->eth;
+	__u64 n = HEAD;
+
+	p->length = bpf_xdp_get_buff_len(ctx);
+	p->split = first != p->length;
+	if (first >= HEAD || !p->split)
+		return 1;
+	if (p->length < HEAD)
+		n = p->length;
+	asm volatile("%0 &= 127" : "+r"(n)); /* its bounds, which the verifier does not see */
+	if (!n || n > HEAD || bpf_xdp_load_bytes(ctx, 0, head, n))
+		return 0;
+	p->eth = (struct eth_header *)head;
+	p->end = head + n;
+	return 1;
 }
 
 SEC("xdp")
@@ -295,13 +338,17 @@ int xdpfab_steer(struct xdp_md *ctx)
 		.eth = (void *)(long)ctx->data,
 		.end = (void *)(long)ctx->data_end,
 	};
-	enum reason reason = find_frame(&p);
+	enum reason reason = REASON_PASS_OTHER;
+	/* The IP header has to lie at a multiple of four. */
+	__u8 head[2 + HEAD] __attribute__((aligned(8))) = {};
 	__u64 *count;
 
+	if (!config.frags || join(ctx, &p, head + 2))
+		reason = find_frame(&p);
 	if (reason == SOUND)
 		reason = check_frame(&p);
 	if (reason == SOUND)
-		reason = deliver(ctx, p.frame);
+		reason = deliver(ctx, &p);
 
 	count = bpf_map_lookup_elem(&counters, &reason);
 	if (count)

@@ -47,7 +47,7 @@ type steerSettings struct {
 	Udp          uint8
 	UntaggedOnly uint8
 	Execute      uint8
-	_            [1]byte
+	Frags        uint8
 }
 
 // Names of all BPF objects in the ELF.

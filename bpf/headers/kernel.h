@@ -3,7 +3,8 @@
  * The few pieces of the kernel's BPF interface that steer.c uses. They are
  * declared here rather than taken from the build machine's linux-libc-dev and
  * libbpf-dev, so that every machine with the same clang makes the same object.
- * All of it is stable kernel ABI: include/uapi/linux/bpf.h, Linux 5.3 and later.
+ * All of it is stable kernel ABI: include/uapi/linux/bpf.h, Linux 5.3 and later,
+ * but for what is called on packets in fragments: 5.18.
  */
 #pragma once
 
@@ -41,6 +42,8 @@ enum bpf_map_type {
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)12;
 static long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
+static __u64 (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
+static long (*bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to, __u32 n) = (void *)189;
 
 /* How loaders expect sections and BTF map definitions to be spelled. */
 #define SEC(name) __attribute__((section(name), used))

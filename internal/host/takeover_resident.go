@@ -142,7 +142,8 @@ func (h *Handover) takeExecutor(at *residence.Store, i *port.Interface) error {
 		return err
 	}
 	sockets, counters := i.Program().Shared()
-	at.Found, err = resident.TakeOver(e, at.Folder, resident.Config{Sockets: sockets, Counters: counters})
+	at.Found, err = resident.TakeOver(e, at.Folder, resident.Config{Sockets: sockets, Counters: counters,
+		Frags: i.Program().Frags()})
 	if err == nil {
 		at.Life = at.Found.Node().Life
 	}

@@ -118,7 +118,7 @@ func (h *Residence) reside() error {
 	} else {
 		sockets, counters := dev.Program().Shared()
 		x, err = resident.Load(resident.Config{Sessions: h.n.Config.ResidentSessions, Regions: resident.MaxRegions,
-			Sockets: sockets, Counters: counters})
+			Sockets: sockets, Counters: counters, Frags: dev.Program().Frags()})
 	}
 	if err != nil {
 		return err

@@ -101,7 +101,8 @@ func (h *Store) open(ctx context.Context, ifname string, o port.Options) (node.D
 // port.Options.Fits.
 func (h *Store) adopt(i *port.Interface) error {
 	sockets, counters := i.Program().Shared()
-	x, err := resident.Adopt(h.Path, resident.Config{Sockets: sockets, Counters: counters})
+	x, err := resident.Adopt(h.Path, resident.Config{Sockets: sockets, Counters: counters,
+		Frags: i.Program().Frags()})
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,9 @@ type Config struct {
 	// Counters that of the packets by reason: those of bpf.Program.Shared. Nil means maps
 	// of its own.
 	Sockets, Counters *ebpf.Map
+	// Frags has to be that of the bpf.Config: the kernel lets a program call only one of
+	// its own kind.
+	Frags bool
 }
 
 // Executor is the program and its maps. Its methods may be called by several goroutines.
@@ -97,8 +100,12 @@ func object() (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// shared returns the maps that others have made, by name, and has the object fit them.
+// shared returns the maps that others have made, by name, and has the object fit them and
+// the program that calls it.
 func (c *Config) shared(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
+	if c.Frags {
+		spec.Programs["xdpfab_execute"].Flags |= unix.BPF_F_XDP_HAS_FRAGS
+	}
 	if c.Sockets == nil {
 		return map[string]*ebpf.Map{}
 	}

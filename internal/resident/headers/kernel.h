@@ -28,8 +28,6 @@ static long (*bpf_xdp_adjust_meta)(struct xdp_md *ctx, int delta) = (void *)54;
 static long (*bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
 static long (*bpf_ringbuf_output)(void *ring, const void *data, __u64 size, __u64 flags) = (void *)130;
 static long (*bpf_loop)(__u32 n, void *callback, void *ctx, __u64 flags) = (void *)181;
-static __u64 (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
-static long (*bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 at, void *to, __u32 n) = (void *)189;
 static long (*bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 at, void *from, __u32 n) = (void *)190;
 
 #define __array(name, val) typeof(val) *name[]
