@@ -22,15 +22,23 @@ import (
 // arrived, and takes back whatever is still marked in flight at that moment: no
 // frame is lost.
 //
+// A pool may lend several adjacent chunks at a time, a slab, for packets that take
+// several descriptors (Config.MultiBuffer): Get and Put are about slabs then, and a slab
+// comes free when each descriptor of its packet has completed. See NewSlabPool.
+//
 // A pool serves one completion ring and has its owner thread. Chunks that wait in
 // the Fill ring or are being read may come from a pool as well: they are held.
 type FramePool struct {
 	base  uint64 // address of the first chunk
-	shift uint   // log2 of the chunk size
+	shift uint   // log2 of the size of what Get lends: a chunk or a slab
 	state []frameState
 	free  []uint64 // addresses, a stack: the chunk used last is warm in the cache
+	// pending has the chunks of each slab that have not completed, a bit for each; nil if
+	// Get lends single chunks
+	pending []uint32
+	size    uint // log2 of the chunk size
 
-	inFlight int    // frames in state inFlight
+	inFlight int    // frames in state inFlight: chunks or slabs
 	owed     int    // completions that the kernel has still to publish
 	bogus    uint64 // completions refused
 	rescued  uint64 // frames taken back without a completion
@@ -47,16 +55,33 @@ const (
 // NewFramePool makes a pool of count chunks of chunkSize bytes (a power of two),
 // the first at address base. All are free. UMEM.Pool is the usual way to one.
 func NewFramePool(base uint64, count, chunkSize int) (*FramePool, error) {
+	return NewSlabPool(base, count, 1, chunkSize)
+}
+
+// maxSlab is how many chunks a slab may have.
+const maxSlab = 32
+
+// NewSlabPool makes a pool of count slabs, each of so many chunks of chunkSize bytes
+// (both powers of two), the first at address base. All are free. UMEM.SlabPool is the
+// usual way to one.
+func NewSlabPool(base uint64, count, chunks, chunkSize int) (*FramePool, error) {
 	if count <= 0 || chunkSize <= 0 || bits.OnesCount(uint(chunkSize)) != 1 || base%uint64(chunkSize) != 0 {
 		return nil, fmt.Errorf("xsk: frame pool of %d chunks of %d bytes at %#x: want at least one chunk, a "+
 			"power-of-two size and an aligned base: %w",
 			count, chunkSize, base, ErrConfig)
 	}
+	if chunks <= 0 || chunks > maxSlab || bits.OnesCount(uint(chunks)) != 1 {
+		return nil, fmt.Errorf("xsk: slabs of %d chunks: want a power of two up to %d: %w", chunks, maxSlab, ErrConfig)
+	}
 	p := &FramePool{
 		base:  base,
-		shift: uint(bits.TrailingZeros(uint(chunkSize))),
+		shift: uint(bits.TrailingZeros(uint(chunks * chunkSize))),
+		size:  uint(bits.TrailingZeros(uint(chunkSize))),
 		state: make([]frameState, count),
 		free:  make([]uint64, count),
+	}
+	if chunks > 1 {
+		p.pending = make([]uint32, count)
 	}
 	for i := range p.free {
 		// The order is reversed, so that Get begins with the lowest address.
@@ -115,6 +140,19 @@ func (p *FramePool) Sent(addr uint64) bool {
 	return true
 }
 
+// SentSlab is Sent for a slab whose first n chunks have a descriptor each: 1 to as many
+// as there are.
+func (p *FramePool) SentSlab(addr uint64, n int) bool {
+	if !p.Sent(addr) {
+		return false
+	}
+	if p.pending != nil {
+		p.pending[p.index(addr)] = 1<<uint(n) - 1
+		p.owed += n - 1
+	}
+	return true
+}
+
 // Reap consumes up to limit completions and returns how many chunks came free.
 func (p *FramePool) Reap(c *Consumer[uint64], limit int) int {
 	before := len(p.free)
@@ -129,10 +167,16 @@ func (p *FramePool) Reap(c *Consumer[uint64], limit int) int {
 // Complete records one address from a completion ring. It reports false if that
 // frame is not in flight; the completion is counted as bogus then.
 func (p *FramePool) Complete(addr uint64) bool {
-	ok := p.move(addr, frameInFlight, frameFree)
-	if ok {
+	ok := true
+	switch {
+	case p.pending != nil:
+		ok = p.completeSlab(addr)
+	case p.move(addr, frameInFlight, frameFree):
 		p.inFlight--
-	} else {
+	default:
+		ok = false
+	}
+	if !ok {
 		p.bogus++
 	}
 	if p.owed > 0 {
@@ -144,6 +188,24 @@ func (p *FramePool) Complete(addr uint64) bool {
 		p.rescued += uint64(p.Reclaim())
 	}
 	return ok
+}
+
+// completeSlab records that the chunk of addr has completed, and reports false if it was
+// not in flight.
+func (p *FramePool) completeSlab(addr uint64) bool {
+	i := p.index(addr)
+	if i < 0 {
+		return false
+	}
+	bit := uint32(1) << ((addr - p.base) >> p.size & (1<<(p.shift-p.size) - 1))
+	if p.state[i] != frameInFlight || p.pending[i]&bit == 0 {
+		return false
+	}
+	if p.pending[i] &^= bit; p.pending[i] == 0 {
+		p.move(addr, frameInFlight, frameFree)
+		p.inFlight--
+	}
+	return true
 }
 
 // Reclaim takes back every frame in flight and returns their number. It is for

@@ -143,3 +143,52 @@ func BenchmarkFramePool(b *testing.B) {
 		p.Reap(c, 32)
 	}
 }
+
+// A slab comes free when each chunk of its packet has completed, once, in any order; what
+// completes twice, or was not sent, frees nothing.
+func TestSlabs(t *testing.T) {
+	p, err := NewSlabPool(2048, 3, 4, 2048) // at an address that is no multiple of a slab
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := p.Get()
+	b, _ := p.Get()
+	if a != 2048 || b != 2048+4*2048 {
+		t.Fatalf("slabs at %d and %d", a, b)
+	}
+	for _, step := range []struct {
+		name string
+		got  bool
+		want bool
+	}{
+		{"three chunks", p.SentSlab(a, 3), true},
+		{"again", p.SentSlab(a, 1), false},
+		{"one chunk", p.SentSlab(b, 1), true},
+		{"its second", p.Complete(b + 2048), false},
+		{"the last", p.Complete(a + 2*2048), true},
+		{"the last again", p.Complete(a + 2*2048), false},
+	} {
+		if step.got != step.want {
+			t.Errorf("%s: %v, want %v", step.name, step.got, step.want)
+		}
+	}
+	if p.Free() != 1 || p.InFlight() != 2 || p.Bogus() != 2 {
+		t.Errorf("free %d, in flight %d, bogus %d", p.Free(), p.InFlight(), p.Bogus())
+	}
+	// The fourth of four completions that are owed: the rest is taken back.
+	if p.Complete(a); p.Free() != 3 || p.InFlight() != 0 || p.Rescued() != 2 {
+		t.Errorf("free %d, in flight %d, rescued %d", p.Free(), p.InFlight(), p.Rescued())
+	}
+	for range 3 {
+		p.Get()
+	}
+	if !p.SentSlab(a, 4) || !p.Complete(a+2048) || !p.Complete(a) || !p.Complete(a+3*2048) || p.Free() != 0 ||
+		!p.Complete(a+2*2048) || p.Free() != 1 || p.Rescued() != 2 {
+		t.Errorf("four chunks in any order: free %d, rescued %d", p.Free(), p.Rescued())
+	}
+	for _, chunks := range []int{0, 3, 64} {
+		if _, err := NewSlabPool(0, 1, chunks, 2048); !errors.Is(err, ErrConfig) {
+			t.Errorf("slabs of %d chunks: %v", chunks, err)
+		}
+	}
+}

@@ -209,6 +209,16 @@ func (u *UMEM) Chunk(addr uint64) []byte {
 	return u.mem[addr:end:end]
 }
 
+// Slab is the memory of so many adjacent chunks, from the first byte of one on, or nil if
+// they do not lie in the UMEM.
+func (u *UMEM) Slab(addr uint64, chunks int) []byte {
+	size := uint64(chunks) * u.chunkSize
+	if chunks <= 0 || addr&(u.chunkSize-1) != 0 || addr >= u.size || size > u.size-addr {
+		return nil
+	}
+	return u.mem[addr : addr+size : addr+size]
+}
+
 // Frame is the memory that a descriptor describes, or nil if it does not lie
 // within one chunk of the UMEM.
 func (u *UMEM) Frame(d Desc) []byte {
@@ -245,4 +255,13 @@ func (u *UMEM) Pool(first, count int) (*FramePool, error) {
 			ErrConfig, u.Chunks())
 	}
 	return NewFramePool(u.Addr(first), count, u.ChunkSize())
+}
+
+// SlabPool makes a FramePool of slabs of so many chunks each, as many as there are among
+// count chunks, the first at chunk first.
+func (u *UMEM) SlabPool(first, count, chunks int) (*FramePool, error) {
+	if _, err := u.Pool(first, count); err != nil {
+		return nil, err
+	}
+	return NewSlabPool(u.Addr(first), count/max(chunks, 1), chunks, u.ChunkSize())
 }
