@@ -60,6 +60,10 @@ func TestMonitor(t *testing.T) {
 		{"neigh add 10.77.0.7 lladdr 02:00:00:00:00:07 dev veth0", func(c Change) bool {
 			return c.Valid[addr("10.77.0.7")] == wire.MAC{2, 0, 0, 0, 0, 7}
 		}},
+		// As a neighbour leaves its entry that asks for this node.
+		{"neigh replace 10.77.0.7 lladdr 02:00:00:00:00:08 dev veth0 nud stale", func(c Change) bool {
+			return c.Valid[addr("10.77.0.7")] == wire.MAC{2, 0, 0, 0, 0, 8}
+		}},
 		{"link set veth0 down", func(c Change) bool { return c.Link }},
 		{"link del veth0", func(c Change) bool { return c.Link }},
 	} {
