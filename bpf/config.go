@@ -16,6 +16,9 @@ const (
 	Lanes = 64
 	// MaxQueues is the number of receive queues that a session id can name.
 	MaxQueues = 64
+	// MaxReceiveQueues is the number of receive queues for which a Program can have
+	// sockets. Those that no session id can name are for sockets that pass frames on.
+	MaxReceiveQueues = 1024
 	// MaxAddrs is how many addresses a Program can serve.
 	MaxAddrs = 1024
 	// DefaultPort is the UDP port of xdpfab, the number of its EtherType.

@@ -36,7 +36,7 @@ func TestConfigErrors(t *testing.T) {
 		queues int
 	}{
 		"no MAC": {Config{}, 1}, "group": {group, 1}, "small": {small, 1}, "tagged": {tagged, 1},
-		"no queues": {fine, 0}, "queues": {fine, MaxQueues + 1}, "address": {remote, 1},
+		"no queues": {fine, 0}, "queues": {fine, MaxReceiveQueues + 1}, "address": {remote, 1},
 	} {
 		p, err := Load(c.cfg, c.queues)
 		if !errors.Is(err, ErrConfig) || !errors.Is(err, syscall.EINVAL) || p != nil {

@@ -42,7 +42,7 @@ type Program struct {
 }
 
 // Load puts the program into the kernel, with room for sockets on the given
-// number of receive queues (1 to MaxQueues). Nothing is attached yet.
+// number of receive queues (1 to MaxReceiveQueues). Nothing is attached yet.
 //
 // Without CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN it fails with an error that names
 // what is missing and for which errors.Is(err, fs.ErrPermission) holds.
@@ -50,9 +50,9 @@ func Load(cfg Config, queues int) (*Program, error) { return loadWith(cfg, queue
 
 // loadWith is Load with options for the kernel objects.
 func loadWith(cfg Config, queues int, o *ebpf.CollectionOptions) (*Program, error) {
-	if queues < 1 || queues > MaxQueues {
+	if queues < 1 || queues > MaxReceiveQueues {
 		return nil, fmt.Errorf("bpf: %w: %d receive queues, want 1 to %d; reduce them with `ethtool -L … combined %d`",
-			ErrConfig, queues, MaxQueues, MaxQueues)
+			ErrConfig, queues, MaxReceiveQueues, MaxReceiveQueues)
 	}
 	settings, err := cfg.settings()
 	if err != nil {

@@ -154,7 +154,7 @@ func TestLoadRefuses(t *testing.T) {
 		want   string
 	}{
 		{"no queue", valid, 0, "receive queues"},
-		{"65 queues", valid, 65, "receive queues"},
+		{"1025 queues", valid, 1025, "receive queues"},
 		{"no MAC", with(func(c *Config) { c.MAC = [6]byte{} }), 1, "MAC"},
 		{"group MAC", with(func(c *Config) { c.MAC[0] |= 1 }), 1, "MAC"},
 		{"MTU 255", with(func(c *Config) { c.MTU = 255 }), 1, "MTU"},

@@ -47,7 +47,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP with --xdp auto where the driver has no native one")
 	fs.TextVar(&f.transport, "transport", fi.TransportXDP,
 		"transport of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
-	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for all")
+	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for 4, or all of fewer")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
 	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
 	fs.StringVar(&f.control, "control", "",
@@ -89,7 +89,7 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 	case f.giveUp <= 0:
 		return attr, usage(c, "timeout %v: want more than 0", f.giveUp)
 	case f.queues < 0:
-		return attr, usage(c, "%d queues: want 0 for all, or more", f.queues)
+		return attr, usage(c, "%d queues: want 0 for at most 4, or more", f.queues)
 	}
 	attr.UDP = addr.IsIP()
 	if f.transport == fi.TransportUDP && !addr.IsIP() {

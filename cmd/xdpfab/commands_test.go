@@ -56,7 +56,7 @@ var refusals = []refusal{
 	{"ping PEER --progress slow", exitUsage, "want auto or manual"},
 	{"ping PEER --copy none", exitUsage, "want auto, copy or zero-copy"},
 	{"ping PEER --timeout 0s", exitUsage, "want more than 0"},
-	{"ping PEER --queues -2", exitUsage, "want 0 for all"},
+	{"ping PEER --queues -2", exitUsage, "want 0 for at most 4"},
 	{"ping PEER --region absent", exitFailed, "no memory region of this name"},
 	{"ping PEER/7", exitFailed, "no such endpoint"},
 	{"ping 02:00:00:00:00:77 --timeout 100ms", exitUnreachable, "does not answer"},

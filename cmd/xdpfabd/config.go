@@ -24,7 +24,7 @@ import (
 // flags, in this order, and does not change while the daemon runs.
 type Config struct {
 	Interface  string
-	Queues     int // 0: all
+	Queues     int // 0: at most nic.DefaultQueues
 	Lend       int // further ones, for guests
 	Spread     bool
 	Cores      []int

@@ -28,7 +28,8 @@ type option[T any] struct {
 var options = []option[Config]{
 	{"interface", "network `interface` to serve on",
 		func(c *Config) field { return textField(&c.Interface, checkInterface) }},
-	{"queues", "use `n` queues, from queue 0 on; 0: all. Frames that arrive on the others are passed on with a copy",
+	{"queues", "use `n` queues, from queue 0 on; 0: 4, or all of fewer. Frames that arrive on the others are passed " +
+		"on with a copy",
 		func(c *Config) field { return intField(&c.Queues, 0, 64) }},
 	{"lend", "hold `n` further queues ready, behind those, to lend them to guests whose rule has queues; Linux 6.4",
 		func(c *Config) field { return intField(&c.Lend, 0, 63) }},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/version"
 )
 
@@ -257,18 +258,27 @@ func (s *server) announce() {
 		s.log.Warn("no address: no peer reaches this node over UDP until the interface has one", "interface", i.Name,
 			"above", i.Above)
 	}
-	if i.Relayed > 0 {
-		s.log.Warn("the interface has more queues than are in use: frames that arrive on the others are passed on "+
-			"with a copy, "+
-			"unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
-			"remedy", fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend))
-	}
+	s.tellQueues(i)
 	regions := s.describe()
 	for _, r := range regions {
 		s.tell("region", r)
 	}
 	if len(regions) == 0 {
 		s.log.Warn("no regions: peers can reach this node but find nothing; add --region name=size")
+	}
+}
+
+// tellQueues logs which queues are not in use, and what becomes of their frames. That
+// some do arrive there is told when they do.
+func (s *server) tellQueues(i node.InterfaceInfo) {
+	remedy := fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend)
+	if i.Relayed > 0 {
+		s.log.Info("the interface has more queues than are in use: frames that arrive on the others are passed on "+
+			"with a copy, unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed, "remedy", remedy)
+	}
+	if i.Deaf > 0 {
+		s.log.Warn("frames that arrive on some queues are lost, and counted as xdp_drop_no_socket: no socket could "+
+			"be bound there, as another program may have them", "queues", i.Deaf, "remedy", remedy)
 	}
 }
 

@@ -226,7 +226,7 @@ var cases = []struct {
 	{"turbo", func(s *server) { s.remove(cpu + "intel_pstate"); s.set(cpu+"cpufreq/boost", "1") }, OK, "on"},
 	{"turbo", func(s *server) { s.remove(cpu + "intel_pstate") }, NotApplicable, "hypervisor"},
 	{"numa-balancing", func(s *server) { s.set("proc/sys/kernel/numa_balancing", "1") }, Advice, "sysctl -w kernel.numa_balancing=0"},
-	{"huge-pages", func(s *server) { s.nic.RXQueues = 8 }, Advice, "vm.nr_hugepages=64"},
+	{"huge-pages", func(s *server) { s.nic.RXQueues = 8 }, Advice, "vm.nr_hugepages=32"},
 	{"huge-pages", func(s *server) { s.noNIC = true; s.set("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "3") }, Advice,
 		"3 reserved; transparent ones: madvise"},
 	{"huge-pages", func(s *server) { s.remove("sys/kernel/mm/hugepages") }, NotApplicable, "2 MiB"},

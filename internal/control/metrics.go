@@ -146,6 +146,7 @@ var helps = map[string]string{
 	"unknown_session":            "Frames of sessions that do not exist here.",
 	"stale_epoch":                "Frames of an earlier session under the same id.",
 	"invalid":                    "Well-formed frames that contradict their session.",
+	"forwarded":                  "Frames that came on queues which are not in use, and were passed on.",
 	"handed_over":                "Frames that came on another queue than their session's.",
 	"port_errors":                "Failures of the sockets.",
 	"tx_lost":                    "Packets that the kernel took and lost.",

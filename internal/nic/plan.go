@@ -20,7 +20,7 @@ import (
 // Want describes how an interface is to be used. The zero value holds xdpfab's
 // defaults.
 type Want struct {
-	Queues   int      // how many, from queue 0 on; 0 means all, without those to lend
+	Queues   int      // how many, from queue 0 on; 0 means DefaultQueues, or as many as there are
 	Lend     int      // how many further ones are for other programs
 	Chunks   int      // packet buffers of each queue; 0 means DefaultChunks
 	Copy     xsk.Mode // Auto means zero-copy if the driver has it
@@ -34,6 +34,13 @@ type Want struct {
 // DefaultChunks is how many packet buffers a queue has, half of them to receive
 // into and half to send from.
 const DefaultChunks = 2 * xsk.DefaultRingSize
+
+// DefaultQueues is how many queues of an interface are used at most unless a number is
+// given. Each has a poller, which takes a core while it is busy, and 8 or 16 MiB of
+// packet memory; one takes some million frames a second, which is 10 Gbit/s of full ones.
+// A server may have a channel for each of its cores, and raw Ethernet comes on one of
+// them.
+const DefaultQueues = 4
 
 // MaxQueues is how many queues of an interface can be used: a session's id names
 // its queue.
@@ -91,7 +98,7 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 		Attach: bpf.Native, of: *i}
 	useless := p.choose(i, &w)
 	if p.Queues == 0 {
-		p.Queues = max(i.RXQueues-w.Lend, 1)
+		p.Queues = max(min(i.RXQueues-w.Lend, DefaultQueues), 1)
 	}
 	p.Bound = p.Queues + w.Lend
 	if w.Chunks == 0 {
@@ -111,6 +118,10 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 		p.note("%v", p.privilege)
 	}
 	p.predict(i)
+	if others := i.RXQueues - p.Bound; others > 0 {
+		p.note("%d of the %d queues would be used: frames that arrive on the others are passed on with a copy, unless "+
+			"the NIC steers them (docs/tuning.md); --queues uses more", p.Queues, i.RXQueues)
+	}
 	p.Usable = len(p.refusals) == 0
 	return p
 }

@@ -70,7 +70,7 @@ var refusals = []struct {
 	{"MTU that would be cut", func(_ *System, i *Interface) { i.Driver, i.MTU = "igb", 3600 }, Want{Copy: xsk.ZeroCopy}, ErrMTU, "or leave zero-copy"},
 	{"unequal queues", func(_ *System, i *Interface) { i.TXQueues = 1 }, Want{}, nil, "ethtool -L x rx 1 tx 1"},
 	{"queues that are not there", func(*System, *Interface) {}, Want{Queues: 3}, xsk.ErrNoQueue, "x has 2 queues, 3 were asked for"},
-	{"too many queues", func(_ *System, i *Interface) { i.RXQueues, i.TXQueues = 65, 65 }, Want{}, xsk.ErrNoQueue, "x has 65 queues, at most 64 can be used"},
+	{"too many queues", func(_ *System, i *Interface) { i.RXQueues, i.TXQueues = 65, 65 }, Want{Queues: 65}, xsk.ErrNoQueue, "x has 65 queues, at most 64 can be used"},
 	{"busy polling", func(*System, *Interface) {}, Want{BusyPoll: true}, nil, "busy polling makes veth ten times slower"},
 	{"no native XDP", func(_ *System, i *Interface) { i.features = 0 }, Want{}, bpf.ErrNoNative, "--xdp generic"},
 	{"no redirect", func(_ *System, i *Interface) { i.features = XDPBasic }, Want{}, bpf.ErrNoNative, "cannot redirect frames to sockets"},
@@ -120,6 +120,25 @@ func TestRefusals(t *testing.T) {
 	p := s.Plan(&i, Want{})
 	if err := p.Err(); !errors.Is(err, xsk.ErrInterfaceDown) || !errors.Is(err, ErrMTU) || len(p.Problems) != 2 {
 		t.Errorf("of two problems %v, %q are told", err, p.Problems)
+	}
+}
+
+// Of many queues few are used unless more are asked for, and those to lend come behind
+// them. What becomes of the others is said.
+func TestDefaultQueues(t *testing.T) {
+	for _, c := range []struct{ there, lend, queues, bound int }{
+		{1, 0, 1, 1}, {2, 1, 1, 2}, {4, 0, 4, 4}, {64, 0, 4, 4}, {64, 2, 4, 6}, {128, 0, 4, 4},
+	} {
+		s, i := good()
+		i.RXQueues, i.TXQueues = c.there, c.there
+		p := s.Plan(&i, Want{Lend: c.lend})
+		if p.Queues != c.queues || p.Bound != c.bound || !p.Usable {
+			t.Errorf("of %d queues, %d to lend, %d are used and %d bound: want %d and %d", c.there, c.lend, p.Queues,
+				p.Bound, c.queues, c.bound)
+		}
+		if told := strings.Contains(strings.Join(p.Notes, " "), "passed on with a copy"); told != (c.there > c.bound) {
+			t.Errorf("of %d queues %d are bound: notes %q", c.there, c.bound, p.Notes)
+		}
 	}
 }
 

@@ -135,7 +135,9 @@ var levels = map[port.EventKind]struct {
 	port.QueueKept: {slog.LevelWarn, "a queue that was lent is not given back: the borrower has ended, but " +
 		"another program has it open; it is tried again"},
 	port.QueueBack: {slog.LevelInfo, "a queue that was lent can be lent again"},
-	port.Trouble:   {slog.LevelWarn, "changes of the interface could not be read"},
+	port.Forwarded: {slog.LevelWarn, "frames arrive on a queue that is not in use, and are passed on with a copy, " +
+		"counted as forwarded: have the NIC steer them to those in use (docs/tuning.md, steering)"},
+	port.Trouble: {slog.LevelWarn, "changes of the interface could not be read"},
 }
 
 // Happened is called by the device for every change of the interface, on a goroutine

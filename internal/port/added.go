@@ -7,23 +7,25 @@ package port
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// checkAdded refuses an interface whose driver added receive queues when it got an XDP
-// program, if all queues were wanted. virtio-net adds one for each CPU if the device has
-// enough: they are for packets that XDP programs send, but the device receives into all
-// of them, and a socket cannot send on the added ones.
-func (i *Interface) checkAdded(bound int, o Options) error {
-	if o.Queues != 0 {
-		return nil // which frames arrive on them is the caller's concern
-	}
+// checkAdded returns how many receive queues there are now. It refuses an interface whose
+// driver added some when it got an XDP program, if the caller did not say which to use.
+// virtio-net adds one for each CPU if the device has enough: they are for packets that
+// XDP programs send, but the device receives into all of them, and a socket cannot send
+// on the added ones.
+func (i *Interface) checkAdded(o Options) (all int, err error) {
 	now, err := nic.Inspect(i.name)
 	if err != nil {
-		return fmt.Errorf("port: %w", err)
+		return 0, fmt.Errorf("port: %w", err)
 	}
-	return i.added(bound, now.RXQueues)
+	if o.Queues == 0 && i.bound < bpf.MaxReceiveQueues {
+		err = i.added(i.bound, now.RXQueues)
+	}
+	return now.RXQueues, err
 }
 
 func (i *Interface) added(bound, now int) error {

@@ -5,6 +5,7 @@
 package port
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -40,7 +41,8 @@ var queueCounters = map[string]func(*tally, *xsk.Statistics) uint64{
 
 // Counters returns every counter by name: the XDP program's decisions
 // ("xdp_redirect", see bpf.Reason), the sockets' statistics ("xsk_rx_dropped",
-// see xsk.Statistics) and the queues' own, each since Open. It makes system calls.
+// see xsk.Statistics) and the queues' own, each since Open. "forwarded" are the frames
+// that came on queues which are not in use. It makes system calls.
 func (i *Interface) Counters() (map[string]uint64, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -55,15 +57,24 @@ func (i *Interface) Counters() (map[string]uint64, error) {
 	for r, n := range program {
 		all["xdp_"+bpf.Reason(r).String()] = n
 	}
-	for _, q := range i.queues {
-		if err := q.count(all); err != nil {
-			return nil, fmt.Errorf("port: %s: %w", i.name, err)
-		}
-	}
+	errs := []error{countQueues(i.queues, all)}
 	for _, m := range i.aside {
-		m.count(all)
+		errs = append(errs, m.count(all))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("port: %s: %w", i.name, err)
 	}
 	return all, nil
+}
+
+// countQueues adds what some queues have counted.
+func countQueues(queues []*Queue, all map[string]uint64) error {
+	for _, q := range queues {
+		if err := q.count(all); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // count adds what the queue has counted.

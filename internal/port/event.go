@@ -35,6 +35,7 @@ const (
 	// tried again
 	QueueKept
 	QueueBack // and now it is not
+	Forwarded // a frame came on From, a queue that is not in use, for the first time
 )
 
 var eventNames = [...]string{
@@ -43,7 +44,7 @@ var eventNames = [...]string{
 	Down: "interface down", Up: "interface up", AddressAdded: "address added", AddressRemoved: "address removed",
 	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone",
 	HostLost: "daemon lost", HostFound: "daemon found",
-	QueueKept: "lent queue kept", QueueBack: "lent queue back",
+	QueueKept: "lent queue kept", QueueBack: "lent queue back", Forwarded: "frame on a queue that is not in use",
 }
 
 // String returns the kind as the beginning of a log line, such as "address

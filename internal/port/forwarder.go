@@ -6,42 +6,48 @@ package port
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// forwarder is a queue of the interface that is neither used nor lent, since
-// Options.Queues asked for fewer than there are. The NIC may put frames into it all the
-// same, and the kernel gives those to no socket but one of this queue. So the forwarder
-// has a socket, with little memory, and a goroutine that hands the frames to a queue in
-// use.
-type forwarder struct {
-	q     *Queue
-	done  chan struct{}
-	group sync.WaitGroup
+// forwarders are the queues of the interface that are neither used nor lent, since fewer
+// are in use than there are. The NIC may put frames into them all the same, and the
+// kernel gives those to no socket but one of their queue. So each has a socket, with
+// little memory, and one goroutine hands the frames of all to a queue in use.
+type forwarders struct {
+	waiter
+	forwarded atomic.Uint64 // frames handed over
+	done      chan struct{}
+	group     sync.WaitGroup
 }
 
-// Sizes of a forwarder's rings and packet memory.
+// Sizes of a forwarder's rings and packet memory. A server may have a hundred of them.
 const (
 	forwarderRing   = 256
-	forwarderChunks = 2 * forwarderRing
+	forwarderChunks = forwarderRing + 1
 )
 
-// bindForwarders binds the queues behind those in use, as many as sessions could name. A
-// queue that cannot be bound is left out: its frames are dropped, and counted as frames
-// without a socket.
-func (i *Interface) bindForwarders(plan nic.Plan, o Options) error {
+// bindForwarders binds the queues behind those in use, of so many that there are. A queue
+// that cannot be bound is deaf: its frames are dropped, and counted as frames without a
+// socket.
+func (i *Interface) bindForwarders(plan nic.Plan, all int, o Options) error {
 	// In copy mode the driver's rings stay the kernel's, for all the other traffic.
 	o.Copy, o.RingSize, o.Chunks, o.patience = xsk.Copy, forwarderRing, forwarderChunks, forwarderTimeout
-	for number := plan.Bound; number < i.bound; number++ {
+	o.listens, o.BusyPoll = true, xsk.BusyPoll{}
+	f := &forwarders{done: make(chan struct{})}
+	i.aside, i.deaf = append(i.aside, f), max(all-plan.Bound, 0)
+	for number := plan.Bound; number < min(all, i.bound); number++ {
 		q, err := newQueue(i.index, number, plan.Chunk, o)
 		if err != nil {
 			continue
 		}
-		i.aside = append(i.aside, &forwarder{q: q, done: make(chan struct{})})
+		f.queues = append(f.queues, q)
+		i.deaf--
 		if err := i.program.SetSocket(number, lane, q.sock.FD()); err != nil {
 			return fmt.Errorf("port: %s: %w", i.name, err)
 		}
@@ -52,48 +58,67 @@ func (i *Interface) bindForwarders(plan nic.Plan, o Options) error {
 // Forwarders is the number of further queues whose frames Mind hands over.
 func (i *Interface) Forwarders() (n int) {
 	for _, m := range i.aside {
-		if _, is := m.(*forwarder); is {
-			n++
+		if f, is := m.(*forwarders); is {
+			n += len(f.queues)
 		}
 	}
 	return n
 }
 
-// start implements minder. A forwarder always comes back.
-func (s *forwarder) start(deliver func(packet []byte), _ func(Event)) {
-	s.group.Go(func() { s.mind(deliver) })
+// Deaf is the number of further queues whose frames are dropped, since no socket could be
+// bound there. They are counted as "xdp_drop_no_socket".
+func (i *Interface) Deaf() int { return i.deaf }
+
+// start implements minder.
+func (f *forwarders) start(deliver func(packet []byte), happened func(Event)) {
+	if len(f.queues) > 0 {
+		f.group.Go(func() { f.mind(deliver, happened) })
+	}
 }
 
-// mind hands over the frames that arrive, until the interface is closed. Nothing is ever
-// sent from here.
-func (s *forwarder) mind(deliver func([]byte)) {
+// mind hands over the frames that arrive, until the interface is closed, and tells of the
+// first one. Nothing is ever sent from here.
+func (f *forwarders) mind(deliver func([]byte), happened func(Event)) {
 	var packets [64][]byte
 	for {
 		select {
-		case <-s.done:
+		case <-f.done:
 			return
 		default:
 		}
-		n := s.q.Receive(packets[:])
-		for _, p := range packets[:n] {
-			deliver(p)
+		got := 0
+		for _, q := range f.queues {
+			n := q.Receive(packets[:])
+			for _, p := range packets[:n] {
+				deliver(p)
+			}
+			q.Release()
+			if n > 0 && got == 0 && f.forwarded.Load() == 0 {
+				happened(Event{Kind: Forwarded, From: strconv.Itoa(q.number)})
+			}
+			got += n
 		}
-		if s.q.Release(); n == 0 {
-			s.q.Wait(time.Second)
+		if f.forwarded.Add(uint64(got)); got == 0 {
+			f.wait(time.Second)
 		}
 	}
 }
 
 // close implements minder.
-func (s *forwarder) close() error {
-	close(s.done)
-	s.q.Wake()
-	s.group.Wait()
-	return s.q.close()
+func (f *forwarders) close() (err error) {
+	close(f.done)
+	if len(f.queues) > 0 {
+		f.queues[0].Wake()
+	}
+	f.group.Wait()
+	return closeQueues(f.queues)
 }
 
-// count implements minder: the XDP program counts the frames.
-func (s *forwarder) count(map[string]uint64) {}
+// count implements minder.
+func (f *forwarders) count(all map[string]uint64) error {
+	all["forwarded"] += f.forwarded.Load()
+	return countQueues(f.queues, all)
+}
 
 // leave implements minder: the next user binds its own forwarders.
-func (s *forwarder) leave(*Inheritance) error { return nil }
+func (f *forwarders) leave(*Inheritance) error { return nil }

@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Frames that arrive on queues that are not in use are handed over, in each of two lives
-// of the interface.
+// Frames that arrive on queues that are not in use are handed over, counted, and told of
+// once, in each of two lives of the interface.
 func TestStrays(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{Queues: 3, Straight: true})
 	a := open(t, p.A, Options{})
@@ -24,10 +26,11 @@ func TestStrays(t *testing.T) {
 		}
 		s := newStream(t, a, b, wire.Ethernet, 1)
 		var got atomic.Uint32
+		told := make(chan Event, 8)
 		b.Mind(func(packet []byte) {
 			s.check(t, packet)
 			got.Add(1)
-		}, func(e Event) { t.Errorf("%+v", e) })
+		}, func(e Event) { told <- e })
 		for n, queue := range []int{1, 2, 1, 2} {
 			q := a.Queues()[queue]
 			q.Send(s.put(q.Buffer(), uint32(n)))
@@ -36,11 +39,55 @@ func TestStrays(t *testing.T) {
 			}
 			testnet.Eventually(t, "the frame is handed over", func() bool { return got.Load() > uint32(n) })
 		}
-		if c, err := b.Counters(); err != nil || c["xdp_drop_no_socket"] != 0 {
-			t.Errorf("%d frames without a socket, %v", c["xdp_drop_no_socket"], err)
+		testnet.Eventually(t, "they are counted", func() bool { return b.counters(t)["forwarded"] == 4 })
+		if c := b.counters(t); c["xdp_drop_no_socket"] != 0 || b.Deaf() != 0 {
+			t.Errorf("%d frames without a socket, %d queues that nobody hears", c["xdp_drop_no_socket"], b.Deaf())
 		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
+		if e := <-told; len(told) != 0 || e != (Event{Kind: Forwarded, From: "1"}) {
+			t.Errorf("%+v, and %d more", e, len(told))
+		}
 	}
+}
+
+// More queues than sessions can name are heard, and by default few are in use. One that
+// another program has is not heard: its frames are dropped, which is counted.
+func TestManyQueues(t *testing.T) {
+	const many = nic.MaxQueues + 2
+	p := testnet.NewPair(t, testnet.Options{Queues: many, Straight: true})
+	umem, err := xsk.NewUMEM(xsk.UMEMConfig{Chunks: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer umem.Close()
+	var foreign *xsk.Socket
+	if err := p.B.Do(func() (err error) {
+		foreign, err = xsk.Open(xsk.Config{UMEM: umem, IfIndex: p.B.IfIndex, Queue: many - 2, Mode: xsk.Copy})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	a, b := open(t, p.A, Options{Queues: 1}), open(t, p.B, Options{})
+	if len(b.Queues()) != nic.DefaultQueues || b.Forwarders() != many-nic.DefaultQueues-1 || b.Deaf() != 1 {
+		t.Fatalf("%d queues, %d forwarders and %d deaf ones: want %d, %d and 1", len(b.Queues()), b.Forwarders(), b.Deaf(),
+			nic.DefaultQueues, many-nic.DefaultQueues-1)
+	}
+	s := newStream(t, a, b, wire.Ethernet, 1)
+	var got atomic.Uint32
+	b.Mind(func(packet []byte) { s.check(t, packet); got.Add(1) }, func(Event) {})
+	send := func(queue int) {
+		t.Helper()
+		q := a.aside[0].(*forwarders).queues[queue-1]
+		q.Send(s.put(q.Buffer(), 0))
+		if err := q.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(many - 1)
+	testnet.Eventually(t, "a frame on the last queue is handed over", func() bool { return got.Load() == 1 })
+	send(many - 2)
+	testnet.Eventually(t, "a frame on the other's queue is counted", func() bool { return b.counters(t)["xdp_drop_no_socket"] == 1 })
 }

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/route"
@@ -48,10 +46,10 @@ type Interface struct {
 	program  *bpf.Program
 	resolver *route.Resolver
 	watcher  *watcher
-	queues   []*Queue
-	aside    []minder               // queues that no engine has
+	waiter                          // the queues
+	aside    []minder               // further queues, which no engine has
 	bound    int                    // queues that the XDP program has places for
-	polled   []unix.PollFd          // scratch of WaitAny: the eventfds, then the sockets
+	deaf     int                    // queues that nobody hears
 	label    atomic.Pointer[string] // the present name; the watcher writes it
 
 	serving  sync.Mutex         // keeps reading addresses and serving them together
@@ -83,7 +81,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU,
 		driver: n.Driver, udp: o.UDP, reserved: map[netip.Addr]int{}}
-	i.bound = max(plan.Bound, min(n.RXQueues, nic.MaxQueues))
+	i.bound = max(plan.Bound, min(n.RXQueues, bpf.MaxReceiveQueues))
 	i.label.Store(&i.name)
 	i.generic = plan.Reason
 	i.forgets = slices.Contains(forgetful, i.driver)
@@ -150,7 +148,8 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err != nil {
 		return fmt.Errorf("port: %w", plan.Refused(err))
 	}
-	if err := i.checkAdded(plan.Bound, o); err != nil {
+	all, err := i.checkAdded(o)
+	if err != nil {
 		return err
 	}
 	for number := range plan.Queues {
@@ -166,7 +165,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := i.prepareLendable(plan, o); err != nil {
 		return err
 	}
-	if err := i.bindForwarders(plan, o); err != nil {
+	if err := i.bindForwarders(plan, all, o); err != nil {
 		return err
 	}
 	// binding the last queue may have taken it, too
@@ -247,9 +246,7 @@ func (i *Interface) Close() error {
 	if i.program != nil {
 		errs = append(errs, i.program.Close())
 	}
-	for _, q := range i.queues {
-		errs = append(errs, q.close())
-	}
+	errs = append(errs, closeQueues(i.queues))
 	if i.resolver != nil {
 		i.resolver.Close()
 	}

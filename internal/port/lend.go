@@ -144,8 +144,9 @@ func (i *Interface) Spares() []LendableQueue {
 }
 
 // count implements minder.
-func (s *lendable) count(all map[string]uint64) {
+func (s *lendable) count(all map[string]uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all["queues_lent"] += s.lends
+	return nil
 }

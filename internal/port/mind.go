@@ -6,18 +6,18 @@ package port
 
 import "errors"
 
-// minder is a queue of the interface that no engine of this process has: a forwarder, or
-// one that can be lent.
+// minder is what has queues of the interface that no engine of this process has: the
+// forwarders, or a queue that can be lent.
 type minder interface {
 	// start begins to take the frames that arrive there, and to hand them to deliver,
-	// which must copy them. happened is told of a queue that does not come back. Both are
-	// called on a goroutine of the queue's own.
+	// which must copy them. happened is told of a queue that does not come back, and of
+	// the first frame that is forwarded. Both are called on a goroutine of the minder's.
 	start(deliver func(packet []byte), happened func(Event))
-	// count adds what is to be counted.
-	count(all map[string]uint64)
+	// count adds what is to be counted. It fails if a socket cannot tell.
+	count(all map[string]uint64) error
 	// leave adds what the next user of the interface has to know.
 	leave(h *Inheritance) error
-	// close ends the goroutine, and closes the queue.
+	// close ends the goroutine, and closes the queues.
 	close() error
 }
 

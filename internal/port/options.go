@@ -15,11 +15,10 @@ import (
 
 // Options say how to use an interface. The zero value is a good choice.
 type Options struct {
-	// Queues is how many queues to use, from queue 0 on; 0 means all. Frames that
-	// the NIC puts into another queue go to Mind.
+	// Queues is how many queues to use, from queue 0 on; 0 means nic.DefaultQueues, or as
+	// many as there are. Frames that the NIC puts into another queue go to Mind.
 	Queues int
 	// Lend is how many queues behind those are for other programs: see Interface.Lend.
-	// If Queues is 0, they are the last ones.
 	Lend int
 	// Copy is the AF_XDP mode. Auto means zero-copy if the driver has it.
 	Copy xsk.Mode
@@ -57,6 +56,7 @@ type Options struct {
 	BusyPoll xsk.BusyPoll
 
 	share    bool          // the memory of the queue has to be another process's too
+	listens  bool          // nothing is sent: all chunks but one are to receive into
 	patience time.Duration // with a queue that seems taken; bindTimeout unless given, negative for none
 }
 
@@ -97,7 +97,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks,
 			4*o.RingSize)
 	case o.Queues < 0:
-		return fmt.Errorf("port: %d queues: want 0 for all, or more", o.Queues)
+		return fmt.Errorf("port: %d queues: want 0 for at most 4, or more", o.Queues)
 	}
 	return nil
 }

@@ -71,6 +71,9 @@ func newQueue(ifindex, number, chunk int, o Options) (*Queue, error) {
 
 func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	receiving := o.Chunks / 2
+	if o.listens {
+		receiving = o.Chunks - 1
+	}
 	sending := o.Chunks - receiving
 	if err := q.alarm(); err != nil {
 		return err
@@ -108,6 +111,15 @@ func (q *Queue) use(receiving int) (err error) {
 	q.pool, err = q.umem.Pool(receiving, q.umem.Chunks()-receiving)
 	q.lent, q.ours = make([]uint64, 0, receiving), make([]bool, receiving)
 	return err
+}
+
+// closeQueues closes all of them.
+func closeQueues(queues []*Queue) error {
+	var errs []error
+	for _, q := range queues {
+		errs = append(errs, q.close())
+	}
+	return errors.Join(errs...)
 }
 
 // close frees everything that exists.

@@ -58,32 +58,40 @@ func (q *Queue) Wait(timeout time.Duration) {
 
 // WaitAny is Wait for all queues at once, which are one thread's: it sleeps until a
 // packet can be received on any of them, or any of them is woken.
-func (i *Interface) WaitAny(timeout time.Duration) {
+func (i *Interface) WaitAny(timeout time.Duration) { i.wait(timeout) }
+
+// waiter are queues of one thread, which waits for any of them.
+type waiter struct {
+	queues []*Queue
+	polled []unix.PollFd // scratch: the eventfds, then the sockets
+}
+
+func (w *waiter) wait(timeout time.Duration) {
 	stalled := false
-	for _, q := range i.queues {
+	for _, q := range w.queues {
 		if q.stalled {
 			_ = q.push() // the next Flush returns the error
 		}
 		stalled = stalled || q.stalled
 	}
-	if timeout <= 0 || i.available() {
+	if timeout <= 0 || w.available() {
 		return
 	}
-	n := len(i.queues)
-	fds := i.descriptors()
+	n := len(w.queues)
+	fds := w.descriptors()
 	if stalled { // see Queue.Wait
 		fds, timeout = fds[:n], min(timeout, stallRetry)
 	}
 	ready := poll(fds, timeout)
-	if ready > 0 && !i.woken() && !i.available() { // as claimed by sockets that are broken
+	if ready > 0 && !w.woken() && !w.available() { // as claimed by sockets that are broken
 		poll(fds[:n], min(timeout, brokenRetry))
-		i.woken()
+		w.woken()
 	}
 }
 
 // available reports whether a packet can be received.
-func (i *Interface) available() bool {
-	for _, q := range i.queues {
+func (w *waiter) available() bool {
+	for _, q := range w.queues {
 		if q.rx.Available() > 0 {
 			return true
 		}
@@ -92,15 +100,15 @@ func (i *Interface) available() bool {
 }
 
 // descriptors lists the eventfds of the queues, and then their sockets.
-func (i *Interface) descriptors() []unix.PollFd {
-	i.polled = i.polled[:0]
-	for _, q := range i.queues {
-		i.polled = append(i.polled, unix.PollFd{Fd: q.extra[0].Fd, Events: unix.POLLIN})
+func (w *waiter) descriptors() []unix.PollFd {
+	w.polled = w.polled[:0]
+	for _, q := range w.queues {
+		w.polled = append(w.polled, unix.PollFd{Fd: q.extra[0].Fd, Events: unix.POLLIN})
 	}
-	for _, q := range i.queues {
-		i.polled = append(i.polled, unix.PollFd{Fd: int32(q.sock.FD()), Events: unix.POLLIN})
+	for _, q := range w.queues {
+		w.polled = append(w.polled, unix.PollFd{Fd: int32(q.sock.FD()), Events: unix.POLLIN})
 	}
-	return i.polled
+	return w.polled
 }
 
 // poll sleeps until a descriptor is ready, and returns how many are.
@@ -111,10 +119,10 @@ func poll(fds []unix.PollFd, timeout time.Duration) int {
 }
 
 // woken consumes the wake-ups that poll has seen, and reports whether there were any.
-func (i *Interface) woken() bool {
+func (w *waiter) woken() bool {
 	any := false
-	for at, q := range i.queues {
-		if i.polled[at].Revents != 0 {
+	for at, q := range w.queues {
+		if w.polled[at].Revents != 0 {
 			q.drain()
 			any = true
 		}

@@ -100,7 +100,8 @@ func (r *Resolver) leads(next netip.Addr) int {
 // Ask makes the kernel look for a neighbour anew, whatever it believes, and does
 // not wait: the answer is a change of the neighbour table. The neighbour may ask for this
 // node at the same moment: then the kernel does not ask before 5 s, but the neighbour's
-// own words are such a change, too. Entries that the administrator has made permanent stay.
+// own words are such a change, too. Entries that the administrator has made permanent
+// stay.
 func (r *Resolver) Ask(next netip.Addr) error {
 	n, err := r.entry(r.leads(next), next)
 	if err != nil {

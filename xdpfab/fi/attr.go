@@ -24,12 +24,13 @@ type DomainAttr struct {
 	// take no locked instruction. In all other cases ThreadSafe is in force, which
 	// surpasses the other models.
 	Threading Threading
-	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means all
-	// of them. Frames that arrive on further queues reach these by a copy, so steer them:
-	// see InterfaceInfo.Relayed.
+	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means 4,
+	// or all if there are fewer: each has a poller and 8 or 16 MiB of packet memory, and
+	// a server may have a queue for each core. Frames that arrive on further queues
+	// reach these by a copy, so steer them: see InterfaceInfo.Relayed.
 	Queues int
 	// Lend is how many further queues, behind those, the domain may lend to its guests:
-	// see DomainAttr.Borrow. It takes Linux 6.4. If Queues is 0, they are the last ones.
+	// see DomainAttr.Borrow. It takes Linux 6.4.
 	Lend int
 	// Spread gives the sessions that peers begin to the queues in turn, whatever queue
 	// their frames arrive on. It is for NICs that put all frames into one queue: the
@@ -174,7 +175,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.ResidentLeave && a.ResidentPin == "":
 		return a, errors.New("xdpfab: nothing is left without a folder: want ResidentPin with ResidentLeave")
 	case a.Queues < 0:
-		return a, fmt.Errorf("xdpfab: %d queues: want 0 for all, or more", a.Queues)
+		return a, fmt.Errorf("xdpfab: %d queues: want 0 for at most 4, or more", a.Queues)
 	case a.Attach > AttachAlways:
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Transport > TransportAuto:
@@ -207,8 +208,11 @@ type InterfaceInfo struct {
 	Driver string `json:"driver"`
 	Queues int    `json:"queues"` // in use
 	// Relayed is the number of further queues, neither in use nor to lend. Frames that
-	// the NIC puts there reach those in use by a copy.
-	Relayed  int    `json:"relayed,omitempty"`
+	// the NIC puts there reach those in use by a copy, and are counted as "forwarded".
+	Relayed int `json:"relayed,omitempty"`
+	// Deaf is the number of further queues that no socket could be bound to: frames that
+	// the NIC puts there are lost, and counted as "xdp_drop_no_socket".
+	Deaf     int    `json:"deaf,omitempty"`
 	XDP      string `json:"xdp"`       // "native" or "generic"
 	Copy     string `json:"copy"`      // "zero-copy" or "copy"
 	Chunk    int    `json:"chunk"`     // bytes of a packet buffer
