@@ -95,9 +95,14 @@ func (s *Session) recheck(payload []byte, ops uint8) (notice bool) {
 
 // endTickets gives up the frames that are handed over: nobody wants their answers now.
 func (s *Session) endTickets() {
-	if s.attendant == nil {
-		return
+	if s.attendant != nil {
+		s.dropTickets()
+		s.attendant.Close()
 	}
+}
+
+// dropTickets gives back what is kept to answer the frames that are handed over.
+func (s *Session) dropTickets() {
 	for i := range s.ticketed() {
 		psn, payload, ops := s.Frame(i)
 		if s.recheck(payload, ops) {
@@ -107,7 +112,6 @@ func (s *Session) endTickets() {
 		s.Unbuffer(*b)
 		*b = nil
 	}
-	s.attendant.Close()
 }
 
 // detachTickets gives back what the frames that are handed over hold here: another

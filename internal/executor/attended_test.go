@@ -14,6 +14,7 @@ import (
 // the test says.
 type owner struct {
 	away, full, former bool
+	gone               bool
 	name               uint64
 	knows              int // of frames that a former one has handed over
 	has                []string
@@ -23,6 +24,7 @@ type owner struct {
 
 func (o *owner) Attends() bool { return !o.away }
 func (o *owner) Alone() bool   { return !o.former }
+func (o *owner) Gone() bool    { return o.gone }
 
 func (o *owner) Hand(_ uint32, payload []byte, _ int) bool {
 	if o.full {
@@ -224,6 +226,38 @@ func TestHandOverEnds(t *testing.T) {
 		t.Fatalf("the reset says that frames from %d on never ran, want %d", r.PSN-first, 2)
 	}
 	s.Release()
+}
+
+// What the owner had that has died keeps no buffers once its session has ended: other
+// sessions of the peer need them. That it may have run is still known.
+func TestHandOverDies(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		x, s, _, o, first := attended(t)
+		request(s, first, first-1, "far0", nil)
+		request(s, first+1, first-1, "far1", nil)
+		if after { // the session, for the owner leaves its endpoint first
+			s.Freeze(3, s.Acked())
+			s.Shutdown(wire.ResetClosed)
+		}
+		if h := x.Usage().Holds.Lent; h != 2 {
+			t.Fatalf("%d frames are kept: want those that are handed over", h)
+		}
+		o.gone = true
+		s.Freeze(3, s.Acked())
+		s.Shutdown(wire.ResetClosed)
+		if u := x.Usage(); u.Holds.Lent != 0 || u.Answers.Lent != 0 || u.Handed != 0 {
+			t.Errorf("%+v: want nothing kept", u)
+		}
+		if ran := s.Ran(); ran.PSN != first+1 {
+			t.Errorf("%+v may have run: want up to %d", ran, first+1)
+		}
+		if err := x.Check(); err != nil {
+			t.Error(err)
+		}
+		if s.Release(); !o.closed || x.Check() != nil {
+			t.Errorf("closed %t, %v", o.closed, x.Check())
+		}
+	}
 }
 
 // Another process waits for the answers, and hands nothing over again.

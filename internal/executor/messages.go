@@ -143,10 +143,15 @@ func (s *Session) Freeze(now int64, ack uint32) session.Ran {
 	return s.Target.Freeze(now, ack)
 }
 
-// Shutdown is that of session.Target, and drops likewise.
+// Shutdown is that of session.Target, and drops likewise. Frames that an attendant has
+// whose owner has ended are given up.
 func (s *Session) Shutdown(why wire.ResetReason) {
 	s.endInflow()
 	s.Target.Shutdown(why)
+	if s.ticketed() > 0 && s.attendant.Gone() {
+		s.dropTickets()
+		s.DropHanded()
+	}
 }
 
 // endInflow ends the inflow. The records of a frame that have not run will not run, and

@@ -24,13 +24,15 @@ type TargetState struct {
 	Waits    bool
 	Partly   uint8
 	Handed   uint32 `json:",omitempty"` // frames that are handed over
-	Frozen   bool
-	Silent   int64 // nanoseconds since something new was heard
-	Probes   uint32
-	Spared   bool // the session's own buffer is among those of Cache, or lent to its executor
-	Payload  int
-	Credit   uint16
-	Lane     uint8 // the initiator's
+	// Unanswered are frames that were handed over, and are never answered.
+	Unanswered uint32 `json:",omitempty"`
+	Frozen     bool
+	Silent     int64 // nanoseconds since something new was heard
+	Probes     uint32
+	Spared     bool // the session's own buffer is among those of Cache, or lent to its executor
+	Payload    int
+	Credit     uint16
+	Lane       uint8 // the initiator's
 }
 
 // Ended reports whether the session executes nothing from now on: the target was frozen
@@ -54,7 +56,7 @@ func (t *Target) State(now int64) TargetState {
 		Expected: t.expected, Freed: t.freed, Ahead: t.ahead, ToSend: t.toSend, InfoDue: t.infoDue, NakDue: t.nakDue,
 		ResetDue: t.resetDue, Ended: t.ended, Waits: t.waits, Partly: t.partly, Frozen: t.frozen,
 		Silent: now - t.heardAt, Probes: t.probes, Spared: t.spare == nil, Payload: t.payload, Credit: t.credit,
-		Lane: t.lane, Handed: t.handed,
+		Lane: t.lane, Handed: t.handed, Unanswered: t.unanswered,
 	}
 	for i := range t.cache {
 		if a := &t.cache[i]; a.buf != nil || a.ops != 0 {
@@ -77,7 +79,7 @@ func (t *Target) Restore(s *TargetState, now int64) error {
 	t.expected, t.turn, t.freed, t.ahead, t.toSend = s.Expected, s.Expected, s.Freed, s.Ahead, s.ToSend
 	t.infoDue, t.nakDue, t.resetDue, t.ended = s.InfoDue, s.NakDue, s.ResetDue, s.Ended
 	t.waits, t.partly, t.frozen, t.heardAt, t.probes = s.Waits, s.Partly, s.Frozen, now-s.Silent, s.Probes
-	t.payload, t.credit, t.lane, t.handed = s.Payload, s.Credit, s.Lane, s.Handed
+	t.payload, t.credit, t.lane, t.handed, t.unanswered = s.Payload, s.Credit, s.Lane, s.Handed, s.Unanswered
 	for _, k := range s.Cache {
 		a := &t.cache[k.Slot&slotMask]
 		if a.ops, a.flags = k.Ops, k.Flags; !k.Buffered {

@@ -76,38 +76,39 @@ type early struct {
 // ran ahead; frames that are held, or ran ahead, have psns in
 // (expected, freed+MaxWindow].
 type Target struct {
-	answers  *Share // response cache
-	holds    *Share // early requests
-	local    wire.SessionID
-	remote   uint32 // the initiator's session id
-	lane     uint8  // the initiator's lane
-	epoch    uint32
-	expected uint32 // lowest psn that has not run: the next one, if there is order
-	turn     uint32 // psn that runs now
-	freed    uint32 // answers up to here have arrived at the initiator
-	cache    [MaxWindow]answer
-	spare    []byte // an answer buffer of the session's own, so that others cannot starve it
-	held     [MaxWindow]early
-	heldMask uint64 // bit psn%64
-	ahead    uint64 // bit psn%64: ran, though an earlier one has not
-	toSend   uint64 // bit psn%64: answer due
-	infoDue  bool   // ack and sack are due, in whatever frame
-	nakDue   bool   // as infoDue, because a frame is missing
-	echo     uint32 // number of a probe that wants it back, if echoDue
-	echoDue  bool
-	resetDue wire.ResetReason
-	anyOrder bool             // early frames run, unless they have messages
-	ordered  bool             // they did, up to a time: see Order
-	messages bool             // the session may have messages
-	waits    bool             // the next frame is here, and cannot run yet: see Keep, Wait
-	partly   uint8            // records of it that have run
-	handed   uint32           // frames, from expected on, that are handed over: see Hand
-	frozen   bool             // no frame runs; cached answers are still given
-	ended    wire.ResetReason // why this side ended the session, if it did
-	heardAt  int64            // when a frame last brought something new
-	probes   uint32           // number of the latest probe
-	payload  int
-	credit   uint16
+	answers    *Share // response cache
+	holds      *Share // early requests
+	local      wire.SessionID
+	remote     uint32 // the initiator's session id
+	lane       uint8  // the initiator's lane
+	epoch      uint32
+	expected   uint32 // lowest psn that has not run: the next one, if there is order
+	turn       uint32 // psn that runs now
+	freed      uint32 // answers up to here have arrived at the initiator
+	cache      [MaxWindow]answer
+	spare      []byte // an answer buffer of the session's own, so that others cannot starve it
+	held       [MaxWindow]early
+	heldMask   uint64 // bit psn%64
+	ahead      uint64 // bit psn%64: ran, though an earlier one has not
+	toSend     uint64 // bit psn%64: answer due
+	infoDue    bool   // ack and sack are due, in whatever frame
+	nakDue     bool   // as infoDue, because a frame is missing
+	echo       uint32 // number of a probe that wants it back, if echoDue
+	echoDue    bool
+	resetDue   wire.ResetReason
+	anyOrder   bool             // early frames run, unless they have messages
+	ordered    bool             // they did, up to a time: see Order
+	messages   bool             // the session may have messages
+	waits      bool             // the next frame is here, and cannot run yet: see Keep, Wait
+	partly     uint8            // records of it that have run
+	handed     uint32           // frames, from expected on, that are handed over: see Hand
+	unanswered uint32           // frames behind those that were handed over, and are never answered: see DropHanded
+	frozen     bool             // no frame runs; cached answers are still given
+	ended      wire.ResetReason // why this side ended the session, if it did
+	heardAt    int64            // when a frame last brought something new
+	probes     uint32           // number of the latest probe
+	payload    int
+	credit     uint16
 }
 
 // TargetParams names an accepted session, and says what was agreed.

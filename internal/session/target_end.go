@@ -11,7 +11,7 @@ import (
 // Ran returns what has run. Once nothing more will, it includes the frames that were
 // handed over: they have run, or will, or ran at most once if they are never answered.
 func (t *Target) Ran() Ran {
-	if t.handed > 0 && t.Ended() {
+	if t.handed+t.unanswered > 0 && t.Ended() {
 		return t.committed()
 	}
 	return Ran{PSN: t.expected - 1, Early: t.sack(t.ahead)}

@@ -36,6 +36,8 @@ type Attendant interface {
 	Answered() bool
 	Next() (wire.Status, []byte)
 	Take()
+	// Gone reports whether the owner has ended: nothing will be answered any more.
+	Gone() bool
 	// Close is called when the session is released: answers have no receiver from now on.
 	Close()
 }
@@ -114,6 +116,16 @@ func (t *Target) answered() {
 	t.waits = t.handed > 0 && !t.Ended()
 }
 
+// DropHanded is called when the session has ended, and nothing that was handed over will
+// be answered: the frames have run or not, which stays unknown, and other sessions need
+// their buffers.
+func (t *Target) DropHanded() {
+	for i := range t.handed {
+		t.unhold(t.expected + i)
+	}
+	t.unanswered, t.handed = t.unanswered+t.handed, 0
+}
+
 // handedMask is the frames that are handed over, bit psn%64.
 func (t *Target) handedMask() uint64 { return window(t.expected, t.expected+t.handed) }
 
@@ -126,7 +138,7 @@ func (t *Target) gap(psn uint32) bool {
 
 // committed is Ran of a session that executes nothing, and has handed frames over.
 func (t *Target) committed() Ran {
-	psn := t.expected - 1 + t.handed
+	psn := t.expected - 1 + t.handed + t.unanswered
 	for t.ahead&(1<<((psn+1)&slotMask)) != 0 {
 		psn++
 	}

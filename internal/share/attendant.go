@@ -97,6 +97,9 @@ func (t *attendant) Alone() bool {
 	return all <= t.owed.Load() || t.a.gone.Load()
 }
 
+// Gone implements session.Attendant.
+func (t *attendant) Gone() bool { return t.a.gone.Load() }
+
 // Hand implements session.Attendant.
 func (t *attendant) Hand(psn uint32, payload []byte, ops int) bool {
 	a := t.a

@@ -16,7 +16,7 @@ var bugsOfAttending = []bug{
 		{executorAttended, "if !foreign && s.Handed() == 0 && s.attendant.Alone() {", "if !foreign && s.attendant.Alone() {"},
 		{sessionTarget, "\t\tt.ahead |= 1 << (t.turn & slotMask)\n", "\t\tt.ahead |= 1 << (t.turn & slotMask)\n\t\tt.unhold(t.turn)\n"}}},
 	{"what a guest that died had is said not to have run", "TestGuestTakeover", []edit{
-		{sessionEnd, "if t.handed > 0 && t.Ended() {", "if t.handed > 0 && !t.Ended() {"}}},
+		{sessionEnd, "if t.handed+t.unanswered > 0 && t.Ended() {", "if t.handed > 0 && !t.Ended() {"}}},
 	{"a session that is frozen forgets what a guest has of it", "", []edit{
 		{sessionEnd, "psn := t.expected + t.handed; t.heldMask&^t.handedMask() != 0;", "psn := t.expected; t.heldMask != 0;"},
 		{sessionEnd, "t.frozen, t.heardAt = true, now\n", "t.frozen, t.heardAt, t.handed = true, now, 0\n"}}},
@@ -30,6 +30,8 @@ var bugsOfAttending = []bug{
 		{sessionHand, "return !t.Ahead() && t.dropLast() && t.hold(", "return false && t.hold("}}},
 	{"the place of an event is lost with its session", "", []edit{
 		{executorAttended, "\t\tif s.recheck(payload, ops) {\n\t\t\ts.places.Return()\n\t\t}\n", "\t\t_, _ = payload, ops\n"}}},
+	{"a session that has ended keeps the buffers of what a guest has that died", "", []edit{
+		{executorMessages, "s.ticketed() > 0 && s.attendant.Gone()", "false"}}},
 	{"a record of a run has the operand of the one before", "", []edit{
 		{shareAttendant, "\t\t\trec.Element(i)\n", "\t\t\trec.Element(max(i-1, 0))\n"}}},
 }
