@@ -6,10 +6,12 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -41,9 +43,11 @@ func TestMain(m *testing.M) {
 // compiled.
 var objects sync.Map
 
+// compilers bounds how many run at a time.
+var compilers = make(chan struct{}, runtime.NumCPU())
+
 // object compiles a file of provider, once, and returns the path of the object.
-func object(t *testing.T, flags, name string) string {
-	t.Helper()
+func object(flags, name string) (string, error) {
 	compile, _ := objects.LoadOrStore(flags+name, sync.OnceValues(func() (string, error) {
 		f, err := os.CreateTemp(folder, filepath.Base(name)+"*.o")
 		if err != nil {
@@ -57,11 +61,7 @@ func object(t *testing.T, flags, name string) string {
 		}
 		return f.Name(), nil
 	}))
-	path, err := compile.(func() (string, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return compile.(func() (string, error))()
 }
 
 // build makes a program of provider/test, with files of provider, and returns its path.
@@ -74,11 +74,22 @@ func build(t *testing.T, flags, program string, files ...string) string {
 		t.Skip("needs the headers of libfabric: apt-get install libfabric-dev")
 	}
 	path := filepath.Join(t.TempDir(), program)
-	args := append(strings.Fields(flags), "-pthread", "-o", path, object(t, flags, "test/"+program+".c"))
-	for _, f := range files {
-		args = append(args, object(t, flags, f))
+	files = append([]string{"test/" + program + ".c"}, files...)
+	compiled, errs := make([]string, len(files)), make([]error, len(files))
+	var all sync.WaitGroup
+	for i, f := range files {
+		all.Go(func() {
+			compilers <- struct{}{}
+			compiled[i], errs[i] = object(flags, f)
+			<-compilers
+		})
 	}
-	if out, err := exec.Command("gcc", append(args, "-lm")...).CombinedOutput(); err != nil {
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	args := append(append(strings.Fields(flags), "-pthread", "-o", path), compiled...)
+	if out, err := exec.Command("gcc", append(args, "-lm", "-lfabric")...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return path
