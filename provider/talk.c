@@ -18,6 +18,7 @@ enum {
 	MOST = 64 << 10,   /* bytes of a text */
 	LENGTH = 4,        /* bytes of its length */
 	UNSENT = 16 << 20, /* bytes that a daemon may leave unread before it counts as lost */
+	MOST_ERROR = 4095, /* the number of an error, as of the system's */
 };
 
 static int64_t now_ms(void)
@@ -268,6 +269,14 @@ static bool receive(struct talk *t, size_t most)
 	return false;
 }
 
+/* The number of an error of fi_errno(3), whatever the daemon says. */
+static int error_number(struct json v)
+{
+	const uint64_t n = json_number(v, FI_EOTHER);
+
+	return n == 0 || n > MOST_ERROR ? FI_EOTHER : (int)n;
+}
+
 /* Passes an answer to its call. One without a call tells why the conversation ends. */
 static void answer(struct talk *t, size_t len)
 {
@@ -279,7 +288,7 @@ static void answer(struct talk *t, size_t len)
 	t->came = -1;
 	json_text(error, r.text, sizeof r.text);
 	if (error.from != NULL)
-		r.error = (int)json_number(json_member(text, "errno"), FI_EOTHER);
+		r.error = error_number(json_member(text, "errno"));
 	for (struct call **at = &t->under_way; *at != NULL; at = &(*at)->next) {
 		struct call *c = *at;
 

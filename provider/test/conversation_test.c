@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a daemon of a kind says. conversation_test cuts DIR: its texts are cut at each byte;
+ * then they come byte by byte. conversation_test damaged DIR ROUNDS SEED: texts, lengths,
+ * numbers and file descriptors are others than they should be. Each ends in time, whatever
+ * the daemon says.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../op.h"
+#include "check.h"
+#include "fake.h"
+
+struct fi_provider *fi_prov_ini(void);
+
+static struct fi_provider *provider;
+
+/* Objects that a program has; NULL for what it could not make. */
+struct program {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_cq *cq;
+	struct fid_av *av;
+	struct fid_ep *ep;
+};
+
+static bool open_domain(struct program *p)
+{
+	return provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &p->info) == 0 &&
+	       provider->fabric(p->info->fabric_attr, &p->fabric, NULL) == 0 &&
+	       fi_domain(p->fabric, p->info, &p->domain, NULL) == 0;
+}
+
+static bool open_endpoint(struct program *p)
+{
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED};
+	struct fi_av_attr av = {.type = FI_AV_TABLE};
+
+	return fi_cq_open(p->domain, &cq, &p->cq, NULL) == 0 && fi_av_open(p->domain, &av, &p->av, NULL) == 0 &&
+	       fi_endpoint(p->domain, p->info, &p->ep, NULL) == 0 && fi_ep_bind(p->ep, &p->av->fid, 0) == 0 &&
+	       fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV) == 0 && fi_enable(p->ep) == 0;
+}
+
+static void close_all(struct program *p)
+{
+	struct fid *const all[] = {p->ep ? &p->ep->fid : NULL,	       p->av ? &p->av->fid : NULL,
+				   p->cq ? &p->cq->fid : NULL,	       p->domain ? &p->domain->fid : NULL,
+				   p->fabric ? &p->fabric->fid : NULL};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		CHECK(all[i] == NULL || fi_close(all[i]) == 0, "object %zu cannot be closed", i);
+	if (p->info != NULL)
+		fi_freeinfo(p->info);
+}
+
+/* Sends to two peers, so that there are calls that nobody waits for. Returns how many
+ * completions there are, of errors: the peers exist no more than the daemon. */
+static size_t exchange(struct program *p)
+{
+	struct domain *d = container_of(p->domain, struct domain, fid);
+	struct sockaddr_in peer = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000002)};
+	struct fi_cq_err_entry bad;
+	struct fi_cq_tagged_entry e;
+	uint64_t buf = 0;
+	fi_addr_t to[2];
+	size_t n = 0;
+
+	for (int i = 0; i < 2; i++) {
+		peer.sin_port = htons((uint16_t)(i + 1));
+		if (fi_av_insert(p->av, &peer, 1, &to[i], 0, NULL) != 1) /* one of another format, after a lie */
+			return 0;
+		fi_send(p->ep, &buf, sizeof buf, NULL, to[i], NULL);
+		fi_recv(p->ep, &buf, sizeof buf, NULL, FI_ADDR_UNSPEC, NULL);
+	}
+	for (int i = 0; i < 1000 && !d->dead && d->g.talk.under_way != NULL; i++) {
+		progress_now(d);
+		usleep(100);
+	}
+	while (fi_cq_read(p->cq, &e, 1) == -FI_EAVAIL && fi_cq_readerr(p->cq, &bad, 0) == 1)
+		n++;
+	return n;
+}
+
+/* A program in the life of a daemon. Returns whether it had an endpoint. */
+static bool live(void)
+{
+	struct program p = {NULL};
+	const bool works = open_domain(&p) && open_endpoint(&p);
+
+	if (works)
+		exchange(&p);
+	close_all(&p);
+	return works;
+}
+
+static int open_files(void)
+{
+	DIR *all = opendir("/proc/self/fd");
+	int n = 0;
+
+	CHECK(all != NULL, "%s", strerror(errno));
+	while (readdir(all) != NULL)
+		n++;
+	closedir(all);
+	return n;
+}
+
+/* Each program leaves as many files open as it found. */
+static bool one(struct fake f, const char *path, const char *what, long number)
+{
+	const int before = open_files();
+	bool works;
+
+	fake_start(&f, path);
+	works = live();
+	fake_stop();
+	CHECK(open_files() == before, "%s %ld: %d files are open, %d were", what, number, open_files(), before);
+	return works;
+}
+
+/* Whatever number an error has, it is one of libfabric's. */
+static void refusals(const char *path)
+{
+	static const struct {
+		const char *number;
+		int error;
+	} all[] = {{"13", EACCES},	     {"0", FI_EOTHER},		 {"2147483649", FI_EOTHER},
+		   {"4294967296", FI_EOTHER}, {"null", FI_EOTHER}, {"266", FI_ENOKEY}};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct fake f = {.cut = -1, .refusal = all[i].number};
+		struct program p = {NULL};
+		int error;
+
+		fake_start(&f, path);
+		CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &p.info) == 0 &&
+			      provider->fabric(p.info->fabric_attr, &p.fabric, NULL) == 0,
+		      "no fabric");
+		error = fi_domain(p.fabric, p.info, &p.domain, NULL);
+		CHECK(error == -all[i].error, "errno %s: %d", all[i].number, error);
+		close_all(&p);
+		fake_stop();
+	}
+}
+
+static void cuts(const char *path)
+{
+	struct fake whole = {.cut = -1};
+	long early = 0;
+
+	fake_start(&whole, path);
+	CHECK(live(), "nothing is cut");
+	fake_stop();
+	CHECK(whole.attached == 1 && whole.said > 1000, "%ld bytes", whole.said);
+	CHECK(one((struct fake){.cut = -1, .in_bytes = true}, path, "byte by byte", 0), "no endpoint");
+	for (long cut = 0; cut < whole.said; cut++)
+		early += !one((struct fake){.cut = cut}, path, "cut", cut);
+	CHECK(early > whole.said / 2, "%ld of %ld have an endpoint", whole.said - early, whole.said);
+}
+
+int main(int argc, char **argv)
+{
+	char path[100];
+	long works = 0, rounds;
+
+	CHECK(argc >= 3, "conversation_test cuts|damaged DIR ...");
+	snprintf(path, sizeof path, "%s/d.sock", argv[2]);
+	setenv("XDPFAB_CONTROL", path, 1);
+	provider = fi_prov_ini();
+	if (strcmp(argv[1], "cuts") == 0) {
+		refusals(path);
+		cuts(path);
+		puts("ok");
+		return 0;
+	}
+	rounds = atol(argv[3]);
+	for (long i = 0; i < rounds; i++) {
+		const uint32_t seed = (uint32_t)(atol(argv[4]) + 1000 * i);
+
+		works += one((struct fake){.cut = -1, .damage = seed}, path, "damage", i);
+	}
+	printf("%ld of %ld had an endpoint\n", works, rounds);
+	return 0;
+}
