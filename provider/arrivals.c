@@ -76,6 +76,7 @@ static bool admit(struct domain *d, struct session *s)
 		x.values = s->at;
 		x.length = s->len;
 	}
+	match_drop(s->in); /* a session has one message at a time, whatever the daemon says */
 	if (!match_admit(s->in, m)) {
 		session_free_values(d, s);
 		return false;
@@ -148,8 +149,10 @@ static void begin(struct domain *d, struct session *s, const struct xdpfab_arriv
 	const struct match_message m = message_of(r);
 
 	s->admitted = false;
-	if (leased)
+	if (leased) {
+		match_drop(s->in); /* as in admit */
 		match_admit_leased(s->in, &m);
+	}
 	if (m.form == 0) {
 		match_put(s->in, bytes, r->bytes);
 	} else {
@@ -175,7 +178,7 @@ static void event(struct domain *d, const struct xdpfab_arrival *r)
 	struct cqe c = {.e = {.flags = FI_REMOTE_CQ_DATA, .len = r->length, .data = r->data},
 			.source = FI_ADDR_NOTAVAIL};
 
-	if (ep == NULL || ep->rxcq == NULL)
+	if (ep == NULL || !ep->enabled || ep->rxcq == NULL)
 		return;
 	c.e.flags |= (r->flags & XDPFAB_ARRIVAL_TRANSFER) != 0 ? FI_RMA : FI_ATOMIC;
 	c.e.flags |= (r->flags & XDPFAB_ARRIVAL_RETURNS) != 0 ? FI_REMOTE_READ : FI_REMOTE_WRITE;

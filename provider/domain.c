@@ -67,6 +67,8 @@ void domain_died(struct domain *d)
 	d->dead = true;
 	WARN(DOMAIN, "%s: operations and receives end with FI_ENETDOWN; open the domain again\n",
 	     d->g.talk.why[0] != 0 ? d->g.talk.why : "the daemon has ended");
+	for (struct ep *ep = d->all; ep != NULL; ep = ep->next_of_all)
+		peers_fail(ep, FI_ENETDOWN);
 	op_end_all(d);
 	inbox_end_all(d);
 	defer_end(d, &(struct meant){.ep = NULL}, FI_ENETDOWN);

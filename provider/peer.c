@@ -27,10 +27,10 @@ static void unlink_asked(struct asked *a)
 	}
 }
 
-/* Completes an operation that has not been posted. */
+/* Completes an operation that has not been posted, unless the daemon has done so. */
 static void fail(struct domain *d, const struct xdpfab_entry *e, int error)
 {
-	if (d->ops[e->cookie].used) /* it has not ended with the daemon */
+	if (d->ops[e->cookie].used)
 		op_fail(d, &d->ops[e->cookie], error);
 }
 
@@ -186,10 +186,15 @@ void peer_forget(struct ep *ep, fi_addr_t at)
 	*p = (struct peer){.number = 0};
 }
 
-void peers_free(struct ep *ep)
+void peers_fail(struct ep *ep, int error)
 {
 	for (size_t i = 0; i < ep->peer_count; i++)
-		post_waiting(ep->dom, &ep->peers[i], FI_ECANCELED);
+		post_waiting(ep->dom, &ep->peers[i], error);
+}
+
+void peers_free(struct ep *ep)
+{
+	peers_fail(ep, FI_ECANCELED);
 	for (struct asked *a = ep->asked; a != NULL; a = a->next)
 		a->ep = NULL;
 	free(ep->peers);

@@ -246,8 +246,9 @@ int eq_error(struct eq *eq, const struct fi_eq_err_entry *e);
 fi_addr_t av_find(const struct av *av, const struct addr *a);
 const struct addr *av_addr(const struct av *av, fi_addr_t at);
 
-/* peer.c: the lock is held. */
+/* peer.c: the lock is held. peers_fail ends operations that have not been posted yet. */
 void peers_free(struct ep *ep);
+void peers_fail(struct ep *ep, int error);
 void peer_forget(struct ep *ep, fi_addr_t at);
 void peers_retry(struct ep *ep);
 

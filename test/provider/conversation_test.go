@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -40,5 +41,17 @@ func TestConversation(t *testing.T) {
 	got := run(t, nil, path, "damaged", t.TempDir(), fmt.Sprint(rounds), "1")
 	if _, err := fmt.Sscanf(string(got), "%d of %d had", &works, &of); err != nil || works < of/4 || works == of {
 		t.Errorf("said %q: %v: damage that is too great or too small shows nothing", got, err)
+	}
+}
+
+// Whatever a daemon writes into the rings, a program stays within its memory.
+func TestRings(t *testing.T) {
+	t.Parallel()
+	path, rounds := whole(t, "rings_test"), 100
+	if long() {
+		rounds = 10000
+	}
+	if got := run(t, nil, path, t.TempDir(), fmt.Sprint(rounds), "1"); strings.TrimSpace(string(got)) != "ok" {
+		t.Errorf("said %q", got)
 	}
 }
