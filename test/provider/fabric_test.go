@@ -33,13 +33,25 @@ var patience = 5 * time.Minute * testnet.Slow
 
 const regionLen = 8 << 20
 
+// sanitizerEnv names the sanitizers of gcc that the provider and the programs are built
+// with, as in -fsanitize: make provider-check sets it.
+const sanitizerEnv = "XDPFAB_SANITIZE"
+
+// sanitizing returns the flags of gcc for that.
+func sanitizing() string {
+	if of := os.Getenv(sanitizerEnv); of != "" {
+		return "-O1 -g -fno-sanitize-recover=all -fsanitize=" + of
+	}
+	return "-O2 -g"
+}
+
 // library builds the provider, once, where nobody can read it, and returns its folder.
 var library = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(folder, "fabric")
 	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(folder, 0o755)); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("make", "-s", "-C", source, "OUT="+dir).CombinedOutput()
+	out, err := exec.Command("make", "-s", "-j2", "-C", source, "OUT="+dir, "CFLAGS="+sanitizing()).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("make: %w\n%s", err, out)
 	}
@@ -154,8 +166,9 @@ func (w *world) key(i int) string {
 func (w *world) program(name string) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
-	out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-o", path,
-		"testdata/"+name+".c", "testdata/fabric.c", "-pthread", "-lfabric").CombinedOutput()
+	args := append(strings.Fields(sanitizing()), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", path,
+		"testdata/"+name+".c", "testdata/fabric.c", "-pthread", "-lfabric")
+	out, err := exec.Command("gcc", args...).CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -252,6 +265,9 @@ func (w *world) end(p *running) string {
 // fi_info finds the daemon's interface, once for each address and alone: no other
 // provider is layered above this one.
 func TestInfo(t *testing.T) {
+	if of := os.Getenv(sanitizerEnv); of != "" {
+		t.Skip("fi_info has not been built with sanitizers")
+	}
 	w := newWorld(t)
 	all := w.end(w.start(0, "fi_info"))
 	if n := len(regexp.MustCompile(`(?m)^provider: xdpfab$`).FindAllString(all, -1)); n == 0 || strings.Contains(all, "xdpfab;") {
