@@ -15,12 +15,12 @@ import (
 // operation and those behind it to the same endpoint wait, and nothing else does. It
 // belongs to the engine's thread.
 type Stream struct {
-	// Released is called with each part, the oldest first, whose memory the engine needs
-	// no more: the part has been packed, and its result is in place. Parts that are left
-	// when the operation completes are released by that.
+	// Released is called with each part, the oldest first, whose memory the engine
+	// needs no more: the part has been packed, and its result is in place. Parts that
+	// are left when the operation completes are released by that.
 	Released func(*Part)
-	// Elements is how many bytes a message or a transfer has whose Count is 0, since they
-	// do not fit in there.
+	// Elements is how many bytes a message or a transfer has whose Count is 0, since
+	// they do not fit in there.
 	Elements uint64
 
 	parts  []*Part // those that have not been released
@@ -35,8 +35,8 @@ type Part struct {
 	Context                  any
 	Count                    uint32 // elements
 	Operand, Compare, Result []byte // of so many elements each, as far as the operation has them
-	// Extents, with FlagExtents, begin with the first element of the part. The last one
-	// may reach beyond the part: then the next part begins with the rest of it.
+	// Extents, with FlagExtents, begin with the first element of the part. The last
+	// one may reach beyond the part: then the next part begins with the rest of it.
 	Extents []mr.Extent
 
 	first  uint64 // element
@@ -129,8 +129,8 @@ func (f *flight) page() (first, rest uint64) {
 	return p.first, p.first + uint64(p.Count) - f.sent
 }
 
-// place returns the element of which the lower half is known, and which may be in one of the
-// parts that have not been released.
+// place returns the element of which the lower half is known, and which may be in one of
+// the parts that have not been released.
 func (f *flight) place(lower uint32) uint64 {
 	if f.Flags&FlagStream == 0 || len(f.Stream.parts) == 0 {
 		return uint64(lower)

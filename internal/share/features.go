@@ -14,7 +14,8 @@ const (
 	// memory that only the guest has mapped: Serve.Attends, arrivals of operations,
 	// VerbAnswer
 	FeatureAttended = "attended"
-	// messages and transfers part by part whose length does not fit in Entry.Count: lengthOf
+	// messages and transfers part by part whose length does not fit in Entry.Count:
+	// lengthOf
 	FeatureLong = "long"
 )
 

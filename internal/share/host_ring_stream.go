@@ -53,8 +53,8 @@ func (f *HostRing) begin(o *op, x *engine.Entry) (cost int) {
 }
 
 // lengthOf returns the number of elements of an operation that comes part by part. Where
-// that does not fit in Count, which is 0 then, it is in place of the operands: of a message
-// or a transfer, and 0 means that the entry is none.
+// that does not fit in Count, which is 0 then, it is in place of the operands: of a
+// message or a transfer, and 0 means that the entry is none.
 func lengthOf(x *engine.Entry) uint64 {
 	if x.Count > 0 || x.Verb.Atomic() {
 		return uint64(x.Count)

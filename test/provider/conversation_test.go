@@ -13,7 +13,8 @@ import (
 // long reports whether a test may take minutes: make provider-check asks for that.
 func long() bool { return os.Getenv("XDPFAB_LONG") != "" }
 
-// whole builds a program of provider/test with all of the provider and a daemon of a kind.
+// whole builds a program of provider/test with all of the provider and a daemon of a
+// kind.
 func whole(t *testing.T, program string) string {
 	t.Helper()
 	files, err := filepath.Glob(source + "*.c")
@@ -26,8 +27,8 @@ func whole(t *testing.T, program string) string {
 	return build(t, sanitized, program, append(files, "test/fake.c")...)
 }
 
-// Whatever a daemon says, cut at each byte or damaged, a program comes to an end, with the
-// errors of libfabric, and leaves nothing open.
+// Whatever a daemon says, cut at each byte or damaged, a program comes to an end, with
+// the errors of libfabric, and leaves nothing open.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	path, rounds := whole(t, "conversation_test"), 100

@@ -97,8 +97,8 @@ func (k *killed) keep() {
 	k.keeper = k.ready(k.start(1, k.path, "keep", k.name, "300", k.net.B.IP4.String()))
 }
 
-// add starts an adder: the last one on the node of the keeper. Of what its predecessor had
-// in flight nobody knows whether it ran.
+// add starts an adder: the last one on the node of the keeper. Of what its predecessor
+// had in flight nobody knows whether it ran.
 func (k *killed) add(i int) {
 	k.t.Helper()
 	lost := k.number(i, killedPosted) - k.number(i, killedRan) - k.number(i, killedNever)
@@ -110,8 +110,8 @@ func (k *killed) add(i int) {
 	k.adders[i] = k.ready(k.start(daemon, k.path, "add", k.name, strconv.Itoa(i), k.net.B.IP4.String(), "300"))
 }
 
-// check compares the words with what their adders know. They go on adding meanwhile, so the
-// order of reading counts.
+// check compares the words with what their adders know. They go on adding meanwhile, so
+// the order of reading counts.
 func (k *killed) check() {
 	k.t.Helper()
 	for i := range k.adders {
@@ -149,9 +149,9 @@ func (k *killed) grow() {
 	}
 }
 
-// Programs that add, and the one that has the memory, are killed under load, at any moment.
-// The words, which outlive them in a file, are what the adders know: those that ran, and of
-// those of which it is unknown some.
+// Programs that add, and the one that has the memory, are killed under load, at any
+// moment. The words, which outlive them in a file, are what the adders know: those that
+// ran, and of those of which it is unknown some.
 func TestKills(t *testing.T) {
 	deaths := 10
 	if s := os.Getenv(killsEnv); s != "" {

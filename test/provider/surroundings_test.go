@@ -15,8 +15,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// The daemon notices the death of a program although a child has inherited everything, and
-// lives.
+// The daemon notices the death of a program although a child has inherited everything,
+// and lives.
 func TestOrphan(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(0, w.program("ends"), "orphan", w.net.B.IP4.String(), w.key(1))

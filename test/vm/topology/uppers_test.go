@@ -23,8 +23,8 @@ import (
 // upper is a way in which an interface is set up on real machines: as another one's part.
 type upper struct {
 	name string
-	// setup are commands of ip(8) in the server's namespace, where veth0 is the cable and
-	// spare0 another one; MAC, IP4 and IP6 stand for the side's.
+	// setup are commands of ip(8) in the server's namespace, where veth0 is the cable
+	// and spare0 another one; MAC, IP4 and IP6 stand for the side's.
 	setup []string
 	open  string // the interface to open
 	attr  xdpfab.DomainAttr
@@ -79,7 +79,8 @@ func (u *upper) build(t *testing.T, side *testnet.Side) {
 		}
 		testnet.IP(t, side, c)
 	}
-	// Otherwise the kernel answers for the addresses of a macvlan at the interface below.
+	// Otherwise the kernel answers for the addresses of a macvlan at the interface
+	// below.
 	err := side.Do(func() error {
 		return os.WriteFile("/proc/sys/net/ipv4/conf/veth0/arp_ignore", []byte("1"), 0)
 	})
@@ -124,7 +125,8 @@ func TestUppers(t *testing.T) {
 	}
 }
 
-// check serves counters on the interface, and has the other side use them by each address.
+// check serves counters on the interface, and has the other side use them by each
+// address.
 func (u *upper) check(t *testing.T, p *testnet.Pair) {
 	t.Helper()
 	server := *p.B
