@@ -54,11 +54,13 @@ const (
 // checks are all checks, in the order of the guide.
 var checks = []check{
 	{"zero-copy", "native XDP with zero-copy", hardware, zeroCopy},
+	{"driver", "settings in which the driver takes native XDP", hardware, driver},
 	{"queues", "as many to send as to receive, and a CPU for each", ethernet, queues},
 	{"steering", "one queue, or ntuple filters", hardware, steering},
 	{"mtu", "an MTU whose packets fit into one buffer", ethernet, mtu},
 	{"rx-ring", "from 512 to 768 entries", hardware, rxRing},
 	{"offloads", "LRO and hardware GRO off", hardware, mergers},
+	{"vlan", "no frames of 802.1Q interfaces that look untagged", ethernet, vlan},
 	{"pause", "no pause frames", hardware, pause},
 	{"coalescing", "interrupts at once: not adaptive, at most 5 µs", hardware, coalescing},
 	{"irq-affinity", "each interrupt on one CPU", inSysfs, irqAffinity},

@@ -28,9 +28,11 @@ type Interface struct {
 	Addresses []string `json:"addresses"`
 	// Served are the addresses at which UDP is accepted: its own, and those of interfaces
 	// above whose packets come to its MAC address.
-	Served   []string `json:"served"`
-	Above    []Above  `json:"above,omitempty"`
-	Below    []Below  `json:"below,omitempty"`
+	Served []string `json:"served"`
+	Above  []Above  `json:"above,omitempty"`
+	Below  []Below  `json:"below,omitempty"`
+	// VLANs are the 802.1Q interfaces on top of it, whose frames are not its own.
+	VLANs    []string `json:"vlans,omitempty"`
 	Up       bool     `json:"up"`
 	Ethernet bool     `json:"ethernet"` // has a MAC address, is not the loopback
 	RXQueues int      `json:"rx_queues"`
@@ -67,7 +69,7 @@ func List() ([]Interface, error) {
 	}
 	all := make([]Interface, 0, len(links))
 	for _, l := range links {
-		all = append(all, describe(l))
+		all = append(all, describe(l, links))
 	}
 	return all, nil
 }
@@ -83,11 +85,12 @@ func Inspect(name string) (Interface, error) {
 	if err != nil {
 		return Interface{}, fmt.Errorf("nic: looking up %q: %w", name, err)
 	}
-	return describe(l), nil
+	all, _ := dump.Whole(netlink.LinkList) // what is above and below is best effort
+	return describe(l, all), nil
 }
 
 // describe asks all sources; fields that none of them knows stay empty.
-func describe(l netlink.Link) Interface {
+func describe(l netlink.Link, all []netlink.Link) Interface {
 	a := l.Attrs()
 	i := Interface{
 		Name: a.Name, Index: a.Index, Kind: l.Type(), Driver: driver(a.Name), MTU: a.MTU,
@@ -99,7 +102,7 @@ func describe(l netlink.Link) Interface {
 	if rx, tx, err := channels(a.Index); err == nil && rx > 0 {
 		i.RXQueues, i.TXQueues = rx, tx
 	}
-	i.stack(l)
+	i.stack(l, all)
 	if limits, known := LimitsOf(i.Driver); known {
 		i.look(&limits)
 	}

@@ -96,42 +96,46 @@ func (p *Plan) Refused(err error) error {
 // remedies lists what the table knows to keep native XDP away: first what is seen to be
 // so, with commands, and without any such thing what cannot be seen from here.
 func (i *Interface) remedies(l *Limits) (list []string) {
-	if l.MTU != 0 && i.MTU > l.MTU {
-		list = append(list, fmt.Sprintf("the MTU is %d, at most %d: `ip link set dev %s mtu %d`", i.MTU, l.MTU, i.Name,
-			l.MTU))
-	}
-	if off := i.inTheWay(l); off != "" {
-		list = append(list, fmt.Sprintf("%s on: `ethtool -K %s %s`", onText(off), i.Name, offText(off)))
-	}
-	list = append(list, i.channelled(l)...)
-	if len(list) > 0 {
-		return list
-	}
-	for _, n := range l.Needs {
-		s := "it needs " + n.What
-		if n.Command != "" {
-			s += fmt.Sprintf(": `%s`", strings.ReplaceAll(n.Command, "IFACE", i.Name))
+	needs := i.InTheWay()
+	if len(needs) == 0 {
+		for _, n := range l.Needs {
+			needs = append(needs, Need{"it needs " + n.What, strings.ReplaceAll(n.Command, "IFACE", i.Name)})
 		}
-		list = append(list, s)
+	}
+	for _, n := range needs {
+		if n.Command != "" {
+			n.What += fmt.Sprintf(": `%s`", n.Command)
+		}
+		list = append(list, n.What)
 	}
 	return list
 }
 
-// channelled compares the queues with what the driver wants of them.
-func (i *Interface) channelled(l *Limits) (list []string) {
+// InTheWay lists the settings of the interface that keep native XDP away, by the row of
+// its driver, each with the command that changes it.
+func (i *Interface) InTheWay() (list []Need) {
+	l, _ := LimitsOf(i.Driver)
+	add := func(command, format string, args ...any) {
+		list = append(list, Need{fmt.Sprintf(format, args...), command})
+	}
+	if l.MTU != 0 && i.MTU > l.MTU {
+		add(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, l.MTU), "the MTU is %d, at most %d", i.MTU, l.MTU)
+	}
+	if off := i.inTheWay(&l); off != "" {
+		add(fmt.Sprintf("ethtool -K %s %s", i.Name, offText(off)), "%s on", onText(off))
+	}
 	c := i.channels
-	half := max(c.most/2, 1)
+	half, both := max(c.most/2, 1), min(i.RXQueues, i.TXQueues)
 	switch {
 	case c.most == 0:
 	case l.Channels == "combined" && c.apart:
-		list = append(list, fmt.Sprintf("its channels have to be combined: `ethtool -L %s rx 0 tx 0 combined %d`",
-			i.Name, i.RXQueues))
+		add(fmt.Sprintf("ethtool -L %s rx 0 tx 0 combined %d", i.Name, i.RXQueues), "its channels have to be combined")
 	case strings.HasSuffix(l.Channels, "half") && i.RXQueues > half:
-		list = append(list, fmt.Sprintf("it has %d channels in use, at most %d, half of all: "+
-			"`ethtool -L %s combined %d`", i.RXQueues, half, i.Name, half))
+		add(fmt.Sprintf("ethtool -L %s combined %d", i.Name, half),
+			"it has %d channels in use, at most %d, half of all", i.RXQueues, half)
 	case strings.HasPrefix(l.Channels, "equal") && i.RXQueues != i.TXQueues:
-		list = append(list, fmt.Sprintf("it needs as many queues to receive as to send: `ethtool -L %s rx %d tx %d`",
-			i.Name, min(i.RXQueues, i.TXQueues), min(i.RXQueues, i.TXQueues)))
+		add(fmt.Sprintf("ethtool -L %s rx %d tx %d", i.Name, both, both),
+			"it needs as many queues to receive as to send")
 	}
 	return list
 }

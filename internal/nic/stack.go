@@ -35,10 +35,17 @@ type Below struct {
 	Active bool   `json:"active"` // of a bond: packets come and go here at present
 }
 
-// stack fills in what stands above and below an interface.
-func (i *Interface) stack(l netlink.Link) {
+// stack fills in what stands above and below an interface; all are the links of its
+// network namespace.
+func (i *Interface) stack(l netlink.Link, all []netlink.Link) {
 	i.Served = routable(i.Addresses)
-	get := func(index int) (netlink.Link, error) { return netlink.LinkByIndex(index) }
+	get := func(index int) (netlink.Link, error) {
+		n := slices.IndexFunc(all, func(l netlink.Link) bool { return l.Attrs().Index == index })
+		if n < 0 {
+			return nil, route.ErrGone
+		}
+		return all[n], nil
+	}
 	uppers, _ := route.Uppers(l, get) // one that went away meanwhile is not above any more
 	for _, u := range uppers {
 		a := Above{Name: u.Name, Kind: u.Kind, MAC: u.MAC, Addresses: addressesOf(u.Index), Served: !u.Foreign}
@@ -47,12 +54,16 @@ func (i *Interface) stack(l netlink.Link) {
 			i.Served = append(i.Served, routable(a.Addresses)...)
 		}
 	}
+	for _, v := range all {
+		if v.Type() == "vlan" && v.Attrs().ParentIndex == i.Index {
+			i.VLANs = append(i.VLANs, v.Attrs().Name)
+		}
+	}
 	if i.Kind != "bond" && i.Kind != "team" && i.Driver != netvsc {
 		return
 	}
-	links, _ := dump.Whole(netlink.LinkList)
 	queues := 0
-	for _, b := range links {
+	for _, b := range all {
 		if a := b.Attrs(); a.MasterIndex == i.Index {
 			i.Below = append(i.Below, Below{Name: a.Name, Driver: driver(a.Name), Active: active(l, b)})
 			queues = max(queues, receives(a))

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package advise
+
+import (
+	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/nic"
+)
+
+// driver: what the table of drivers knows to keep native XDP away.
+func driver(s *Snapshot) Finding {
+	l, known := nic.LimitsOf(s.Interface.Driver)
+	if !known {
+		return notApplicable("the table of drivers has no row of %s: `xdpfab doctor %s` prints one", s.Interface.Driver,
+			s.Interface.Name)
+	}
+	var what, how []string
+	for _, n := range s.Interface.InTheWay() {
+		what, how = append(what, n.What), append(how, n.Command)
+	}
+	if what == nil {
+		return ok("nothing in the way of %s, by a row that was %s (Linux %s)", l.Driver,
+			map[string]string{nic.Tried: "tried", nic.BySource: "read in its source"}[l.Evidence], l.Linux)
+	}
+	return advice(strings.Join(how, "; "), "%s", strings.Join(what, "; "))
+}
+
+// vlan: a NIC takes the tags of frames off before XDP. Frames of an 802.1Q interface on top
+// then look untagged, and the XDP program takes those that are xdpfab's.
+func vlan(s *Snapshot) Finding {
+	i := s.Interface
+	names := strings.Join(i.VLANs, ", ")
+	switch {
+	case names == "":
+		return ok("no 802.1Q interface on top")
+	case i.Kind == "veth":
+		return advice("ethtool -K … txvlan off, at the other end of the veth",
+			"%s on top: the other end sends tags beside the frames", names)
+	case s.Settings.OffloadsErr != nil:
+		return missing(s.Settings.OffloadsErr, "%s takes no tags off", i.Driver)
+	case s.Settings.Offloads["rx-vlan-hw-parse"]:
+		return advice("ethtool -K "+i.Name+" rxvlan off", "%s on top, and the NIC takes tags off", names)
+	}
+	return ok("%s on top; tags stay in the frames", names)
+}
