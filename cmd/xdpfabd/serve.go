@@ -268,17 +268,14 @@ func (s *server) announce() {
 	}
 }
 
-// tellQueues logs which queues are not in use, and what becomes of their frames. That
-// some do arrive there is told when they do.
+// tellQueues logs how many queues are not in use, and what becomes of their frames. That
+// some do arrive there is told when they do, and queues that nobody hears are told by
+// themselves.
 func (s *server) tellQueues(i node.InterfaceInfo) {
-	remedy := fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend)
 	if i.Relayed > 0 {
 		s.log.Info("the interface has more queues than are in use: frames that arrive on the others are passed on "+
-			"with a copy, unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed, "remedy", remedy)
-	}
-	if i.Deaf > 0 {
-		s.log.Warn("frames that arrive on some queues are lost, and counted as xdp_drop_no_socket: no socket could "+
-			"be bound there, as another program may have them", "queues", i.Deaf, "remedy", remedy)
+			"with a copy, unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
+			"remedy", fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend))
 	}
 }
 

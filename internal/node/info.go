@@ -12,7 +12,6 @@ type InterfaceInfo struct {
 	Driver   string `json:"driver"`
 	Queues   int    `json:"queues"` // in use
 	Relayed  int    `json:"relayed,omitempty"`
-	Deaf     int    `json:"deaf,omitempty"`
 	XDP      string `json:"xdp"`
 	Copy     string `json:"copy"`
 	Chunk    int    `json:"chunk"` // bytes of a packet buffer

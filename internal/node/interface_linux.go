@@ -30,7 +30,7 @@ func (n NetInterface) Info() InterfaceInfo {
 	served, above := n.Served()
 	return InterfaceInfo{
 		Name: n.Name(), Index: n.Index(), MAC: wire.Addr{MAC: n.MAC()}.String(), MTU: n.MTU(), Driver: n.Driver(),
-		Queues: len(n.Queues()), Relayed: n.Forwarders(), Deaf: n.Deaf(), XDP: m.XDP.String(), Copy: m.Copy.String(),
+		Queues: len(n.Queues()), Relayed: n.Forwarders(), XDP: m.XDP.String(), Copy: m.Copy.String(),
 		Chunk: n.Chunk(), HugeUMEM: m.Pages == xsk.PagesHuge, UDP: n.UDP(), Transport: "xdp",
 		Served: served, Above: above,
 	}

@@ -36,6 +36,7 @@ const (
 	QueueKept
 	QueueBack // and now it is not
 	Forwarded // a frame came on From, a queue that is not in use, for the first time
+	Unheard   // frames that come on so many queues, From, are lost
 )
 
 var eventNames = [...]string{
@@ -45,6 +46,7 @@ var eventNames = [...]string{
 	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone",
 	HostLost: "daemon lost", HostFound: "daemon found",
 	QueueKept: "lent queue kept", QueueBack: "lent queue back", Forwarded: "frame on a queue that is not in use",
+	Unheard: "queues without a socket",
 }
 
 // String returns the kind as the beginning of a log line, such as "address

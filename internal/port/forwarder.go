@@ -21,6 +21,7 @@ import (
 // little memory, and one goroutine hands the frames of all to a queue in use.
 type forwarders struct {
 	waiter
+	deaf      int           // further queues, of which none has a socket
 	forwarded atomic.Uint64 // frames handed over
 	done      chan struct{}
 	group     sync.WaitGroup
@@ -40,14 +41,15 @@ func (i *Interface) bindForwarders(plan nic.Plan, all int, o Options) error {
 	o.Copy, o.RingSize, o.Chunks, o.patience = xsk.Copy, forwarderRing, forwarderChunks, forwarderTimeout
 	o.listens, o.BusyPoll = true, xsk.BusyPoll{}
 	f := &forwarders{done: make(chan struct{})}
-	i.aside, i.deaf = append(i.aside, f), max(all-plan.Bound, 0)
+	f.deaf = max(all-plan.Bound, 0)
+	i.aside = append(i.aside, f)
 	for number := plan.Bound; number < min(all, i.bound); number++ {
 		q, err := newQueue(i.index, number, plan.Chunk, o)
 		if err != nil {
 			continue
 		}
 		f.queues = append(f.queues, q)
-		i.deaf--
+		f.deaf--
 		if err := i.program.SetSocket(number, lane, q.sock.FD()); err != nil {
 			return fmt.Errorf("port: %s: %w", i.name, err)
 		}
@@ -65,15 +67,16 @@ func (i *Interface) Forwarders() (n int) {
 	return n
 }
 
-// Deaf is the number of further queues whose frames are dropped, since no socket could be
-// bound there. They are counted as "xdp_drop_no_socket".
-func (i *Interface) Deaf() int { return i.deaf }
-
 // start implements minder.
 func (f *forwarders) start(deliver func(packet []byte), happened func(Event)) {
-	if len(f.queues) > 0 {
-		f.group.Go(func() { f.mind(deliver, happened) })
-	}
+	f.group.Go(func() {
+		if f.deaf > 0 {
+			happened(Event{Kind: Unheard, From: strconv.Itoa(f.deaf)})
+		}
+		if len(f.queues) > 0 {
+			f.mind(deliver, happened)
+		}
+	})
 }
 
 // mind hands over the frames that arrive, until the interface is closed, and tells of the

@@ -49,7 +49,6 @@ type Interface struct {
 	waiter                          // the queues
 	aside    []minder               // further queues, which no engine has
 	bound    int                    // queues that the XDP program has places for
-	deaf     int                    // queues that nobody hears
 	label    atomic.Pointer[string] // the present name; the watcher writes it
 
 	serving  sync.Mutex         // keeps reading addresses and serving them together

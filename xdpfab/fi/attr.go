@@ -209,10 +209,7 @@ type InterfaceInfo struct {
 	Queues int    `json:"queues"` // in use
 	// Relayed is the number of further queues, neither in use nor to lend. Frames that
 	// the NIC puts there reach those in use by a copy, and are counted as "forwarded".
-	Relayed int `json:"relayed,omitempty"`
-	// Deaf is the number of further queues that no socket could be bound to: frames that
-	// the NIC puts there are lost, and counted as "xdp_drop_no_socket".
-	Deaf     int    `json:"deaf,omitempty"`
+	Relayed  int    `json:"relayed,omitempty"`
 	XDP      string `json:"xdp"`       // "native" or "generic"
 	Copy     string `json:"copy"`      // "zero-copy" or "copy"
 	Chunk    int    `json:"chunk"`     // bytes of a packet buffer
