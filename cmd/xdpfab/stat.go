@@ -188,6 +188,10 @@ func (r *statReport) text(w io.Writer, all bool) {
 	fmt.Fprintf(w, "interface\t%s (%s), MTU %d, %d queues, %s XDP, %s, %s progress\n", i.Name, i.Driver, i.MTU,
 		i.Queues, i.XDP, i.Copy, r.Progress)
 	fmt.Fprintf(w, "address\t%s\n", r.Address)
+	if x := r.Steering; x != nil {
+		fmt.Fprintf(w, "steering\tto %d queues: %d frames came there, %d elsewhere%s\n", x.Queues, x.Frames, x.Astray,
+			ifThen(x.Lacks != "", "; "+x.Lacks))
+	}
 	if len(r.Regions) > 0 {
 		fmt.Fprintln(w, "\nREGION\tKEY\tBYTES\tACCESS\tBACKING\tPAGES")
 	}

@@ -27,6 +27,7 @@ type Config struct {
 	Queues     int // 0: at most nic.DefaultQueues
 	Lend       int // further ones, for guests
 	Spread     bool
+	Steer      bool // the NIC's frames to those queues
 	Cores      []int
 	Spin       time.Duration
 	Copy       xsk.Mode
@@ -172,8 +173,8 @@ func (c Config) beyondSockets() string {
 	switch {
 	case c.resides() || c.Leave || c.Pin != pinAuto && c.Pin != pinNone:
 		return "has no XDP program, which resident regions need; want neither these nor pin nor leave, or \"xdp\""
-	case c.Queues > 1 || c.Lend > 0 || c.Spread:
-		return "has one queue; want neither more queues nor lend nor spread, or \"xdp\""
+	case c.Queues > 1 || c.Lend > 0 || c.Spread || c.Steer:
+		return "has one queue; want neither more queues nor lend nor spread nor steer, or \"xdp\""
 	case c.Copy != xsk.Auto || c.XDP != bpf.Auto || c.Generic:
 		return "has no mode of AF_XDP; want neither copy nor xdp nor generic, or \"xdp\""
 	case c.takeover:

@@ -292,6 +292,7 @@ func (s *server) replaced(to *leaving) ([]door, error) {
 	defer to.close()
 	gone, err := s.give(to)
 	if gone {
+		s.keepSteering()
 		return nil, err
 	}
 	_ = to.conn.SetDeadline(time.Now().Add(time.Second))

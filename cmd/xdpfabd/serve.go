@@ -149,6 +149,7 @@ type server struct {
 	served served
 	began  time.Time
 	succession
+	steering steering
 }
 
 // newServer fails if the rules cannot be told, since a rule about an unknown user would
@@ -180,6 +181,11 @@ func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l n
 // another daemon takes this one's place.
 func (s *server) serve(ctx context.Context, doors []door) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.steer(); err != nil && !s.cfg.takeover {
+		return err
+	} else if err != nil { // the other daemon is gone: better so than not at all
+		s.log.Warn("the NIC is not steered", "cause", err)
+	}
 	for {
 		ctx, cancel := context.WithCancelCause(ctx)
 		err = s.run(ctx, cancel, doors)
@@ -221,6 +227,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 		}
 	})
 	s.announce()
+	wg.Go(func() { s.judgeSteering(ctx) })
 	s.notify(daemon.SdNotifyReady + "\n" + s.state())
 	<-ctx.Done()
 	wg.Wait()
@@ -300,6 +307,7 @@ func (s *server) notify(state string) {
 // close releases everything, the interface first. It stops waiting after closeLimit;
 // the memories then stay, since pollers may still use them.
 func (s *server) close() error {
+	s.endSteering()
 	closed := make(chan error, 1)
 	go func() { closed <- s.host.Close() }()
 	select {

@@ -27,6 +27,7 @@ func (s *server) status() (control.Status, error) {
 		UptimeSeconds: time.Since(s.began).Seconds(),
 		Interface:     n.Dev.Info(), Address: n.Name(0), Progress: "auto",
 		Regions: s.describe(), Guests: s.guests(), Lent: s.host.LentQueues(), Kept: s.kept(), Counters: counters,
+		Steering: s.steered(),
 	}, nil
 }
 

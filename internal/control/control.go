@@ -38,9 +38,10 @@ type Status struct {
 	Address       string             `json:"address"`  // as peers dial it
 	Progress      string             `json:"progress"` // "auto"
 	Regions       []Region           `json:"regions"`
-	Guests        []Guest            `json:"guests"`   // programs that are attached
-	Lent          []host.LentQueue   `json:"lent"`     // queues that can be lent to programs
-	Kept          []Kept             `json:"kept"`     // regions that outlive their programs
+	Guests        []Guest            `json:"guests"` // programs that are attached
+	Lent          []host.LentQueue   `json:"lent"`   // queues that can be lent to programs
+	Kept          []Kept             `json:"kept"`   // regions that outlive their programs
+	Steering      *Steering          `json:"steering,omitempty"`
 	Counters      map[string]uint64  `json:"counters"` // events since the start, as Domain.Stats names them
 }
 
@@ -52,6 +53,16 @@ type Region struct {
 	Access  []string `json:"access"`  // "read", "write"
 	Backing string   `json:"backing"` // "anonymous", "memfd", "resident" or "file:" and the path
 	Pages   string   `json:"pages"`   // "small", "transparent huge" or "huge"
+}
+
+// Steering is how the NIC was made to deliver frames on the queues in use, and whether it
+// does.
+type Steering struct {
+	Queues int    `json:"queues"` // from 0 on, that hashed traffic goes to
+	Rule   bool   `json:"rule"`   // raw Ethernet has a rule for queue 0
+	Lacks  string `json:"lacks,omitempty"`
+	Frames uint64 `json:"frames"` // that have come on the queues in use
+	Astray uint64 `json:"astray"` // that have come on others
 }
 
 // Guest describes a program that uses the interface through the daemon.

@@ -120,7 +120,7 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	p.predict(i)
 	if others := i.RXQueues - p.Bound; others > 0 {
 		p.note("%d of the %d queues would be used: frames that arrive on the others are passed on with a copy, unless "+
-			"the NIC steers them (docs/tuning.md); --queues uses more", p.Queues, i.RXQueues)
+			"the NIC steers them (xdpfabd --steer, or docs/tuning.md); --queues uses more", p.Queues, i.RXQueues)
 	}
 	p.Usable = len(p.refusals) == 0
 	return p

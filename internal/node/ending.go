@@ -136,7 +136,7 @@ var levels = map[port.EventKind]struct {
 		"another program has it open; it is tried again"},
 	port.QueueBack: {slog.LevelInfo, "a queue that was lent can be lent again"},
 	port.Forwarded: {slog.LevelWarn, "frames arrive on a queue that is not in use, and are passed on with a copy, " +
-		"counted as forwarded: have the NIC steer them to those in use (docs/tuning.md, steering)"},
+		"counted as forwarded: have the NIC steer them to those in use (xdpfabd --steer; docs/tuning.md, steering)"},
 	port.Unheard: {slog.LevelWarn, "frames that come on some queues are lost, and counted as xdp_drop_no_socket: " +
 		"no socket could be bound there, as another program may have them; use fewer queues (ethtool -L)"},
 	port.Trouble: {slog.LevelWarn, "changes of the interface could not be read"},

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// A frame that was passed on, or found no socket, came astray; those have their place
+// among all that the XDP program let through.
+func TestMeasured(t *testing.T) {
+	for _, c := range []struct{ redirect, forwarded, dropped, frames, astray uint64 }{
+		{0, 0, 0, 0, 0}, {1500, 0, 0, 1500, 0}, {1500, 600, 0, 900, 600}, {10, 0, 7, 10, 7},
+		{5, 6, 0, 0, 6}, // one came between the two that were read
+	} {
+		got := measured(control.Steering{Queues: 2, Rule: true},
+			map[string]uint64{"xdp_redirect": c.redirect, "forwarded": c.forwarded, "xdp_drop_no_socket": c.dropped})
+		if got != (control.Steering{Queues: 2, Rule: true, Frames: c.frames, Astray: c.astray}) {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// A veth cannot be steered, and the daemon says so. What a former daemon has left is
+// dealt with whether or not this one steers; with all queues in use there is nothing to
+// steer.
+func TestProcessSteer(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{Queues: 2})
+	socket := socketPath(t)
+	path := Config{Control: socket}.steerPath()
+	leave := func() {
+		t.Helper()
+		text, err := json.Marshal(map[string]any{"index": net.B.IfIndex, "mac": net.B.MAC.String(), "set": []int{0, 0}})
+		if err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func(what string) {
+		t.Helper()
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s: what a former daemon has left is there still: %v", what, err)
+		}
+	}
+	leave()
+	p := launch(t, net.B, socket, nil, "--queues", "1", "--steer")
+	p.said(t, "neither an indirection table nor rules")
+	p.said(t, "ethtool -L")
+	if code := p.code(t); code != exitFailure {
+		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	gone("a daemon that fails to steer")
+	leave()
+	p = launch(t, net.B, socket, nil, "--steer")
+	p.said(t, "nothing to steer: all queues are in use")
+	p.said(t, "serving")
+	gone("a daemon with all queues")
+}
