@@ -30,6 +30,7 @@ type Config struct {
 	Steer      bool // the NIC's frames to those queues
 	Cores      []int
 	Spin       time.Duration
+	BusyPoll   time.Duration // SO_BUSY_POLL; 0: interrupts
 	Copy       xsk.Mode
 	XDP        bpf.Mode
 	Generic    bool
@@ -124,6 +125,7 @@ func (c Config) options(log *slog.Logger, folder string) host.Options {
 		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, Generic: c.Generic, UDP: c.UDP,
 		Transport: c.Transport, Pin: folder, Config: c.node(),
 	}
+	o.BusyPoll.Time = c.BusyPoll
 	o.Log, o.ResidentLeave = log, c.Leave && folder != ""
 	return o
 }
@@ -177,6 +179,8 @@ func (c Config) beyondSockets() string {
 		return "has one queue; want neither more queues nor lend nor spread nor steer, or \"xdp\""
 	case c.Copy != xsk.Auto || c.XDP != bpf.Auto || c.Generic:
 		return "has no mode of AF_XDP; want neither copy nor xdp nor generic, or \"xdp\""
+	case c.BusyPoll > 0:
+		return "polls no driver; want no busy-poll, or \"xdp\""
 	case c.takeover:
 		return "takes over no other daemon; want \"xdp\", or stop the other one first"
 	}

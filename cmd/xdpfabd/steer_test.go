@@ -28,6 +28,16 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
+// A veth has no interrupts that busy polling could save, and is refused.
+func TestProcessBusyPoll(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	p := launch(t, net.B, socketPath(t), nil, "--busy-poll", "20us")
+	p.said(t, "busy polling makes veth ten times slower")
+	if code := p.code(t); code != exitInterface {
+		t.Errorf("exit code %d, want %d", code, exitInterface)
+	}
+}
+
 // A veth cannot be steered, and the daemon says so. What a former daemon has left is
 // dealt with whether or not this one steers; with all queues in use there is nothing to
 // steer.

@@ -26,6 +26,7 @@ type Options struct {
 	Copy         xsk.Mode
 	XDP          bpf.Mode
 	Generic, UDP bool
+	BusyPoll     xsk.BusyPoll
 	Pin          string // DomainAttr.ResidentPin
 	Transport    udpnode.Transport
 	node.Config
@@ -33,7 +34,7 @@ type Options struct {
 
 func (o *Options) port() port.Options {
 	return port.Options{Queues: o.Queues, Lend: o.Lend, Copy: o.Copy, XDP: o.XDP, Generic: o.Generic, UDP: o.UDP,
-		Execute: true}
+		BusyPoll: o.BusyPoll, Execute: true}
 }
 
 // Open puts an interface to use for guests. The node takes no packets until its Resume
