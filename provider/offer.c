@@ -9,7 +9,7 @@
 
 #include "prov.h"
 
-enum { OFFER_MS = 1000 }; /* for each daemon to answer */
+enum { OFFER_MS = 10000 }; /* for each daemon to answer, as one of a crowded node may be late */
 
 static unsigned digit(char c)
 {

@@ -173,6 +173,7 @@ int main(int argc, char **argv)
 	provider = fi_prov_ini();
 	if (strcmp(argv[1], "cuts") == 0) {
 		refusals(path);
+		CHECK(one((struct fake){.cut = -1, .late = 1100}, path, "late", 0), "a daemon that is busy is given up");
 		cuts(path);
 		puts("ok");
 		return 0;

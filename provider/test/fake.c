@@ -244,6 +244,7 @@ static void converse(struct side *s)
 		if (!receive_all(s, head + 3, 1))
 			return;
 	}
+	usleep((useconds_t)s->f->late * 1000);
 	if (!send_all(s, upgraded, sizeof upgraded - 1, NULL, 0))
 		return;
 	while (receive_all(s, (char *)&len, sizeof len)) {

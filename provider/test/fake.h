@@ -13,6 +13,7 @@
 struct fake {
 	long cut;	/* it ends after so many bytes to all of its programs, -1 for never */
 	bool in_bytes;	/* it sends each byte by itself */
+	int late;	/* ms before it begins to answer a program */
 	uint32_t damage; /* seed of what is damaged, 0 for nothing */
 	const char *refusal; /* it attaches no program, and this is the errno of the answer, or NULL */
 	/* results */
