@@ -7,7 +7,8 @@
 #   make test-long the same searches for longer, and everything with the race detector
 #   make test-vm the tests that need a kernel, in a virtual machine, without root
 #   make check   lint, generated code, test, test-race, test-vm; CI runs .ci/run
-#   make provider the libfabric provider, in C; make fabtests: libfabric's own tests of it
+#   make provider the libfabric provider, in C; make provider-check: its tests with sanitizers
+#   make fabtests libfabric's own tests of the provider, and beside it of rxm
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -55,12 +56,28 @@ provider:
 install-provider: provider
 	$(MAKE) -C provider install
 
+# The provider and its programs with the sanitizers of gcc: memory, undefined behaviour and
+# races; long searches in what a daemon says; 64 programs that exchange messages. Some
+# 10 minutes. KILLS programs are killed under load, which takes half a second each.
+.PHONY: provider-check soak-provider
+CHECKED := CGO_ENABLED=0 $(GO) test -count=1 -vet=off -timeout 60m ./test/provider
+provider-check:
+	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info
+	XDPFAB_LONG=1 $(CHECKED)
+	XDPFAB_SANITIZE=address,undefined $(CHECKED)
+	XDPFAB_SANITIZE=thread $(CHECKED) -run '^Test(Messages|Asleep|AutoProgress|FullQueue|Kills|Stopped|Ranks)$$'
+
+KILLS ?= 1000
+soak-provider:
+	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info
+	XDPFAB_PROVIDER_KILLS=$(KILLS) $(CHECKED) -v -run '^TestKills$$'
+
 # libfabric's own tests, built from Debian's source, with the provider between two namespaces.
 .PHONY: fabtests
 fabtests:
 	@scripts/need root go ip gcc libfabric-dev fi_info setpriv
 	scripts/fabtests bin/fabtests
-	XDPFAB_FABTESTS=$(CURDIR)/bin/fabtests $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestFabtests$$' ./test/provider
+	XDPFAB_FABTESTS=$(CURDIR)/bin/fabtests $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^Test(Fabtests.*|Ubertest)$$' ./test/provider
 
 demo:
 	@scripts/need root go ip
@@ -75,8 +92,10 @@ test:
 	@scripts/need root go ip gcc libfabric-dev fi_info qemu-aarch64-static
 	@$(MAKE) --no-print-directory -j test-plain test-vectors
 
+SHORT := bin/fabtests-short
 test-plain:
-	$(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
+	@scripts/fabtests-short $(SHORT) $$(awk '$$2 ~ /^fi_/ {print $$2}' test/provider/testdata/fabtests_short.txt | sort -u)
+	XDPFAB_FABTESTS_SHORT=$(CURDIR)/$(SHORT) $(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
 
 test-race:
 	@scripts/need root go ip gcc

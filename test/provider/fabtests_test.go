@@ -5,12 +5,14 @@
 package provider
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,41 +23,155 @@ import (
 // fabtestsEnv names the folder where scripts/fabtests has built libfabric's own tests.
 const fabtestsEnv = "XDPFAB_FABTESTS"
 
+// fabtestsShortEnv names the folder where it has built a few of them for what is installed.
+const fabtestsShortEnv = "XDPFAB_FABTESTS_SHORT"
+
 // A test of libfabric exits with one of these if the provider lacks what it needs.
 var notRun = []int{int(syscall.ENODATA), 256 - int(syscall.ENODATA), int(syscall.ENOSYS)}
 
-// Each of libfabric's own tests ends as testdata/fabtests.txt says.
-func TestFabtests(t *testing.T) {
+// rxm is what libfabric has for endpoints of datagrams where there is Ethernet alone.
+const rxm = "tcp;ofi_rxm"
+
+// fabtests returns the folder where libfabric's own tests are.
+func fabtests(t *testing.T) string {
+	t.Helper()
 	dir := os.Getenv(fabtestsEnv)
 	if dir == "" {
 		t.Skip("make fabtests builds libfabric's own tests, and runs them")
 	}
-	table, err := os.ReadFile("testdata/fabtests.txt")
+	return dir
+}
+
+// eachFabtest calls f with each test of a table, and how it has to end.
+func eachFabtest(t *testing.T, table string, f func(t *testing.T, want string, test []string)) {
+	t.Helper()
+	lines, err := os.ReadFile("testdata/" + table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(table)) {
+	for line := range strings.Lines(string(lines)) {
 		line, _, _ = strings.Cut(line, "#")
-		want, test, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if want == "" {
-			continue
+		if want, test, _ := strings.Cut(strings.TrimSpace(line), " "); want != "" {
+			t.Run(test, func(t *testing.T) { f(t, want, strings.Fields(test)) })
 		}
-		t.Run(test, func(t *testing.T) {
+	}
+}
+
+// Each of libfabric's own tests ends as testdata/fabtests.txt says. How it ends with rxm,
+// which runs beside, is printed.
+func TestFabtests(t *testing.T) {
+	dir := fabtests(t)
+	for _, table := range []string{"fabtests_short.txt", "fabtests.txt"} {
+		eachFabtest(t, table, func(t *testing.T, want string, test []string) {
 			w := newWorld(t)
-			if got := w.fabtest(dir, strings.Fields(test)); got != want {
-				t.Errorf("%s, want %s", got, want)
+			if got := w.fabtest(dir, "xdpfab", test); got.end != want {
+				t.Errorf("%s, want %s", got.end, want)
 			}
+			t.Logf("%s: %s", rxm, w.fabtest(dir, rxm, test).end)
 		})
 	}
 }
 
+// The shortest of them, built against the libfabric that is installed: make test builds
+// them if it gets their source.
+func TestFabtestsShort(t *testing.T) {
+	dir := os.Getenv(fabtestsShortEnv)
+	if dir == "" {
+		t.Skip("make test builds libfabric's own tests if it gets their source")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "built")); err != nil {
+		t.Skip("scripts/fabtests-short had no source of them: make test has said why")
+	}
+	if of := os.Getenv(sanitizerEnv); of != "" {
+		t.Skip("they have not been built with sanitizers")
+	}
+	w := newWorld(t)
+	eachFabtest(t, "fabtests_short.txt", func(t *testing.T, want string, test []string) {
+		if got := w.fabtest(dir, "xdpfab", test); got.end != want {
+			t.Errorf("%s, want %s", got.end, want)
+		}
+	})
+}
+
+// All atomics that libfabric's test has do what they say, with counters and completions, in
+// the 262 pairs of operation and datatype that are possible.
+func TestFabtestsAtomics(t *testing.T) {
+	dir := fabtests(t)
+	pair := regexp.MustCompile(`(?m)^FI_\w+_lat\b`)
+	for provider, want := range map[string]int{"xdpfab": 262, rxm: 191} {
+		for _, more := range []string{"", " -U"} {
+			t.Run(provider+more, func(t *testing.T) {
+				got := newWorld(t).fabtest(dir, provider, strings.Fields("fi_rdm_atomic -I 10 -o all -z all -v"+more))
+				pairs := map[string]bool{}
+				for _, p := range pair.FindAllString(string(got.said), -1) {
+					pairs[p] = true
+				}
+				if got.end != "pass" || len(pairs) != want {
+					t.Errorf("%s, %d pairs, want pass and %d", got.end, len(pairs), want)
+				}
+			})
+		}
+	}
+}
+
+// Each call of messages, of transfers and of atomics does what it says, with both kinds of
+// completion and of progress, in the combinations of testdata/ubertest.
+func TestUbertest(t *testing.T) {
+	dir := fabtests(t)
+	for name, n := range map[string]int{"msg": 24, "tagged": 24, "rma": 18, "atomic": 20} {
+		for _, provider := range []string{"xdpfab", rxm} {
+			t.Run(name+" "+provider, func(t *testing.T) {
+				config, err := os.ReadFile("testdata/ubertest/" + name + ".cfg")
+				path := filepath.Join(folder, "ubertest.cfg")
+				if err == nil {
+					err = os.WriteFile(path, bytes.ReplaceAll(config, []byte("PROVIDER"), []byte(provider)), 0o644)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := newWorld(t).ubertest(dir, path)
+				want := fmt.Sprintf("Success: %d\nSkipped: 0\nENODATA: 0\nENOSYS : 0\nEIO    : 0\nERROR  : 0", n)
+				if got.end != "pass" || !bytes.Contains(got.said, []byte(want)) {
+					t.Errorf("%s, want %d that succeed:\n%s", got.end, n, tail(got.said))
+				}
+			})
+		}
+	}
+}
+
+// ubertest runs fi_ubertest, whose configuration names the provider.
+func (w *world) ubertest(dir, config string) ending {
+	w.t.Helper()
+	server, path := w.net.A.IP4.String(), filepath.Join(dir, "bin", "fi_ubertest")
+	s := w.listen(0, path, []string{"-x", "-s", server})
+	w.serves(s)
+	c := w.listen(1, path, []string{"-u", config, "-s", w.net.B.IP4.String(), server})
+	return worst(c.result(w.t), s.result(w.t))
+}
+
+// ending is how a test of libfabric has ended: pass, notrun or fail; and what it has said.
+type ending struct {
+	end  string
+	said []byte
+}
+
+// worst returns how both sides have ended: where one lacks something, the other one fails.
+func worst(client, server ending) ending {
+	for _, end := range []string{"notrun", "fail"} {
+		if client.end == end || server.end == end {
+			return ending{end, client.said}
+		}
+	}
+	return client
+}
+
 // fabtest runs a test of libfabric, and returns pass, notrun or fail: on both nodes, or
 // with ALONE on one, whose address takes the place of SERVER.
-func (w *world) fabtest(dir string, test []string) string {
+func (w *world) fabtest(dir, provider string, test []string) ending {
 	w.t.Helper()
 	server, client := w.net.A.IP4.String(), w.net.B.IP4.String()
 	path := filepath.Join(dir, "bin", test[0])
-	args := append([]string{"-p", "xdpfab"}, test[1:]...)
+	args := append([]string{"-p", provider}, test[1:]...)
 	if i := slices.Index(args, "ALONE"); i >= 0 {
 		args = slices.Delete(args, i, i+1)
 		for i := range args {
@@ -67,13 +183,7 @@ func (w *world) fabtest(dir string, test []string) string {
 	s := w.listen(0, path, append(slices.Clone(args), server))
 	w.serves(s)
 	c := w.listen(1, path, append(slices.Clone(args), client, server))
-	got := []string{c.result(w.t), s.result(w.t)}
-	for _, end := range []string{"notrun", "fail"} { // where one lacks something, the other one fails
-		if slices.Contains(got, end) {
-			return end
-		}
-	}
-	return "pass"
+	return worst(c.result(w.t), s.result(w.t))
 }
 
 // listened is a program whose output is read all the time.
@@ -116,18 +226,18 @@ func (l *listened) listens() bool {
 	return false
 }
 
-// result waits for the end of a test of libfabric, and says how it ended.
-func (l *listened) result(t *testing.T) string {
+// result waits for the end of a test of libfabric.
+func (l *listened) result(t *testing.T) ending {
 	t.Helper()
 	said := <-l.said
 	err := l.Wait()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return "pass"
+		return ending{"pass", said}
 	case errors.As(err, &exit) && slices.Contains(notRun, exit.ExitCode()):
-		return "notrun"
+		return ending{"notrun", said}
 	}
 	t.Logf("%v: %v\n%s%s", l.Args, err, tail(said), tail(l.running.said.Bytes()))
-	return "fail"
+	return ending{"fail", said}
 }
