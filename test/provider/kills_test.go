@@ -151,7 +151,7 @@ func (k *killed) grow() {
 
 // Programs that add, and the one that has the memory, are killed under load, at any
 // moment. The words, which outlive them in a file, are what the adders know: those that
-// ran, and of those of which it is unknown some.
+// ran, and some of those of which it is unknown.
 func TestKills(t *testing.T) {
 	deaths := 10
 	if s := os.Getenv(killsEnv); s != "" {
