@@ -40,11 +40,20 @@ int shared_bind(struct ep *ep, struct ep *srx)
 	return 0;
 }
 
+/* A context of sends has nothing that its endpoints need. So it is bound also to one that is
+ * enabled, and closed also before its endpoints: Sandia OpenSHMEM does both where it has one
+ * endpoint. The last of them frees it then. */
+static void stx_release(struct stx *x)
+{
+	if (x->closed && x->refs == 0)
+		free(x);
+}
+
 int shared_bind_tx(struct ep *ep, struct stx *stx)
 {
 	if (stx->dom != ep->dom)
 		return -FI_EDOMAIN;
-	if (ep->enabled || ep->stx != NULL)
+	if (ep->stx != NULL)
 		return -FI_EINVAL;
 	ep->stx = stx;
 	stx->refs++;
@@ -63,8 +72,10 @@ int shared_enabled(struct ep *ep)
 
 void shared_leave(struct ep *ep)
 {
-	if (ep->stx != NULL)
+	if (ep->stx != NULL) {
 		ep->stx->refs--;
+		stx_release(ep->stx);
+	}
 	if (ep->srx == NULL)
 		return;
 	match_forget(ep->inbox->q, ep);
@@ -131,19 +142,14 @@ int xdpfab_srx_ctx(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_e
 static int stx_close(struct fid *fid)
 {
 	struct stx *x = container_of(fid, struct stx, fid.fid);
-	int error = 0;
+	struct domain *d = x->dom;
 
-	lock(x->dom);
-	if (x->refs > 0) {
-		WARN(EP_CTRL, "shared transmit context: %u endpoints use it: close them first\n", x->refs);
-		error = -FI_EBUSY;
-	} else {
-		x->dom->refs--;
-	}
-	unlock(x->dom);
-	if (error == 0)
-		free(x);
-	return error;
+	lock(d);
+	d->refs--;
+	x->closed = true;
+	stx_release(x);
+	unlock(d);
+	return 0;
 }
 
 static struct fi_ops stx_fid_ops = {

@@ -187,6 +187,7 @@ struct stx {
 	struct fid_stx fid;
 	struct domain *dom;
 	uint32_t refs; /* endpoints */
+	bool closed;
 };
 
 /* The lock is none if the program has only one thread in the domain. */
