@@ -9,6 +9,7 @@
 #   make check   lint, generated code, test, test-race, test-vm; CI runs .ci/run
 #   make provider the libfabric provider, in C; make provider-check: its tests with sanitizers
 #   make fabtests libfabric's own tests of the provider, and beside it of rxm
+#   make mpi-check: Open MPI and MPICH on it
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -78,6 +79,15 @@ fabtests:
 	@scripts/need root go ip gcc libfabric-dev fi_info setpriv
 	scripts/fabtests bin/fabtests
 	XDPFAB_FABTESTS=$(CURDIR)/bin/fabtests $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^Test(Fabtests.*|Ubertest)$$' ./test/provider
+
+# Programs of MPI between two namespaces, in a Debian of their own in bin/mpi: Open MPI from
+# packages, and MPICH from source, which takes half an hour of CPU. MPI names some of them.
+MPI ?= openmpi mpich
+.PHONY: mpi-check
+mpi-check:
+	@scripts/need root go ip gcc make libfabric-dev fi_info unshare
+	scripts/mpi bin/mpi $(MPI)
+	XDPFAB_MPI=$(CURDIR)/bin/mpi $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestMPI$$' ./test/provider
 
 demo:
 	@scripts/need root go ip
