@@ -23,8 +23,8 @@ import (
 // mpiEnv names the folder where scripts/mpi has a Debian with implementations of MPI.
 const mpiEnv = "XDPFAB_MPI"
 
-// machines are the two daemons of a world as machines on which user nobody runs programs of
-// MPI: each has a root, a name, processes and shared memory of its own.
+// machines are the two daemons of a world as machines on which user nobody runs programs
+// of MPI: each has a root, a name, processes and shared memory of its own.
 type machines struct {
 	*world
 	root   string
@@ -50,16 +50,16 @@ func newMachines(t *testing.T, root string) *machines {
 		os.WriteFile(filepath.Join(m.shared, "hosts"), []byte(hosts), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{"rsh.sh": "rsh", "mpi.c": "mpi.c"} {
-		text, err := os.ReadFile("testdata/" + from)
+	for _, name := range []string{"rsh.sh", "mpi.c", "mpi_windows.c", "mpi_common.h"} {
+		text, err := os.ReadFile("testdata/" + name)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(m.shared, to), text, 0o755)
+			err = os.WriteFile(filepath.Join(m.shared, name), text, 0o755)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	serve := m.machine(1, "sh", "/shared/rsh", "serve")
+	serve := m.machine(1, "sh", "/shared/rsh.sh", "serve")
 	said := &bytes.Buffer{}
 	serve.Stdout, serve.Stderr = said, said
 	if err := serve.Start(); err != nil {
@@ -102,13 +102,13 @@ func (m *machines) do(t *testing.T, command ...string) (string, error) {
 // openMPI and mpich are the commands that run programs, but for the number of ranks and
 // what is special about a job.
 var (
-	openMPI = []string{"mpirun", "--prtemca", "plm_ssh_agent", "/shared/rsh", "--host", "nodea:8,nodeb:8",
+	openMPI = []string{"mpirun", "--prtemca", "plm_ssh_agent", "/shared/rsh.sh", "--host", "nodea:8,nodeb:8",
 		"--map-by", "node:oversubscribe", "--bind-to", "none"}
-	mpich = []string{"/opt/mpich/bin/mpiexec", "-launcher", "ssh", "-launcher-exec", "/shared/rsh",
+	mpich = []string{"/opt/mpich/bin/mpiexec", "-launcher", "ssh", "-launcher-exec", "/shared/rsh.sh",
 		"-hosts", "nodea:1,nodeb:1", "-genv", "FI_PROVIDER", "xdpfab", "-genv", "MPIR_CVAR_NOLOCAL", "1"}
 	overTCP = []string{"--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "osc", "rdma"}
-	// Open MPI looks for devices of one-sided operations (btl) where pml/ob1 is a candidate:
-	// with "pml cm" there would be none.
+	// Open MPI looks for devices of one-sided operations (btl) where pml/ob1 is a
+	// candidate: with "pml cm" there would be none.
 	overMTL = []string{"--mca", "pml", "^ucx", "--mca", "mtl", "ofi", "--mca", "btl", "self,ofi", "--mca", "osc", "rdma",
 		"--mca", "opal_common_ofi_provider_include", "xdpfab"}
 	overBTL = []string{"--mca", "pml", "ob1", "--mca", "btl", "self,ofi", "--mca", "btl_ofi_mode", "2",
@@ -144,7 +144,9 @@ func TestMPI(t *testing.T) {
 			t.Logf("%s is not there: scripts/mpi makes it", program)
 			continue
 		}
-		if out, err := m.do(t, compiler, "-O1", "-std=c11", "-D_GNU_SOURCE", "-o", "/shared/"+program, "/shared/mpi.c"); err != nil {
+		out, err := m.do(t, compiler, "-O1", "-std=c11", "-D_GNU_SOURCE", "-o", "/shared/"+program,
+			"/shared/mpi.c", "/shared/mpi_windows.c")
+		if err != nil {
 			t.Fatalf("%s: %v\n%s", compiler, err, out)
 		}
 		built[program] = true
@@ -155,7 +157,8 @@ func TestMPI(t *testing.T) {
 			if !built[j.program] {
 				t.Skip(j.program + " is not there")
 			}
-			command := append(slices.Clone(j.launch), "-n", fmt.Sprint(j.ranks), "/shared/"+j.program, fmt.Sprint(j.rounds), j.parts)
+			command := append(slices.Clone(j.launch), "-n", fmt.Sprint(j.ranks), "/shared/"+j.program,
+				fmt.Sprint(j.rounds), j.parts)
 			out, err := m.do(t, command...)
 			if err != nil || !strings.Contains(out, "\nok\n") {
 				t.Fatalf("%q: %v\n%s", command, err, tail([]byte(out)))
