@@ -63,8 +63,12 @@ static size_t longest(const struct xdpfab_arrival *r, const uint8_t *bytes)
 	return n;
 }
 
-static void count(struct domain *d, const struct xdpfab_arrival *r, uint8_t verb, const struct region *touched)
+/* A region's counter has all that may change the region, as fi_mr(3) says, and an endpoint's
+ * has what returns nothing, as fi_endpoint(3) says. */
+static void count(struct domain *d, const struct xdpfab_arrival *r, const struct operate_request *o,
+		  const struct region *touched)
 {
+	const uint8_t verb = o->verb;
 	const struct mr *mr = touched->owner;
 	const struct ep *ep = d->eps[r->endpoint];
 	const bool returns = verb == XDPFAB_READ || verb == XDPFAB_FETCH || verb == XDPFAB_COMPARE;
@@ -72,7 +76,7 @@ static void count(struct domain *d, const struct xdpfab_arrival *r, uint8_t verb
 
 	if (ep != NULL && ep->cntr[kind] != NULL)
 		cntr_add(ep->cntr[kind], 1, 0);
-	if (mr->cntr != NULL && !returns)
+	if (mr->cntr != NULL && verb != XDPFAB_READ && !(verb == XDPFAB_FETCH && o->op == FI_ATOMIC_READ))
 		cntr_add(mr->cntr, 1, 0);
 }
 
@@ -89,7 +93,7 @@ static size_t execute(struct domain *d, const struct xdpfab_arrival *r, const ui
 
 		if (s.status == OPERATE_OK) {
 			s.length = (uint16_t)operate_result(&o);
-			count(d, r, o.verb, touched);
+			count(d, r, &o, touched);
 		}
 		memcpy(answer + i * sizeof s, &s, sizeof s);
 		n += s.length;
