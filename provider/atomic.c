@@ -13,6 +13,21 @@ static size_t most(const struct domain *d, enum kernel_form form, uint32_t datat
 	return part_of(d) / 2 / lists[form] / kernel_size(datatype);
 }
 
+/* The most elements of one on the buffer of a receive, which a frame carries whole: behind the
+ * longest headers, its own head with data; its answer has a head, too. */
+static size_t most_tagged(const struct domain *d, enum kernel_form form, uint32_t op, uint32_t datatype)
+{
+	enum { HEADERS = 48 + 34, HEAD = 28 + 8, ANSWER = 4 };
+	const size_t operands = (op == FI_ATOMIC_READ ? 0u : 1u) + (form == KERNEL_COMPARE ? 1u : 0u);
+	const size_t room = d->g.mtu > HEADERS + HEAD ? d->g.mtu - HEADERS : HEAD;
+	size_t n = room - ANSWER, least = most(d, form, datatype);
+
+	if (operands > 0 && (room - HEAD) / operands < n)
+		n = (room - HEAD) / operands;
+	n = (n & ~(size_t)3) / kernel_size(datatype);
+	return n < least ? n : least;
+}
+
 static int valid(const struct fid_ep *fid, enum kernel_form form, uint32_t datatype, uint32_t op, size_t *count)
 {
 	const struct ep *ep = container_of(fid, struct ep, fid);
@@ -84,10 +99,26 @@ static int fill(struct work *w, const struct fi_msg_atomic *msg, const struct li
 	if (count == 0 || (l->form == KERNEL_COMPARE && w->compare_len != w->operand_len) ||
 	    (l->form != KERNEL_BASE && w->result_len != count * size))
 		return -FI_EINVAL;
-	if (count > most(w->ep->dom, l->form, msg->datatype) || ((flags & FI_INJECT) != 0 && w->operand_len > INJECT_SIZE))
+	if (count > ((flags & FI_TAGGED) != 0 ? most_tagged(w->ep->dom, l->form, msg->op, msg->datatype)
+					      : most(w->ep->dom, l->form, msg->datatype)) ||
+	    ((flags & FI_INJECT) != 0 && w->operand_len > INJECT_SIZE))
 		return -FI_EMSGSIZE;
 	w->e.count = (uint32_t)count;
 	return at(w, msg, count);
+}
+
+/* Makes it one on the buffer of the receive that takes the key as a tag. Values come back from a
+ * receive alone. */
+static void tag(struct work *w, enum kernel_form form, uint64_t flags)
+{
+	static const uint8_t tagged[KERNEL_FORMS] = {[KERNEL_BASE] = XDPFAB_TAGGED_ATOMIC,
+						     [KERNEL_FETCH] = XDPFAB_TAGGED_FETCH,
+						     [KERNEL_COMPARE] = XDPFAB_TAGGED_COMPARE};
+
+	w->e.verb = tagged[form];
+	w->completion |= FI_TAGGED;
+	if (form != KERNEL_BASE || (flags & FI_MATCH_COMPLETE) != 0)
+		w->e.flags |= XDPFAB_MATCH;
 }
 
 /* Values to store, which a read lacks, are zeros on the way. */
@@ -96,10 +127,10 @@ int atomic_work(struct work *w, struct ep *name, const struct fi_msg_atomic *msg
 {
 	int error = kernel_of(l->form, msg->op, msg->datatype) == NULL ? -FI_EOPNOTSUPP : 0;
 
-	if (error == 0 && (flags & FI_TAGGED) != 0)
-		error = -FI_EOPNOTSUPP;
+	if (error == 0 && (flags & FI_TAGGED) != 0 && msg->rma_iov_count != 1)
+		error = -FI_EINVAL; /* it is on one receive */
 	if (error == 0)
-		error = work_init(w, name, msg->addr, flags, msg->context);
+		error = work_init(w, name, msg->addr, flags & ~FI_TAGGED, msg->context);
 	if (error == 0)
 		error = fill(w, msg, l, flags);
 	if (error != 0)
@@ -107,6 +138,8 @@ int atomic_work(struct work *w, struct ep *name, const struct fi_msg_atomic *msg
 	w->counts = l->form == KERNEL_BASE ? CNTR_WRITE : CNTR_READ;
 	w->completion = FI_ATOMIC | (l->form == KERNEL_BASE ? FI_WRITE : FI_READ);
 	w->e.verb = verbs[l->form];
+	if ((flags & FI_TAGGED) != 0)
+		tag(w, l->form, flags);
 	w->e.op = (uint8_t)msg->op;
 	w->e.datatype = (uint8_t)msg->datatype;
 	if ((flags & FI_REMOTE_CQ_DATA) != 0) {
@@ -288,18 +321,18 @@ struct fi_ops_atomic xdpfab_atomic_ops = {
 int xdpfab_query_atomic(struct fid_domain *d, enum fi_datatype datatype, enum fi_op op, struct fi_atomic_attr *attr,
 			uint64_t flags)
 {
-	const enum kernel_form form = flags == FI_FETCH_ATOMIC	   ? KERNEL_FETCH
-				      : flags == FI_COMPARE_ATOMIC ? KERNEL_COMPARE
-								   : KERNEL_BASE;
+	const enum kernel_form form = (flags & FI_FETCH_ATOMIC) != 0	 ? KERNEL_FETCH
+				      : (flags & FI_COMPARE_ATOMIC) != 0 ? KERNEL_COMPARE
+									 : KERNEL_BASE;
 	const struct domain *dom = container_of(d, struct domain, fid);
 	const int error = kernel_of(form, op, datatype) == NULL ? -FI_EOPNOTSUPP : 0;
 
 	if ((flags & ~(uint64_t)(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC | FI_TAGGED)) != 0 ||
-	    flags == (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
+	    (flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC)) == (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
 		return -FI_EBADFLAGS;
-	if ((flags & FI_TAGGED) != 0)
-		return -FI_EOPNOTSUPP;
 	if (error == 0 && attr != NULL)
-		*attr = (struct fi_atomic_attr){.count = most(dom, form, datatype), .size = kernel_size(datatype)};
+		*attr = (struct fi_atomic_attr){.count = (flags & FI_TAGGED) != 0 ? most_tagged(dom, form, op, datatype)
+										  : most(dom, form, datatype),
+						.size = kernel_size(datatype)};
 	return error;
 }

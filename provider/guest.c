@@ -88,6 +88,7 @@ static int attach(struct guest *g, const char *path)
 		 XDPFAB_VERSION, s.entries, s.arena, s.arrivals);
 	error = talk_call(&g->talk, "attach", text, g->memfd, ANSWER_MS, &r);
 	g->bell = r.fd;
+	g->mtu = json_number(json_member(r.result, "mtu"), 0);
 	g->attended = offer_has(json_member(r.result, "features"), "attended");
 	g->longest = offer_has(json_member(r.result, "features"), "long") ? MOST_MESSAGE : SHORT_MESSAGE;
 	if (error != 0)

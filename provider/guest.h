@@ -34,6 +34,7 @@ struct guest {
 	size_t note_count, note_room;
 	bool attended; /* the daemon hands over operations on memory that it has not mapped */
 	size_t longest; /* bytes of a message or a transfer */
+	size_t mtu;	/* of the interface */
 };
 
 /* Attaches to the daemon of a control socket. Returns 0 or a negative error, and says why

@@ -116,6 +116,52 @@ static void meet(void)
 	take(txcq);
 }
 
+/* An atomic on the buffer of the receive with a tag. */
+static void combine(enum fi_op op, const uint64_t *values, const uint64_t *compare, uint64_t *found, uint64_t tag)
+{
+	struct fi_ioc operand = {(void *)(uintptr_t)values, 2}, with = {(void *)(uintptr_t)compare, 2}, result = {found, 2};
+	struct fi_rma_ioc there = {.addr = 8, .count = 2, .key = tag};
+	struct fi_msg_atomic m = {.msg_iov = &operand, .iov_count = 1, .addr = peer, .rma_iov = &there, .rma_iov_count = 1,
+				  .datatype = FI_UINT64, .op = op, .context = found};
+
+	if (compare != NULL)
+		POST(fi_compare_atomicmsg(ep, &m, &with, NULL, 1, &result, NULL, 1, FI_TAGGED));
+	else if (found != NULL)
+		POST(fi_fetch_atomicmsg(ep, &m, &result, NULL, 1, FI_TAGGED));
+	else
+		POST(fi_atomicmsg(ep, &m, FI_TAGGED));
+}
+
+static void receives(void)
+{
+	static const uint64_t adds[] = {10, 20}, compare[] = {2, 0}, swap[] = {7, 7};
+	uint64_t buffers[3][4] = {{1, 2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}}, found[2][2];
+	struct fi_atomic_attr attr;
+	struct fi_cq_tagged_entry e;
+
+	for (uint64_t i = 0; i < 2; i++)
+		POST(fi_trecv(ep, buffers[i], 32, NULL, peer, 0xc0 + i, 0, buffers[i]));
+	meet();
+	combine(FI_SUM, adds, NULL, found[0], 0xc0);
+	combine(FI_CSWAP, swap, compare, found[1], 0xc1);
+	combine(FI_SUM, adds, NULL, NULL, 0xc2); /* it waits for its receive */
+	for (int i = 0; i < 3; i++)
+		take(txcq);
+	CHECK(found[0][0] == 2 && found[0][1] == 3 && found[1][0] == 2 && found[1][1] == 3, "what was found");
+	for (int i = 0; i < 2; i++) {
+		e = take(rxcq);
+		CHECK(e.op_context == buffers[i] && e.len == 16, "%zu bytes", e.len);
+	}
+	meet();
+	POST(fi_trecv(ep, buffers[2], 32, NULL, peer, 0xc2, 0, buffers[2]));
+	CHECK(take(rxcq).op_context == buffers[2], "the receive that came late");
+	for (int i = 0; i < 3; i += 2)
+		CHECK(buffers[i][0] == 1 && buffers[i][1] == 12 && buffers[i][2] == 23 && buffers[i][3] == 4, "sums");
+	CHECK(buffers[1][1] == 7 && buffers[1][2] == 3, "%lu, %lu", buffers[1][1], buffers[1][2]);
+	OK(fi_query_atomic(domain, FI_UINT64, FI_SUM, &attr, FI_TAGGED | FI_FETCH_ATOMIC));
+	CHECK(attr.count >= 64 && attr.count < 256 && attr.size == 8, "%zu elements: want what a frame carries", attr.count);
+}
+
 /* Memory of malloc, with the number as its key. */
 static void memory(uint64_t own, uint64_t other)
 {
@@ -170,6 +216,7 @@ int main(int argc, char **argv)
 	}
 	tags();
 	peeks();
+	receives();
 	memory((uint64_t)atoi(argv[1]), (uint64_t)atoi(argv[3]));
 	meet();
 	close_all();
