@@ -7,6 +7,7 @@ enum { FIRST_ROOM = 64 };
 
 const struct addr *av_addr(const struct av *av, fi_addr_t at)
 {
+	at = av_base(av, at);
 	return at < av->count && av->used[at] ? &av->addrs[at] : NULL;
 }
 
@@ -288,13 +289,15 @@ int xdpfab_av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_a
 
 	if (d->forked)
 		return -FI_ENODEV;
-	if (attr->name != NULL || attr->rx_ctx_bits != 0 || (attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) != 0)
-		return -FI_ENOSYS; /* vectors that processes share, and receive contexts by name */
+	if (attr->name != NULL || attr->rx_ctx_bits > CONTEXT_BITS || attr->rx_ctx_bits < 0 ||
+	    (attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) != 0)
+		return -FI_ENOSYS; /* vectors that processes share */
 	av = calloc(1, sizeof *av);
 	if (av == NULL)
 		return -FI_ENOMEM;
 	av->dom = d;
 	av->flags = attr->flags;
+	av->rx_bits = (unsigned)attr->rx_ctx_bits;
 	av->fid.fid = (struct fid){.fclass = FI_CLASS_AV, .context = context, .ops = &fid_ops};
 	av->fid.ops = &av_ops;
 	if (attr->type == FI_AV_UNSPEC)

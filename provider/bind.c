@@ -46,15 +46,20 @@ static int bind_cntr(struct ep *ep, struct cntr *c, uint64_t flags)
 	return 0;
 }
 
+void av_join(struct ep *ep, struct av *av)
+{
+	ep->av = av;
+	ep->next = av->eps;
+	av->eps = ep;
+}
+
 static int bind_av(struct ep *ep, struct av *av)
 {
 	if (av->dom != ep->dom)
 		return -FI_EDOMAIN;
 	if (ep->av != NULL)
 		return -FI_EINVAL;
-	ep->av = av;
-	ep->next = av->eps;
-	av->eps = ep;
+	av_join(ep, av);
 	return 0;
 }
 

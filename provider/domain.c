@@ -120,12 +120,6 @@ static struct fi_ops fid_ops = {
 	.ops_set = no_ops_set,
 };
 
-static int no_scalable_ep(struct fid_domain *d, struct fi_info *info, struct fid_ep **sep, void *context)
-{
-	(void)d, (void)info, (void)sep, (void)context;
-	return -FI_ENOSYS;
-}
-
 static int no_query_collective(struct fid_domain *d, enum fi_collective_op coll, struct fi_collective_attr *attr,
 			       uint64_t flags)
 {
@@ -143,7 +137,7 @@ static struct fi_ops_domain domain_ops = {
 	.av_open = xdpfab_av_open,
 	.cq_open = xdpfab_cq_open,
 	.endpoint = xdpfab_endpoint,
-	.scalable_ep = no_scalable_ep,
+	.scalable_ep = xdpfab_scalable_ep,
 	.cntr_open = xdpfab_cntr_open,
 	.poll_open = xdpfab_poll_open,
 	.stx_ctx = xdpfab_stx_ctx,

@@ -27,7 +27,7 @@ static int call(struct domain *d, const char *verb, const char *text, uint64_t *
 /* Has the daemon make the endpoint: its address is known from then on. */
 static int make(struct ep *ep, uint16_t wanted)
 {
-	char number[8] = "-1", text[200];
+	char number[8] = "-1", block[40] = "", text[200];
 	uint64_t got = 0;
 	int error;
 
@@ -35,18 +35,46 @@ static int make(struct ep *ep, uint16_t wanted)
 		return -errno;
 	if (wanted != 0)
 		snprintf(number, sizeof number, "%u", wanted);
-	snprintf(text, sizeof text, "{\"number\":%s,\"origin\":%llu}", number, (unsigned long long)ep->identity);
+	if (ep->sep != NULL)
+		snprintf(block, sizeof block, ",\"block\":%u,\"posts\":%s", ep->sep->number,
+			 ep->fid.fid.fclass == FI_CLASS_TX_CTX ? "true" : "false");
+	snprintf(text, sizeof text, "{\"number\":%s,\"origin\":%llu%s}", number, (unsigned long long)ep->identity,
+		 block);
 	error = call(ep->dom, "endpoint", text, &got);
 	ep->number = (uint16_t)got;
 	return error;
 }
 
-/* A program that posts no receives needs nothing that tells of them. */
+int block_make(struct ep *sep, uint16_t first)
+{
+	char text[60];
+	uint64_t got = 0;
+	int error;
+
+	snprintf(text, sizeof text, "{\"number\":%d,\"length\":%zu}", first == 0 ? -1 : (int)first, sep->rx_size);
+	error = call(sep->dom, "block", text, &got);
+	sep->number = (uint16_t)got;
+	return error;
+}
+
+void block_free(struct ep *sep)
+{
+	char text[8];
+
+	snprintf(text, sizeof text, "%u", sep->number);
+	if (!sep->dom->dead && !sep->dom->forked)
+		call(sep->dom, "unblock", text, NULL);
+}
+
+/* A program that posts no receives needs nothing that tells of them, and to a transmit context
+ * nobody comes. */
 static int enable(struct ep *ep)
 {
 	char text[120];
 	int error;
 
+	if (ep->sep != NULL && ep->sep->av != NULL && ep->av == NULL)
+		av_join(ep, ep->sep->av);
 	if (ep->enabled)
 		return -FI_EOPBADSTATE;
 	if (ep->av == NULL)
@@ -57,6 +85,9 @@ static int enable(struct ep *ep)
 	error = shared_enabled(ep);
 	if (error != 0)
 		return error;
+	ep->enabled = ep->fid.fid.fclass == FI_CLASS_TX_CTX;
+	if (ep->enabled)
+		return 0;
 	snprintf(text, sizeof text, "{\"endpoint\":%u,\"on\":true,\"events\":true,\"messages\":%s,\"attends\":%s}",
 		 ep->number, (ep->caps & FI_RECV) != 0 ? "true" : "false", ep->dom->g.attended ? "true" : "false");
 	error = call(ep->dom, "serve", text, NULL);
@@ -146,11 +177,12 @@ void ep_unlist(struct ep *ep)
 	ep->dom->refs--;
 }
 
-static void unbind(struct ep *ep)
+void ep_unbind(struct ep *ep)
 {
 	if (ep->av != NULL)
 		unlink_ep(&ep->av->eps, ep, offsetof(struct ep, next));
-	ep_unlist(ep);
+	if (ep->sep != NULL)
+		ep->sep->aliases--;
 	if (ep->txcq != NULL)
 		ep->txcq->refs--;
 	if (ep->rxcq != NULL)
@@ -176,7 +208,8 @@ static void ep_free(struct ep *ep)
 		snprintf(text, sizeof text, "%llu", (unsigned long long)ep->identity);
 		call(d, "drop", text, NULL);
 	}
-	unbind(ep);
+	ep_unlist(ep);
+	ep_unbind(ep);
 	free(ep);
 }
 
@@ -227,7 +260,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	return error;
 }
 
-static int ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
+int ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
 {
 	const struct ep *ep = container_of(fid, struct ep, fid.fid)->base;
 
@@ -240,7 +273,7 @@ static int ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
 	return 0;
 }
 
-static int ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
+int ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
 {
 	struct ep *ep = container_of(fid, struct ep, fid.fid)->base;
 
@@ -292,35 +325,46 @@ struct ep *ep_new(struct domain *d, const struct fi_info *info, size_t fclass, v
 	return ep;
 }
 
-int xdpfab_endpoint(struct fid_domain *fid, struct fi_info *info, struct fid_ep **to, void *context)
+int ep_open(struct ep *ep, uint16_t number)
 {
-	struct domain *d = container_of(fid, struct domain, fid);
-	struct ep *ep = ep_new(d, info, FI_CLASS_EP, context);
-	struct addr wanted = {.endpoint = 0};
-	int error;
+	struct domain *d = ep->dom;
+	int error = enter(d);
 
-	if (ep == NULL)
-		return -FI_ENOMEM;
-	if (info->src_addr != NULL)
-		addr_read(&wanted, info->addr_format, info->src_addr);
-	error = enter(d);
 	if (error == 0) {
 		error = d->dead ? -FI_ENETDOWN : inbox_open(ep);
 		if (error == 0) {
-			error = make(ep, wanted.endpoint);
+			error = make(ep, number);
 			if (error != 0)
 				inbox_close(ep);
 		}
 		if (error == 0) {
 			ep_list(ep);
 			d->eps[ep->number] = ep;
+			if (ep->sep != NULL)
+				ep->sep->aliases++;
 		}
 		unlock(d);
 	}
-	if (error != 0) {
+	if (error != 0)
 		free(ep);
-		return error;
-	}
-	*to = &ep->fid;
-	return 0;
+	return error;
+}
+
+uint16_t ep_wanted(const struct fi_info *info)
+{
+	struct addr wanted = {.endpoint = 0};
+
+	if (info->src_addr != NULL)
+		addr_read(&wanted, info->addr_format, info->src_addr);
+	return wanted.endpoint;
+}
+
+int xdpfab_endpoint(struct fid_domain *fid, struct fi_info *info, struct fid_ep **to, void *context)
+{
+	struct ep *ep = ep_new(container_of(fid, struct domain, fid), info, FI_CLASS_EP, context);
+	const int error = ep == NULL ? -FI_ENOMEM : ep_open(ep, ep_wanted(info));
+
+	if (error == 0)
+		*to = &ep->fid;
+	return error;
 }

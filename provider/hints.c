@@ -53,8 +53,8 @@ static bool ep_fits(const struct fi_ep_attr *h)
 		return refuse("ep_attr protocol");
 	if (h->max_msg_size > MOST_MESSAGE)
 		return refuse("ep_attr max_msg_size");
-	if ((h->tx_ctx_cnt > 1 && h->tx_ctx_cnt != FI_SHARED_CONTEXT) ||
-	    (h->rx_ctx_cnt > 1 && h->rx_ctx_cnt != FI_SHARED_CONTEXT))
+	if ((h->tx_ctx_cnt > MOST_CONTEXTS && h->tx_ctx_cnt != FI_SHARED_CONTEXT) ||
+	    (h->rx_ctx_cnt > MOST_CONTEXTS && h->rx_ctx_cnt != FI_SHARED_CONTEXT))
 		return refuse("ep_attr tx_ctx_cnt or rx_ctx_cnt");
 	if (h->auth_key_size != 0)
 		return refuse("ep_attr auth_key_size");
@@ -67,7 +67,7 @@ static bool domain_fits(const struct fi_domain_attr *h)
 		return refuse("domain_attr caps");
 	if (h->cq_data_size > 8 || h->mr_key_size > 8 || h->mr_iov_limit > MOST_IOV)
 		return refuse("domain_attr cq_data_size, mr_key_size or mr_iov_limit");
-	if (h->max_ep_tx_ctx > 1 || h->max_ep_rx_ctx > 1)
+	if (h->max_ep_tx_ctx > MOST_CONTEXTS || h->max_ep_rx_ctx > MOST_CONTEXTS)
 		return refuse("domain_attr contexts of an endpoint");
 	if (h->auth_key_size != 0)
 		return refuse("domain_attr auth_key_size");

@@ -44,6 +44,15 @@ static int mr_mode(uint32_t version, const struct fi_info *hints)
 	return wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE ? wanted : 0;
 }
 
+/* Scalable endpoints are for those who ask: programs that see several contexts use them, and have
+ * nothing of it here. */
+static bool wants_contexts(const struct fi_info *h)
+{
+	return (h->caps & FI_NAMED_RX_CTX) != 0 ||
+	       (h->ep_attr != NULL && (h->ep_attr->tx_ctx_cnt > 1 || h->ep_attr->rx_ctx_cnt > 1)) ||
+	       (h->domain_attr != NULL && (h->domain_attr->max_ep_tx_ctx > 1 || h->domain_attr->max_ep_rx_ctx > 1));
+}
+
 /* What is left open, and what is only told to the program's own layers, is as hinted. */
 static void echo(struct fi_info *i, const struct fi_info *hints)
 {
@@ -70,10 +79,12 @@ static void echo(struct fi_info *i, const struct fi_info *hints)
 		if (hints->rx_attr->total_buffered_recv != 0)
 			i->rx_attr->total_buffered_recv = hints->rx_attr->total_buffered_recv;
 	}
-	if (hints->ep_attr != NULL && hints->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT)
-		i->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
-	if (hints->ep_attr != NULL && hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
-		i->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	if (hints->ep_attr != NULL && hints->ep_attr->tx_ctx_cnt > 0)
+		i->ep_attr->tx_ctx_cnt = hints->ep_attr->tx_ctx_cnt;
+	if (hints->ep_attr != NULL && hints->ep_attr->rx_ctx_cnt > 0)
+		i->ep_attr->rx_ctx_cnt = hints->ep_attr->rx_ctx_cnt;
+	if (wants_contexts(hints))
+		d->max_ep_tx_ctx = d->max_ep_rx_ctx = MOST_CONTEXTS;
 	if (hints->domain_attr != NULL) {
 		const struct fi_domain_attr *h = hints->domain_attr;
 

@@ -17,6 +17,8 @@ enum {
 	MOST_QUEUE = 65536,	 /* entries of tx, rx and completion queues */
 	BUFFERED = 4 << 20,	 /* bytes of messages that wait for a receive */
 	PROTOCOL_VERSION = 1,
+	CONTEXT_BITS = 8, /* at most, of the number of a receive context in an fi_addr_t */
+	MOST_CONTEXTS = 1 << CONTEXT_BITS,
 };
 
 #define PROTOCOL 0x80007864u /* private: libfabric leaves the upper half to providers */
@@ -27,13 +29,14 @@ enum {
 /* The parts that an endpoint can have. */
 #define MSG_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV)
 #define RMA_CAPS (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
-#define TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | RMA_CAPS)
+#define TX_CAPS (FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | RMA_CAPS)
 #define RX_CAPS                                                                                                        \
 	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | TARGET_CAPS | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV |          \
 	 FI_TRIGGER | FI_SOURCE)
 /* These need a daemon that hands over what peers do to memory of the program. */
 #define TARGET_CAPS (FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT)
-#define ALL_CAPS (MSG_CAPS | RMA_CAPS | TARGET_CAPS | FI_TRIGGER | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define ALL_CAPS                                                                                                       \
+	(MSG_CAPS | RMA_CAPS | TARGET_CAPS | FI_TRIGGER | FI_NAMED_RX_CTX | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 #define OP_FLAGS                                                                                                       \
 	(FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)

@@ -13,7 +13,7 @@ struct asked {
 	struct call call;
 	struct asked *next; /* of the endpoint's */
 	struct ep *ep;	    /* NULL: closed */
-	fi_addr_t at;
+	size_t at; /* slot */
 	bool forgotten; /* the address has been removed meanwhile */
 };
 
@@ -85,17 +85,19 @@ static void answered(struct call *call, const struct reply *r)
 	free(a);
 }
 
-static int ask(struct ep *ep, fi_addr_t at, struct peer *p)
+static int ask(struct ep *ep, fi_addr_t to, struct peer *p)
 {
 	struct asked *a = calloc(1, sizeof *a);
+	struct addr own = *av_addr(ep->av, to);
 	char addr[ADDR_TEXT], text[ADDR_TEXT + 80];
 
 	if (a == NULL)
 		return -FI_ENOMEM;
-	*a = (struct asked){.call = {.done = answered}, .next = ep->asked, .ep = ep, .at = at};
+	*a = (struct asked){.call = {.done = answered}, .next = ep->asked, .ep = ep, .at = av_slot(ep->av, to)};
 	ep->asked = a;
 	p->asked = true;
-	addr_json(av_addr(ep->av, at), addr, sizeof addr);
+	own.endpoint = (uint16_t)(own.endpoint + av_context(ep->av, to));
+	addr_json(&own, addr, sizeof addr);
 	snprintf(text, sizeof text, "{\"origin\":%llu,\"addr\":%s}", (unsigned long long)ep->identity, addr);
 	INFO(EP_CTRL, "endpoint %u: peer %s\n", ep->number, addr);
 	talk_begin(&ep->dom->g.talk, &a->call, "peer", text, -1);
@@ -105,13 +107,14 @@ static int ask(struct ep *ep, fi_addr_t at, struct peer *p)
 /* Makes room for the peers of all addresses of the AV. */
 static int grow(struct ep *ep)
 {
-	struct peer *more = realloc(ep->peers, ep->av->room * sizeof *more);
+	const size_t n = ep->av->room << ep->av->rx_bits;
+	struct peer *more = realloc(ep->peers, n * sizeof *more);
 
 	if (more == NULL)
 		return -FI_ENOMEM;
-	memset(more + ep->peer_count, 0, (ep->av->room - ep->peer_count) * sizeof *more);
+	memset(more + ep->peer_count, 0, (n - ep->peer_count) * sizeof *more);
 	ep->peers = more;
-	ep->peer_count = ep->av->room;
+	ep->peer_count = n;
 	return 0;
 }
 
@@ -131,18 +134,19 @@ static int wait_in(struct peer *p, const struct xdpfab_entry *e)
 int peer_post(struct ep *ep, fi_addr_t to, struct xdpfab_entry *e)
 {
 	struct domain *d = ep->dom;
+	const size_t slot = av_slot(ep->av, to);
 	struct xdpfab_entry *x;
 	struct peer *p;
 	int error;
 
 	if (av_addr(ep->av, to) == NULL)
 		return -FI_EINVAL;
-	if (to >= ep->peer_count) {
+	if (slot >= ep->peer_count) {
 		error = grow(ep);
 		if (error != 0)
 			return error;
 	}
-	p = &ep->peers[to];
+	p = &ep->peers[slot];
 	if (p->number != 0 && p->first == NULL) { /* nearly always */
 		x = guest_entry(&d->g);
 		if (x == NULL)
@@ -171,7 +175,7 @@ void peers_retry(struct ep *ep)
 			post_waiting(ep->dom, &ep->peers[i], 0);
 }
 
-void peer_forget(struct ep *ep, fi_addr_t at)
+static void forget(struct ep *ep, size_t at)
 {
 	struct peer *p;
 
@@ -184,6 +188,14 @@ void peer_forget(struct ep *ep, fi_addr_t at)
 	if (p->number != 0)
 		guest_note(&ep->dom->g, &(struct xdpfab_entry){.verb = XDPFAB_FORGET, .peer = p->number});
 	*p = (struct peer){.number = 0};
+}
+
+void peer_forget(struct ep *ep, fi_addr_t at)
+{
+	const size_t first = av_slot(ep->av, at);
+
+	for (size_t i = 0; i < (size_t)1 << ep->av->rx_bits; i++)
+		forget(ep, first + i);
 }
 
 void peers_fail(struct ep *ep, int error)

@@ -122,6 +122,7 @@ struct av {
 	struct ep *eps;	    /* bound */
 	struct eq *eq; /* of an asynchronous one, or NULL */
 	uint64_t flags;
+	unsigned rx_bits; /* upper ones of an fi_addr_t, which are a receive context */
 };
 
 struct mr {
@@ -171,15 +172,16 @@ struct ep {
 	struct cntr *cntr[CNTR_KINDS];
 	struct av *av;
 	struct eq *eq;
-	struct peer *peers; /* by fi_addr_t */
+	struct peer *peers; /* by av_slot */
 	size_t peer_count;
 	struct asked *asked; /* calls for peers that are under way */
 	uint32_t under_way;  /* operations */
-	uint32_t aliases;    /* of a shared context: endpoints */
+	uint32_t aliases;    /* of a shared context: endpoints; of a scalable endpoint: contexts */
 	uint32_t pass; /* through the work that is due in which some of it has found no room */
 	struct inbox *inbox; /* its receives, or those of srx */
 	struct ep *srx;	     /* the shared receive context, or NULL */
 	struct stx *stx;     /* likewise, of sends */
+	struct ep *sep;	     /* the scalable endpoint that it is a context of, or NULL */
 	size_t min_multi_recv;
 };
 
@@ -247,6 +249,26 @@ int eq_error(struct eq *eq, const struct fi_eq_err_entry *e);
 fi_addr_t av_find(const struct av *av, const struct addr *a);
 const struct addr *av_addr(const struct av *av, fi_addr_t at);
 
+/* bind.c: an endpoint has the AV from now on. */
+void av_join(struct ep *ep, struct av *av);
+
+/* The address without the receive context, and that. */
+static inline fi_addr_t av_base(const struct av *av, fi_addr_t at)
+{
+	return at & (UINT64_MAX >> av->rx_bits);
+}
+
+static inline uint16_t av_context(const struct av *av, fi_addr_t at)
+{
+	return av->rx_bits == 0 ? 0 : (uint16_t)(at >> (64 - av->rx_bits));
+}
+
+/* Counts addresses with each of their receive contexts. */
+static inline size_t av_slot(const struct av *av, fi_addr_t at)
+{
+	return av_base(av, at) << av->rx_bits | av_context(av, at);
+}
+
 /* peer.c: the lock is held. peers_fail ends operations that have not been posted yet. */
 void peers_free(struct ep *ep);
 void peers_fail(struct ep *ep, int error);
@@ -259,6 +281,18 @@ struct ep *ep_new(struct domain *d, const struct fi_info *info, size_t fclass, v
 void ep_list(struct ep *ep);
 void ep_unlist(struct ep *ep);
 
+/* ep.c: makes an endpoint known under a number, 0 for any, or frees it; the number that an info
+ * wants; what is bound is let go. */
+int ep_open(struct ep *ep, uint16_t number);
+uint16_t ep_wanted(const struct fi_info *info);
+void ep_unbind(struct ep *ep);
+int ep_getopt(fid_t fid, int level, int name, void *value, size_t *len);
+int ep_setopt(fid_t fid, int level, int name, const void *value, size_t len);
+
+/* ep.c: the numbers of a scalable endpoint, from one on, 0 for any. The lock is held. */
+int block_make(struct ep *sep, uint16_t first);
+void block_free(struct ep *sep);
+
 /* domain.c */
 void domain_died(struct domain *d);
 int xdpfab_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, void *context);
@@ -270,6 +304,7 @@ int xdpfab_cntr_open(struct fid_domain *d, struct fi_cntr_attr *attr, struct fid
 int xdpfab_eq_open(struct fid_fabric *f, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
 int xdpfab_ep_bind(struct fid *fid, struct fid *to, uint64_t flags);
 int xdpfab_endpoint(struct fid_domain *d, struct fi_info *info, struct fid_ep **ep, void *context);
+int xdpfab_scalable_ep(struct fid_domain *d, struct fi_info *info, struct fid_ep **sep, void *context);
 int xdpfab_srx_ctx(struct fid_domain *d, struct fi_rx_attr *attr, struct fid_ep **srx, void *context);
 int xdpfab_stx_ctx(struct fid_domain *d, struct fi_tx_attr *attr, struct fid_stx **stx, void *context);
 int xdpfab_poll_open(struct fid_domain *d, struct fi_poll_attr *attr, struct fid_poll **poll);
