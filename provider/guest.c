@@ -64,6 +64,25 @@ static int make_area(struct guest *g, const struct sizes *s)
 	return arena_make(&g->space, s->arena) ? 0 : -FI_ENOMEM;
 }
 
+/* Asks for another give-up time, if there is one to ask for. */
+static int tune(struct guest *g, const char *path)
+{
+	const int limit = param_number("give_up", 0);
+	struct reply r;
+	char text[60];
+	int error;
+
+	if (limit <= 0)
+		return 0;
+	snprintf(text, sizeof text, "{\"give_up\":%lld}", limit * 1000000ll);
+	error = talk_call(&g->talk, "tune", text, -1, ANSWER_MS, &r);
+	if (error != 0)
+		WARN(DOMAIN, "daemon at %s: a give-up time of %d ms: %s\n", path, limit, r.text);
+	if (r.fd >= 0)
+		close(r.fd);
+	return error;
+}
+
 static int attach(struct guest *g, const char *path)
 {
 	struct offer o;
@@ -93,7 +112,9 @@ static int attach(struct guest *g, const char *path)
 	g->longest = offer_has(json_member(r.result, "features"), "long") ? MOST_MESSAGE : SHORT_MESSAGE;
 	if (error != 0)
 		WARN(DOMAIN, "daemon at %s: %s\n", path, r.text);
-	return error != 0 ? error : g->bell < 0 ? -EPROTO : 0;
+	if (error != 0)
+		return error;
+	return g->bell < 0 ? -EPROTO : tune(g, path);
 }
 
 int guest_attach(struct guest *g, const char *path)

@@ -258,6 +258,20 @@ static void add(struct fi_info ***last, const struct offer *o, const struct netw
 	fi_freeinfo(i);
 }
 
+/* The networks of the kind that a parameter wants first, or the others. */
+static void add_networks(struct fi_info ***last, const struct offer *o, bool first, const struct wanted *w)
+{
+	const char *kind = param_text("addr");
+	const sa_family_t wanted = kind == NULL		      ? AF_UNSPEC
+				   : strcmp(kind, "ipv4") == 0 ? AF_INET
+				   : strcmp(kind, "ipv6") == 0 ? AF_INET6
+							       : AF_UNSPEC;
+
+	for (size_t i = 0; i < o->network_count; i++)
+		if ((wanted == AF_UNSPEC || o->networks[i].family == wanted) == first)
+			add(last, o, &o->networks[i], w);
+}
+
 int xdpfab_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		   const struct fi_info *hints, struct fi_info **info)
 {
@@ -271,8 +285,8 @@ int xdpfab_getinfo(uint32_t version, const char *node, const char *service, uint
 		return -FI_ENODATA;
 	n = offer_all(&offers);
 	for (size_t k = 0; k < n; k++) {
-		for (size_t j = 0; j < offers[k].network_count; j++)
-			add(&last, &offers[k], &offers[k].networks[j], &w);
+		add_networks(&last, &offers[k], true, &w);
+		add_networks(&last, &offers[k], false, &w);
 		if (offers[k].network_count == 0)
 			add(&last, &offers[k], NULL, &w);
 	}

@@ -288,8 +288,21 @@ func TestInfo(t *testing.T) {
 	if f := strings.Fields(string(exported)); err != nil || len(f) != 3 || f[2] != "fi_prov_ini" {
 		t.Errorf("exported: %v %q: want fi_prov_ini alone", err, exported)
 	}
+	for kind, network := range map[string]string{"ipv4": w.net.A.IP4.String(), "ipv6": "fe80::"} {
+		w.params = []string{"FI_XDPFAB_ADDR=" + kind}
+		all := strings.Split(w.end(w.start(0, "fi_info", "-p", "xdpfab", "-v")), "fi_info:\n")
+		if first := all[min(1, len(all)-1)]; !strings.Contains(first, "fi_sockaddr_in") || strings.Contains(first, "fi_sockaddr_in6") != (kind == "ipv6") {
+			t.Errorf("with %q the first address is not of %s: %q", w.params, network, all)
+		}
+	}
+	w.params = []string{"FI_XDPFAB_GIVE_UP=2000000000"}
+	late := w.start(0, w.program("adder"), w.net.B.IP4.String(), w.key(1), "0")
+	if err := late.Wait(); err == nil || !strings.Contains(late.said.String(), "want at most 4h0m0s") {
+		t.Errorf("a give-up time of 23 days: %v\n%s", err, tail(late.said.Bytes()))
+	}
+	w.params = nil
 	params := w.end(w.start(0, "fi_info", "-g", "xdpfab"))
-	for _, name := range []string{"CONTROL", "IFACE", "ENTRIES", "ARENA", "ARRIVALS", "YIELD"} {
+	for _, name := range []string{"CONTROL", "IFACE", "ENTRIES", "ARENA", "ARRIVALS", "ADDR", "GIVE_UP", "YIELD"} {
 		if !strings.Contains(params, "# FI_XDPFAB_"+name+": ") {
 			t.Errorf("no parameter %s:\n%s", name, params)
 		}
