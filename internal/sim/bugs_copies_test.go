@@ -13,9 +13,9 @@ var bugsOfCopies = []bug{
 	{"a part of a transfer ends inside a word", "", []edit{
 		{wireFit, "if n < total && rec.Verb.Transfer() {", "if false {"}}},
 	{"every part of a transfer goes to its first byte", "", []edit{
-		{enginePack, "f.Offset+uint64(f.sent)*size, f.Count-f.sent)", "f.Offset+uint64(f.sent)*size*uint64(1-uint8(f.Verb)>>4), f.Count-f.sent)"}}},
+		{enginePack, "f.Offset+f.sent*size, atOnce", "f.Offset+f.sent*size*uint64(1-uint8(f.Verb)>>4), atOnce"}}},
 	{"a part of a write from pieces begins with the first piece", "", []edit{
-		{enginePieces, "b := at(f.Pieces.Buf, uint64(f.sent)+uint64(n), uint64(len(to)-n))", "b := at(f.Pieces.Buf, uint64(n), uint64(len(to)-n))"}}},
+		{enginePieces, "b := at(f.Pieces.Buf, f.sent+uint64(n), uint64(len(to)-n))", "b := at(f.Pieces.Buf, uint64(n), uint64(len(to)-n))"}}},
 	{"the parts of a read are all put at its beginning", "", []edit{
 		{engineComplete, "\tif f.Verb.Array() {\n", "\tif f.Verb.Atomic() {\n"}}},
 	{"bounds of a transfer checked for the part alone", "", []edit{
