@@ -47,7 +47,8 @@ struct fi_provider *fi_prov_ini(void)
 					"allows (default: 4096)");
 	define("arena", FI_PARAM_INT, "Bytes for operands and results that are under way, likewise (default: 16777216)");
 	define("arrivals", FI_PARAM_INT, "Bytes for what peers send, likewise (default: 1048576)");
-	define("addr", FI_PARAM_STRING, "ipv4 or ipv6: addresses of that kind come first (default: as the interface has them)");
+	define("addr", FI_PARAM_STRING,
+	       "ipv4 or ipv6: addresses of that kind come first (default: as the interface has them)");
 	define("give_up", FI_PARAM_INT, "Milliseconds without an answer after which a peer counts as lost, up to four hours "
 					"(default: as the daemon has it)");
 	define("yield", FI_PARAM_INT, "The most looks at empty queues before a program lets others have its CPU for a moment, 0 "

@@ -291,7 +291,8 @@ func TestInfo(t *testing.T) {
 	for kind, network := range map[string]string{"ipv4": w.net.A.IP4.String(), "ipv6": "fe80::"} {
 		w.params = []string{"FI_XDPFAB_ADDR=" + kind}
 		all := strings.Split(w.end(w.start(0, "fi_info", "-p", "xdpfab", "-v")), "fi_info:\n")
-		if first := all[min(1, len(all)-1)]; !strings.Contains(first, "fi_sockaddr_in") || strings.Contains(first, "fi_sockaddr_in6") != (kind == "ipv6") {
+		first := all[min(1, len(all)-1)]
+		if !strings.Contains(first, "fi_sockaddr_in") || strings.Contains(first, "fi_sockaddr_in6") != (kind == "ipv6") {
 			t.Errorf("with %q the first address is not of %s: %q", w.params, network, all)
 		}
 	}
