@@ -22,6 +22,7 @@ const (
 	netdevDevGet      = 1 // NETDEV_CMD_DEV_GET
 	netdevIfIndex     = 1 // NETDEV_A_DEV_IFINDEX
 	netdevXDPFeatures = 3 // NETDEV_A_DEV_XDP_FEATURES
+	netdevZCMaxSegs   = 4 // NETDEV_A_DEV_XDP_ZC_MAX_SEGS, Linux 6.6
 
 	ethtoolChannelsGet = 17 // ETHTOOL_MSG_CHANNELS_GET
 	headerDevIndex     = 1  // ETHTOOL_A_HEADER_DEV_INDEX
@@ -41,6 +42,7 @@ const (
 	XDPRedirect XDPFeatures = 1 << 1
 	XDPNdoXmit  XDPFeatures = 1 << 2
 	XDPZeroCopy XDPFeatures = 1 << 3
+	XDPRXSG     XDPFeatures = 1 << 5 // packets in several buffers
 )
 
 var featureNames = []string{"basic", "redirect", "ndo-xmit", "xsk-zerocopy", "hw-offload", "rx-sg", "ndo-xmit-sg"}
@@ -106,17 +108,18 @@ func attributes(b []byte) (map[uint16][]byte, error) {
 }
 
 // xdpFeatures asks the kernel for the features of the driver; Linux 6.3 and
-// later can tell.
-func xdpFeatures(ifindex int) (XDPFeatures, error) {
+// later can tell. segments is how many buffers a packet may have with zero-copy, 0 if the
+// driver has no zero-copy.
+func xdpFeatures(ifindex int) (f XDPFeatures, segments int, err error) {
 	a, err := ask("netdev", netdevDevGet, nl.NewRtAttr(netdevIfIndex, nl.Uint32Attr(uint32(ifindex))))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	v := a[netdevXDPFeatures]
 	if len(v) != 8 {
-		return 0, errors.New("nic: the kernel does not report XDP features")
+		return 0, 0, errors.New("nic: the kernel does not report XDP features")
 	}
-	return XDPFeatures(binary.NativeEndian.Uint64(v)), nil
+	return XDPFeatures(binary.NativeEndian.Uint64(v)), int(min(number(a, netdevZCMaxSegs), maxSegments)), nil
 }
 
 // channels asks the driver how many queues are in use; not every driver knows.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/dump"
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -38,15 +39,19 @@ type Interface struct {
 	RXQueues int      `json:"rx_queues"`
 	TXQueues int      `json:"tx_queues"`
 	// FeaturesKnown is false before Linux 6.3; Features is then empty.
-	FeaturesKnown bool      `json:"xdp_features_known"`
-	Features      []string  `json:"xdp_features"`
-	Attached      *Attached `json:"attached"` // nil when no program is attached
+	FeaturesKnown bool     `json:"xdp_features_known"`
+	Features      []string `json:"xdp_features"`
+	// ZeroCopySegments is how many buffers a packet may have with zero-copy; 0 if the
+	// driver has no zero-copy, or the kernel does not tell (before 6.6).
+	ZeroCopySegments int       `json:"zero_copy_segments"`
+	Attached         *Attached `json:"attached"` // nil when no program is attached
 
 	HardwareAddr net.HardwareAddr `json:"-"` // MAC, in binary
 
 	features XDPFeatures
 	offloads map[string]bool // those that its driver's row has, with true for those in force
 	channels channelling
+	several  bool // driver and kernel have packets in several buffers
 }
 
 // Attached is the XDP program that an interface has now.
@@ -106,8 +111,9 @@ func describe(l netlink.Link, all []netlink.Link) Interface {
 	if limits, known := LimitsOf(i.Driver); known {
 		i.look(&limits)
 	}
-	if f, err := xdpFeatures(a.Index); err == nil {
+	if f, segments, err := xdpFeatures(a.Index); err == nil {
 		i.SetFeatures(f)
+		i.ZeroCopySegments = segments
 	}
 	if x := a.Xdp; x != nil && x.Attached {
 		i.Attached = attached(l, x)
@@ -153,4 +159,6 @@ func driver(name string) string {
 // kernel.
 func (i *Interface) SetFeatures(f XDPFeatures) {
 	i.FeaturesKnown, i.features, i.Features = true, f, f.Names()
+	// In generic mode the kernel divides the packets, whatever the driver is.
+	i.several = (f&XDPRXSG != 0 || f&XDPBasic == 0) && !kernel.Before(kernel.MultiBuffer)
 }

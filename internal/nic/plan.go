@@ -48,11 +48,14 @@ const MaxQueues = wire.MaxQueues
 
 // Plan describes how xdpfab would use an interface, and what prevents that.
 type Plan struct {
-	Usable   bool     `json:"usable"`   // by a process that has the privileges
-	XDP      string   `json:"xdp"`      // "native", "generic" or "unknown"
-	Copy     string   `json:"copy"`     // "zero-copy", "copy" or "unknown"
-	Queues   int      `json:"queues"`   // that would be opened, without those to lend
-	Chunk    int      `json:"chunk"`    // size of a packet buffer, bytes
+	Usable bool   `json:"usable"` // by a process that has the privileges
+	XDP    string `json:"xdp"`    // "native", "generic" or "unknown"
+	Copy   string `json:"copy"`   // "zero-copy", "copy" or "unknown"
+	Queues int    `json:"queues"` // that would be opened, without those to lend
+	Chunk  int    `json:"chunk"`  // size of a packet buffer, bytes
+	// Segments is how many buffers a packet to be sent may take, where the MTU is such
+	// that packets lie in several; 0 where each lies in one.
+	Segments int      `json:"segments"`
 	Buffers  int      `json:"buffers"`  // of each queue
 	Problems []string `json:"problems"` // each with its remedy; empty if usable
 	Notes    []string `json:"notes"`
@@ -105,8 +108,8 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 		w.Chunks = DefaultChunks
 	}
 	p.Buffers = w.Chunks
-	var unfit error
-	p.Chunk, p.Mode, unfit = fit(i, w.Copy)
+	f, unfit := fit(i, w.Copy)
+	p.Chunk, p.Segments, p.Mode = f.chunk, f.segments, f.mode
 	p.Pinned = uint64(p.Bound) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {
 		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), useless, unfit, i.unequal(),

@@ -21,6 +21,7 @@ type tally struct {
 	bogus   atomic.Uint64 // completions of packets that were not in flight
 	rescued atomic.Uint64 // buffers taken back without a completion of their own
 
+	gathered atomic.Uint64 // received packets that were joined from several chunks
 	repeated atomic.Uint64 // received packets dropped, since their buffer was not the kernel's to give
 }
 
@@ -30,6 +31,7 @@ var queueCounters = map[string]func(*tally, *xsk.Statistics) uint64{
 	"tx_retries":           func(t *tally, _ *xsk.Statistics) uint64 { return t.retries.Load() },
 	"bad_completions":      func(t *tally, _ *xsk.Statistics) uint64 { return t.bogus.Load() },
 	"rescued_buffers":      func(t *tally, _ *xsk.Statistics) uint64 { return t.rescued.Load() },
+	"gathered":             func(t *tally, _ *xsk.Statistics) uint64 { return t.gathered.Load() },
 	"repeated_buffers":     func(t *tally, _ *xsk.Statistics) uint64 { return t.repeated.Load() },
 	"xsk_rx_dropped":       func(_ *tally, s *xsk.Statistics) uint64 { return s.RXDropped },
 	"xsk_rx_invalid_descs": func(_ *tally, s *xsk.Statistics) uint64 { return s.RXInvalidDescs },

@@ -44,7 +44,7 @@ func (i *Interface) bindForwarders(plan nic.Plan, all int, o Options) error {
 	f.deaf = max(all-plan.Bound, 0)
 	i.aside = append(i.aside, f)
 	for number := plan.Bound; number < min(all, i.bound); number++ {
-		q, err := newQueue(i.index, number, plan.Chunk, o)
+		q, err := newQueue(i.index, number, o)
 		if err != nil {
 			continue
 		}

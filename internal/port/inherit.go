@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/bpf"
-	"github.com/xdpfab/xdpfab/internal/nic"
 )
 
 // One process after the other can use an interface: the XDP program is replaced in one
@@ -45,7 +44,8 @@ func (i *Interface) Reopens() error {
 	if err != nil {
 		return fmt.Errorf("port: %w", err)
 	}
-	as := nic.Interface{Name: now.Name, Driver: i.driver, MTU: now.MTU, Up: now.AdminUp}
+	as := i.found
+	as.Name, as.MTU, as.Up = now.Name, now.MTU, now.AdminUp
 	return as.Ready()
 }
 

@@ -36,6 +36,7 @@ type Interface struct {
 	mac    wire.MAC
 	mtu    int // bytes
 	driver string
+	found  nic.Interface // likewise
 	udp    bool
 
 	forgets bool      // the driver forgets its program when the interface is set down
@@ -75,11 +76,12 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 		return nil, err
 	}
 	o.Generic = plan.Attach != bpf.Native // which a program that was left has to have, too
+	o.chunk, o.segments = plan.Chunk, plan.Segments
 	if o.Copy = plan.Mode; defaults {
 		o.RingSize = plan.RingSize()
 	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU,
-		driver: n.Driver, udp: o.UDP, reserved: map[netip.Addr]int{}}
+		driver: n.Driver, found: n, udp: o.UDP, reserved: map[netip.Addr]int{}}
 	i.bound = max(plan.Bound, min(n.RXQueues, bpf.MaxReceiveQueues))
 	i.label.Store(&i.name)
 	i.generic = plan.Reason
@@ -152,7 +154,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 		return err
 	}
 	for number := range plan.Queues {
-		q, err := newQueue(i.index, number, plan.Chunk, o)
+		q, err := newQueue(i.index, number, o)
 		if err != nil {
 			return fmt.Errorf("port: %s: queue %d: %w", i.name, number, err)
 		}
@@ -183,7 +185,8 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 
 // load loads the program, which is to take another's place if that fits.
 func (i *Interface) load(queues int, o Options) (err error) {
-	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute}
+	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute,
+		Frags: o.segments > 0}
 	switch {
 	case o.Inherit != nil:
 		i.program, err = bpf.TakeOver(o.Inherit.Program, o.Adopt, c, queues, i.index)

@@ -145,7 +145,7 @@ func TestUnusableInterfaces(t *testing.T) {
 		{"zero-copy", "", nil, Options{Copy: xsk.ZeroCopy}, xsk.ErrZeroCopy, []string{"queue 0", "Copy or Auto"}},
 		{"busy polling", "", nil, Options{BusyPoll: xsk.BusyPoll{Time: 1000}}, nil, []string{"veth"}},
 		{"MTU too small", "", mtu(255), Options{}, ErrMTU, []string{"ip link set dev veth0 mtu"}},
-		{"MTU too large", "", mtu(3823), Options{}, ErrMTU, []string{"ip link set dev veth0 mtu 3498"}},
+		{"MTU too large", "", mtu(65519), Options{}, ErrMTU, []string{"ip link set dev veth0 mtu 65518"}},
 		{"MTU too large for veth", "", peerMTU(3822), Options{}, unix.ERANGE, []string{"ip link set dev", "mtu"}},
 		{"down", "", func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) },
 			Options{}, xsk.ErrInterfaceDown, []string{"ip link set dev veth0 up"}},

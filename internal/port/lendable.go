@@ -27,7 +27,6 @@ import (
 type lendable struct {
 	i      *Interface
 	number int
-	chunk  int
 	o      Options
 	at     namespace
 
@@ -68,7 +67,7 @@ func (i *Interface) lendables() (all []*lendable) {
 func (i *Interface) prepareLendable(plan nic.Plan, o Options) error {
 	o.share = true
 	for n := range o.Lend {
-		s := &lendable{i: i, number: plan.Queues + n, chunk: plan.Chunk, o: o, at: thisNamespace(), state: LendableKept,
+		s := &lendable{i: i, number: plan.Queues + n, o: o, at: thisNamespace(), state: LendableKept,
 			done: make(chan struct{}), stopped: make(chan struct{}), back: make(chan struct{}, 1)}
 		s.o.Inherit = nil
 		i.aside = append(i.aside, s)
@@ -120,7 +119,7 @@ func (s *lendable) set(state LendableState) {
 
 // bind opens the queue, and has its frames come here.
 func (s *lendable) bind() error {
-	q, err := newQueue(s.i.index, s.number, s.chunk, s.o)
+	q, err := newQueue(s.i.index, s.number, s.o)
 	if err != nil {
 		return err
 	}

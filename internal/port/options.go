@@ -55,6 +55,8 @@ type Options struct {
 	// BusyPoll is for NICs; see xsk.BusyPoll. Open refuses it on veth.
 	BusyPoll xsk.BusyPoll
 
+	chunk    int           // bytes of a packet buffer; like segments, that of the nic.Plan
+	segments int           // see nic.Plan
 	share    bool          // the memory of the queue has to be another process's too
 	listens  bool          // nothing is sent: all chunks but one are to receive into
 	patience time.Duration // with a queue that seems taken; bindTimeout unless given, negative for none

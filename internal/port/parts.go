@@ -23,12 +23,14 @@ type Parts struct {
 	RingSize  int  `json:"ring_size"`  // entries; the fill ring has more (Options.fillSize)
 	TXBudget  int  `json:"tx_budget"`  // packets for each call
 	BusyPoll  bool `json:"busy_poll"`
+	Segments  int  `json:"segments,omitempty"` // see nic.Plan
 }
 
 // partsOf describes a queue that was opened with o.
 func (q *Queue) partsOf(ifindex int, o Options) Parts {
 	return Parts{Number: q.number, IfIndex: ifindex, Chunks: q.umem.Chunks(), ChunkSize: q.umem.ChunkSize(),
-		RingSize: o.RingSize, TXBudget: q.sock.TXBudget(), BusyPoll: o.BusyPoll.Time > 0}
+		RingSize: o.RingSize, TXBudget: q.sock.TXBudget(), BusyPoll: o.BusyPoll.Time > 0,
+		Segments: o.segments}
 }
 
 // Adopt makes a queue of the descriptors of its socket and its memory, which another
@@ -63,7 +65,7 @@ func (q *Queue) adopt(p *Parts, fill, socket, memory int) (err error) {
 	if err := q.alarm(); err != nil {
 		return err
 	}
-	return q.use(p.Chunks / 2)
+	return q.use(p.Chunks/2, p.Segments)
 }
 
 // Close gives up a queue that was adopted. No thread may use it from then on, except for

@@ -31,12 +31,14 @@ type Queue struct {
 	fill   *xsk.Producer[uint64]
 	tx     *xsk.Producer[xsk.Desc]
 	pool   *xsk.FramePool // the sending chunks
+	slab   int            // chunks of a packet to be sent: how many slots of TX it may take
+	parts  *joiner        // nil if each packet lies in one chunk
 
 	lent    []uint64 // received chunks that the caller has; the capacity is for all of them
 	ours    []bool   // by receiving chunk: it is in lent, so the kernel must not deliver it
 	buffer  uint64   // the chunk that Buffer returned
 	held    bool     // buffer is valid, and not sent yet
-	pending int      // packets written into TX, not submitted
+	pending int      // descriptors written into TX, not submitted
 	stalled bool     // TX has packets that the kernel would not take yet
 
 	tally   tally
@@ -59,17 +61,16 @@ const (
 	forwarderTimeout = 3 * time.Second
 )
 
-// newQueue opens queue number of an interface, ready to receive. Its packet buffers
-// have chunk bytes.
-func newQueue(ifindex, number, chunk int, o Options) (*Queue, error) {
+// newQueue opens queue number of an interface, ready to receive.
+func newQueue(ifindex, number int, o Options) (*Queue, error) {
 	q := &Queue{number: number, event: -1}
-	if err := q.open(ifindex, chunk, o); err != nil {
+	if err := q.open(ifindex, o); err != nil {
 		return nil, errors.Join(err, q.close())
 	}
 	return q, nil
 }
 
-func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
+func (q *Queue) open(ifindex int, o Options) (err error) {
 	receiving := o.Chunks / 2
 	if o.listens {
 		receiving = o.Chunks - 1
@@ -78,21 +79,21 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 	if err := q.alarm(); err != nil {
 		return err
 	}
-	if q.umem, err = xsk.NewUMEM(xsk.UMEMConfig{Chunks: o.Chunks, ChunkSize: chunk, Share: o.share}); err != nil {
+	if q.umem, err = xsk.NewUMEM(xsk.UMEMConfig{Chunks: o.Chunks, ChunkSize: o.chunk, Share: o.share}); err != nil {
 		return err
 	}
 	q.sock, err = xsk.Open(xsk.Config{
 		UMEM: q.umem, IfIndex: ifindex, Queue: q.number, Mode: o.Copy, BusyPoll: o.BusyPoll,
 		BindTimeout: cmp.Or(o.patience, bindTimeout),
 		RXSize:      o.RingSize, TXSize: o.RingSize, CompletionSize: o.RingSize,
-		FillSize: o.fillSize(),
+		FillSize: o.fillSize(), MultiBuffer: o.segments > 0,
 		// As many as can be in flight, so that this limit is never reached.
-		SendBuffer: min(sending*(chunk+skbOverhead), maxSendBytes),
+		SendBuffer: min(sending*(o.chunk+skbOverhead), maxSendBytes),
 	})
 	if err != nil {
 		return err
 	}
-	if err := q.use(receiving); err != nil {
+	if err := q.use(receiving, o.segments); err != nil {
 		return err
 	}
 	q.lent = q.lent[:receiving]
@@ -104,11 +105,15 @@ func (q *Queue) open(ifindex, chunk int, o Options) (err error) {
 }
 
 // use puts the socket and its memory to use. The first chunks are for receiving, and the
-// kernel has all of them.
-func (q *Queue) use(receiving int) (err error) {
+// kernel has all of them. segments is that of a nic.Plan.
+func (q *Queue) use(receiving, segments int) (err error) {
 	q.mode = q.sock.Mode()
 	q.rx, q.tx, q.fill = q.sock.RX(), q.sock.TX(), q.sock.Fill()
-	q.pool, err = q.umem.Pool(receiving, q.umem.Chunks()-receiving)
+	q.slab = max(segments, 1)
+	q.pool, err = q.umem.SlabPool(receiving, q.umem.Chunks()-receiving, q.slab)
+	if err == nil && segments > 0 {
+		q.parts = newJoiner(segments * q.umem.ChunkSize())
+	}
 	q.lent, q.ours = make([]uint64, 0, receiving), make([]bool, receiving)
 	return err
 }
@@ -147,6 +152,9 @@ func (q *Queue) close() error {
 func (q *Queue) Receive(packets [][]byte) int {
 	if q.stalled {
 		_ = q.push() // the next Flush returns the error
+	}
+	if q.parts != nil {
+		return q.receiveParts(packets)
 	}
 	n := q.rx.Peek(min(len(packets), cap(q.lent)-len(q.lent)))
 	if n == 0 {
@@ -188,23 +196,27 @@ func (q *Queue) Release() {
 	}
 	q.fill.Submit(n)
 	q.lent = q.lent[:copy(q.lent, q.lent[n:])]
+	if q.parts != nil {
+		q.parts.used = 0
+	}
 	q.sock.WakeRX()
 }
 
-// Buffer returns the memory of the packet that Send will queue next: a whole
-// chunk, which a packet of the interface's MTU fits into. It returns nil when
-// all chunks are in flight; Flush takes them back as the kernel finishes them.
+// Buffer returns the memory of the packet that Send will queue next: a whole chunk, or
+// several that lie side by side, which a packet of the interface's MTU fits into. It
+// returns nil when all chunks are in flight; Flush takes them back as the kernel finishes
+// them.
 func (q *Queue) Buffer() []byte {
 	if !q.held && !q.take() {
 		return nil
 	}
-	return q.umem.Chunk(q.buffer)
+	return q.umem.Slab(q.buffer, q.slab)
 }
 
-// take gets a chunk and reserves a slot in TX for it: while a chunk is held, one
-// slot more than the pending ones is reserved, also across a Flush.
+// take gets a chunk, or a slab, and reserves the slots in TX for it: while it is held,
+// slots for it beside the pending ones are reserved, also across a Flush.
 func (q *Queue) take() bool {
-	if q.tx.Reserve(q.pending+1) <= q.pending {
+	if want := q.pending + q.slab; q.tx.Reserve(want) < want {
 		return false
 	}
 	if q.pool.Free() == 0 {
@@ -216,6 +228,10 @@ func (q *Queue) take() bool {
 
 // Send queues the first n bytes of the last Buffer. Without one it does nothing.
 func (q *Queue) Send(n int) {
+	if q.slab > 1 {
+		q.sendParts(n)
+		return
+	}
 	if !q.held || !q.pool.Sent(q.buffer) {
 		return
 	}

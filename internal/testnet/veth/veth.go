@@ -23,7 +23,7 @@ const IfName = "veth0"
 // Options shape a pair. The zero value is one queue and the kernel's MTU (1500).
 type Options struct {
 	Queues int // RX and TX queues per side; 0 means 1
-	MTU    int // bytes; 0 means the kernel's default. Native XDP on veth takes at most 3498
+	MTU    int // bytes; 0 means the kernel's default. Above 3498 packets take several buffers
 	// Straight means that what one side sends from a queue has to arrive on the same
 	// queue of the other, as it does on a veth. NICs choose the queue by themselves.
 	Straight bool
