@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -282,7 +283,17 @@ func TestResidentLongFrames(t *testing.T) {
 	if testnet.KernelBefore(t, 5, 18) {
 		t.Skip("needs Linux 5.18: see TestResidentRefused")
 	}
-	a, b, _ := openVeth(t, testnet.Options{MTU: 3000}, fi.DomainAttr{}, fi.DomainAttr{})
+	t.Run("MTU 3000", func(t *testing.T) { residentLongFrames(t, 3000) })
+	t.Run("MTU 9000", func(t *testing.T) {
+		if _, v := testnet.Kernel(t); !v.AtLeast(kernel.MultiBuffer) || testnet.Borrowed(t) != nil {
+			t.Skipf("needs packets in several buffers: a veth, and Linux %v", kernel.MultiBuffer)
+		}
+		residentLongFrames(t, 9000)
+	})
+}
+
+func residentLongFrames(t *testing.T, mtu int) {
+	a, b, _ := openVeth(t, testnet.Options{MTU: mtu}, fi.DomainAttr{}, fi.DomainAttr{})
 	hot, err := b.NewResidentRegion("hot", 64<<10)
 	_, err2 := b.NewRegion("r", 1<<20)
 	ep, err3 := b.NewEndpoint(fi.EndpointAttr{})
