@@ -81,6 +81,7 @@ type request struct {
 type Initiator struct {
 	cfg   *Config
 	pool  Lender // requests in flight
+	fits  bool   // pool has small buffers for short ones
 	p     Params
 	state State
 	why   Reason
@@ -141,7 +142,7 @@ type Initiator struct {
 // NewInitiator returns a session that begins with a hello on the next Emit.
 // pool lends the buffers for requests; the size of its buffers bounds the payload.
 func NewInitiator(cfg *Config, pool Lender, p Params, now int64) *Initiator {
-	s := &Initiator{cfg: cfg, pool: pool, p: p, helloDue: true, heardAt: now, workedAt: now, seenAt: now}
+	s := &Initiator{cfg: cfg, pool: pool, fits: hasSmall(pool.Size()), p: p, helloDue: true, heardAt: now, workedAt: now, seenAt: now}
 	s.timer = now + s.rtt.rto(cfg)
 	return s
 }
@@ -243,6 +244,9 @@ func (s *Initiator) Unstage(b []byte) { s.pool.Put(b) }
 // records are those of messages, or 0.
 func (s *Initiator) Commit(now int64, b []byte, n int, ops, flags uint8) uint32 {
 	s.attend(now)
+	if s.fits && n <= SmallPayload {
+		b = s.pool.Fit(b, n)
+	}
 	psn := s.next
 	s.next++
 	s.reqs[psn&slotMask] = request{buf: b, n: n, ops: ops, flags: flags}

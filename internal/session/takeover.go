@@ -109,7 +109,7 @@ var errShort = fmt.Errorf("no buffer for a frame of a session: want as many buff
 // of parties do not stand in the way of, since they did not there.
 func (t *Target) Reclaim(spared bool, bytes []byte) (b []byte) {
 	if spared && t.spare != nil {
-		b, t.spare = t.spare, nil
+		b, t.spare = t.answers.pool.Full(t.spare), nil
 	} else if b = t.answers.take(); b == nil {
 		return nil
 	}

@@ -151,7 +151,7 @@ func NewTarget(answers, holds *Share, p TargetParams, now int64) *Target {
 		anyOrder: p.Features&wire.FeatureUnordered != 0,
 		messages: p.Inflow != nil,
 		payload:  min(p.MaxFrame-wire.HeaderLen, answers.Size(), holds.Size()),
-		spare:    make([]byte, answers.Size()),
+		spare:    answers.pool.Smallest(),
 		credit:   uint16(p.Window),
 	}
 }
@@ -254,7 +254,7 @@ func (t *Target) early(h *wire.Header, payload []byte, bit uint64) Verdict {
 
 // hold keeps a frame until it can run, if there is a buffer for it.
 func (t *Target) hold(psn uint32, payload []byte, ops, flags uint8) bool {
-	b := t.holds.Get()
+	b := t.holds.GetFor(len(payload))
 	if b == nil {
 		return false
 	}
@@ -287,7 +287,7 @@ func (t *Target) free(ack uint32) bool {
 func (t *Target) Buffer() []byte {
 	b := t.answers.Get()
 	if b == nil && t.turn == t.expected {
-		b, t.spare = t.spare, nil
+		b, t.spare = t.answers.pool.Full(t.spare), nil
 	}
 	if b == nil {
 		t.waits = t.waits && t.turn != t.expected // for a buffer now: it is tried with every frame that comes
@@ -317,7 +317,7 @@ func (t *Target) Executed(b []byte, n int, ops, flags uint8) {
 		t.give(b)
 		*a = answer{ops: ops}
 	} else {
-		*a = answer{buf: b, n: n, ops: ops, flags: flags}
+		*a = answer{buf: t.answers.Fit(b, n), n: n, ops: ops, flags: flags}
 	}
 	t.toSend |= 1 << (t.turn & slotMask)
 	if t.turn != t.expected {
