@@ -101,7 +101,7 @@ func BenchmarkAnswer(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			bn := &bench{t: b, now: 1}
+			bn := &bench{t: b, now: 1, mtu: 1500}
 			a := &asker{to: to}
 			bn.b = bn.node(a, macB, session.Config{})
 			bn.region(1, 1<<12, mr.RemoteRead|mr.RemoteWrite)

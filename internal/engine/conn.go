@@ -155,8 +155,11 @@ func (c *conn) progress() {
 }
 
 func (c *conn) tick(now int64) int64 {
-	if c.ini.Tick(now).Kind == session.Ended {
+	switch c.ini.Tick(now).Kind {
+	case session.Ended:
 		c.ended()
+	case session.Narrowed:
+		c.narrowed(now)
 	}
 	if state, _ := c.ini.State(); state == session.Suspended {
 		return c.wait(now)

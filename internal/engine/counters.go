@@ -34,6 +34,7 @@ const (
 	UnknownSession     // frames of sessions that do not exist here
 	StaleEpoch         // frames of an earlier session under the same id
 	Invalid            // well-formed frames that contradict their session
+	PathsNarrow        // sessions with short frames, since long ones do not pass
 	HandedOver         // frames that came on another queue than their session's
 	PortErrors
 	verdictBase
@@ -52,7 +53,7 @@ var counterNames = [verdictBase]string{
 	"hellos", "hellos_unauthorized", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted",
 	"messages_stalled",
 	"peers_restarted", "sessions_failed",
-	"unknown_session", "stale_epoch", "invalid", "handed_over", "port_errors",
+	"unknown_session", "stale_epoch", "invalid", "paths_narrow", "handed_over", "port_errors",
 }
 
 // String returns the counter's name as statistics show it.

@@ -102,6 +102,10 @@ type Config struct {
 	// Suspect is told, on the engine's thread, that the peer at the end of a link does
 	// not answer. It must not block. It may be nil.
 	Suspect func(wire.Link)
+	// Narrow is told, on the engine's thread, that frames of the interface's MTU do not
+	// reach the peer at the end of a link, or do not come back, so that those of a
+	// session are no longer than so many bytes. It must not block. It may be nil.
+	Narrow func(l wire.Link, frame int)
 	// Secret is the key of the cookies in hellos. Engines of one interface share it,
 	// since a peer's packets may come on any queue. Zero means a random one.
 	Secret [32]byte

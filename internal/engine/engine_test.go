@@ -45,11 +45,16 @@ type bench struct {
 	idle    int // steps that had nothing to do, since the last that had
 	operand [8]byte
 	change  func(*engine.Config) // of every node; nil for none
+	mtu     int
 }
 
 func newBench(t testing.TB, seed uint64, cfg session.Config) *bench {
-	bn := &bench{t: t, now: 1}
-	pa, pb := port.NewMemoryPair(1500, seed)
+	return newBenchOf(t, seed, 1500, cfg, nil)
+}
+
+func newBenchOf(t testing.TB, seed uint64, mtu int, cfg session.Config, change func(*engine.Config)) *bench {
+	bn := &bench{t: t, now: 1, mtu: mtu, change: change}
+	pa, pb := port.NewMemoryPair(mtu, seed)
 	bn.a, bn.b = bn.node(pa, macA, cfg), bn.node(pb, macB, cfg)
 	return bn
 }
@@ -64,11 +69,11 @@ func (bn *bench) nodeThat(p engine.Port, mac wire.MAC, cfg session.Config, chang
 	cable, _ := p.(*port.Memory)
 	n := &node{port: cable, table: table, mem: memory.New(table)}
 	var err error
-	if n.exec, err = executor.New(n.mem, 1500, 0); err != nil {
+	if n.exec, err = executor.New(n.mem, bn.mtu, 0); err != nil {
 		bn.t.Fatal(err)
 	}
 	c := engine.Config{
-		Port: p, Local: mac, MTU: 1500, Session: cfg,
+		Port: p, Local: mac, MTU: bn.mtu, Session: cfg,
 		Serve: func(now int64, p session.TargetParams) engine.Served { return n.exec.Begin(now, p, nil) },
 		Accept: func(e uint16, _ uint64) wire.HelloStatus {
 			if e == 0 {

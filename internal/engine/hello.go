@@ -157,6 +157,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	}
 	e.grant(t, m, &params)
 	e.shorten(&params)
+	t.features = params.Features
 	t.frame = params.MaxFrame
 	t.s = e.cfg.Serve(e.lived, params)
 	if t.s == nil {
@@ -184,6 +185,7 @@ func (e *Engine) shorten(p *session.TargetParams) {
 	}
 	if longest := e.cfg.Longest(p); longest > 0 {
 		p.MaxFrame = min(p.MaxFrame, longest)
+		p.Features &^= wire.FeatureLongProbes // its executor answers short ones alone
 	}
 }
 

@@ -120,7 +120,7 @@ func (r *remote) connect() bool {
 	c.unit = r.origin.serial
 	params := session.Params{
 		Local: c.slot.id, Lane: by.lane, Endpoint: r.id.endpoint,
-		MaxFrame: e.maxFrame(&by.path), Nonce: e.cfg.Random(),
+		MaxFrame: by.frame(e.now), Sure: e.sureFrame(&by.path), Nonce: e.cfg.Random(),
 		Origin: r.origin.id, Serial: r.origin.serial, Unordered: r.origin.unordered,
 		Options: wire.Options{Class: by.link.Class}, Key: r.origin.key,
 	}

@@ -60,7 +60,8 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 	}
 	if h.Flags&wire.FlagPadded != 0 && t.features&wire.FeaturePadding == 0 ||
 		h.Flags&wire.FlagDelay != 0 && t.features&wire.FeatureDelays == 0 ||
-		h.Flags&wire.FlagEcho != 0 && t.features&wire.FeatureEchoes == 0 {
+		h.Flags&wire.FlagEcho != 0 && t.features&wire.FeatureEchoes == 0 ||
+		h.Type == wire.Probe && len(payload) > 0 && t.features&wire.FeatureLongProbes == 0 {
 		e.count[Invalid]++
 		return true
 	}

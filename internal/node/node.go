@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,7 +113,7 @@ func (n *Node) Run(life, resident uint64) error {
 			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: q,
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
 			Spread:  n.Config.Spread,
-			Suspect: n.suspect, Padding: n.Residents.Pads, Longest: n.Residents.Longest,
+			Suspect: n.suspect, Narrow: n.narrow, Padding: n.Residents.Pads, Longest: n.Residents.Longest,
 			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy, Attendant: n.attendantOf,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{
@@ -120,7 +121,7 @@ func (n *Node) Run(life, resident uint64) error {
 				RTOMin: n.Config.RTOMin, BaseRTT: n.Config.BaseRTT, IdleRetire: n.Config.IdleRetire,
 				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
 					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes |
-					wire.FeatureDelays,
+					wire.FeatureDelays | wire.FeatureLongProbes,
 			},
 		}
 		n.findOtherQueues(&c)
@@ -144,6 +145,16 @@ func (n *Node) suspect(l wire.Link) {
 	if l.RemoteIP.IsValid() {
 		n.Dev.Silent(l.RemoteIP)
 	}
+}
+
+// narrow tells that a switch drops the frames of the interface's MTU on the way to a
+// peer.
+func (n *Node) narrow(l wire.Link, frame int) {
+	peer := wire.Addr{MAC: l.Remote, IP: l.RemoteIP}
+	go n.Log(slog.LevelWarn, "frames as long as the MTU allows do not pass: those of this peer are short",
+		slog.String("interface", n.Dev.Info().Name), slog.Any("peer", peer), slog.Int("mtu", n.Dev.MTU()),
+		slog.Int("frame", frame), slog.String("remedy", "raise the MTU of the switches on the way, or lower the "+
+			"interface's: ip link set dev "+n.Dev.Info().Name+" mtu 1500"))
 }
 
 // NewLife names this life of the domain to its peers. It is never 0.

@@ -34,9 +34,11 @@ type Memory struct {
 	mu     sync.Mutex // guards what follows, which the peer's thread writes too
 	rng    *rand.Rand
 	faults Faults
-	queue  [][]byte // packets to receive
-	free   [][]byte // packet memory to use again
-	Sent   int      // packets that Send was called for
+	// packets that are longer are dropped, as by a switch of a smaller MTU; 0: none
+	longest int
+	queue   [][]byte // packets to receive
+	free    [][]byte // packet memory to use again
+	Sent    int      // packets that Send was called for
 }
 
 // memoryQueue is how many packets can wait in a Memory port; more are lost, as
@@ -67,6 +69,14 @@ func (m *Memory) SetFaults(f Faults) {
 	m.mu.Unlock()
 }
 
+// SetLongest has packets dropped that are longer, as a switch of a smaller MTU does; 0
+// for none. Any goroutine may call it.
+func (m *Memory) SetLongest(bytes int) {
+	m.mu.Lock()
+	m.longest = bytes
+	m.mu.Unlock()
+}
+
 // Receive implements the engine's port.
 func (m *Memory) Receive(packets [][]byte) int {
 	m.mu.Lock()
@@ -94,7 +104,7 @@ func (m *Memory) Send(n int) {
 	m.mu.Lock()
 	m.Sent++
 	f, rng := m.faults, m.rng
-	drop, twice := rng.Float64() < f.Loss, rng.Float64() < f.Duplicate
+	drop, twice := rng.Float64() < f.Loss || m.longest > 0 && n > m.longest, rng.Float64() < f.Duplicate
 	late, flip := 0, -1
 	if rng.Float64() < f.Reorder {
 		late = 1 + rng.IntN(8)

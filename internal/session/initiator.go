@@ -53,10 +53,13 @@ type Params struct {
 	Lane     uint8          // the target's lane
 	Endpoint uint16         // the target's endpoint number
 	MaxFrame int            // largest frame in bytes on the way to this peer
-	Nonce    uint64         // fresh and random: tells this session from all others
-	Origin   uint64         // id of the initiating endpoint; random
-	Serial   uint32         // of this session among those of the origin
-	Resume   wire.Resume    // the suspended session to be settled, if there is one
+	// Sure is the longest frame that passes on every path, bytes. Longer ones are sent
+	// only when one has passed, both ways, if the target has [wire.FeatureLongProbes].
+	Sure   int
+	Nonce  uint64      // fresh and random: tells this session from all others
+	Origin uint64      // id of the initiating endpoint; random
+	Serial uint32      // of this session among those of the origin
+	Resume wire.Resume // the suspended session to be settled, if there is one
 	// Unordered means that the target may run requests in any order. It does so if both
 	// sides have [wire.FeatureUnordered].
 	Unordered bool
@@ -98,6 +101,8 @@ type Initiator struct {
 	payload int    // largest payload in bytes that both sides accept
 	window  uint32 // frames, both sides' limit
 	credit  uint32 // frames, as last granted
+
+	proof // whether long frames pass
 
 	una      uint32 // lowest psn without answer
 	next     uint32 // psn of the next new frame
@@ -142,7 +147,8 @@ type Initiator struct {
 // NewInitiator returns a session that begins with a hello on the next Emit.
 // pool lends the buffers for requests; the size of its buffers bounds the payload.
 func NewInitiator(cfg *Config, pool Lender, p Params, now int64) *Initiator {
-	s := &Initiator{cfg: cfg, pool: pool, fits: hasSmall(pool.Size()), p: p, helloDue: true, heardAt: now, workedAt: now, seenAt: now}
+	s := &Initiator{cfg: cfg, pool: pool, fits: hasSmall(pool.Size()), p: p, helloDue: true,
+		heardAt: now, workedAt: now, seenAt: now}
 	s.timer = now + s.rtt.rto(cfg)
 	return s
 }

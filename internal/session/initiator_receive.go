@@ -22,6 +22,7 @@ const (
 	Responded               // frame First is answered by the payload
 	Ended                   // the session is Closed; see State and Unanswered
 	Outlived                // the session continues, but another process, Life, serves it now
+	Narrowed                // long frames do not pass: the session goes on with those of Params.Sure
 )
 
 // Event is the verdict on a frame received by the initiator. For Succeeded the
@@ -57,7 +58,9 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	s.waited = h.Flags&wire.FlagBusy != 0
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
-	s.hear(now, s.shows(h), h.Flags&wire.FlagBusy != 0 && s.Waits(h.Ack+1))
+	shows := s.shows(h)
+	s.proven(shows, len(payload))
+	s.hear(now, shows, h.Flags&wire.FlagBusy != 0 && s.Waits(h.Ack+1))
 	ev := s.answer(h)
 	if h.Flags&wire.FlagBusy != 0 && h.Type != wire.Response && s.Waits(h.Ack+1) {
 		ev.Partly, ev.Next = h.Ops, h.Ack+1
@@ -257,6 +260,9 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
 		s.state, s.helloDue, s.timer, s.workedAt, s.heardAt = Open, false, 0, s.helloAt, now
 		s.inquest.life = s.life
+		if s.p.Sure > 0 && frame > s.p.Sure && s.shared&provable == provable {
+			s.prove(now, min(frame, wire.HeaderLen+s.payload))
+		}
 		return Event{Kind: Opened}
 	case wire.HelloNoEndpoint:
 		return s.end(RefusedEndpoint)

@@ -22,7 +22,7 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 	case s.probeDue:
 		s.probeDue = false
 		s.probes++
-		return s.emitBare(b, wire.Probe, s.probes)
+		return s.lengthen(b, s.emitBare(b, wire.Probe, s.probes))
 	case s.inquest.due:
 		s.inquest.due = false
 		return s.emitInquest(b)
@@ -157,6 +157,9 @@ func (s *Initiator) Tick(now int64) Event {
 	if s.ackAt != 0 && now >= s.ackAt {
 		s.ackAt = 0
 		s.ackDue = s.conveyed != s.acked()
+	}
+	if s.proving() && now >= s.timer {
+		return s.proveAgain(now)
 	}
 	if s.timer != 0 && now >= s.timer {
 		if now-s.heardAt >= int64(s.cfg.GiveUp) {

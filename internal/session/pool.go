@@ -5,13 +5,13 @@ package session
 import "github.com/xdpfab/xdpfab/internal/wire"
 
 // Pool lends payload buffers to the sessions of one engine. It grows on demand up to its
-// limit and then reuses its buffers, so the data path does not allocate. It belongs to the
-// engine's thread.
+// limit and then reuses its buffers, so the data path does not allocate. It belongs to
+// the engine's thread.
 //
-// Buffers are lent in the full size of a payload. Where that is far more than most payloads
-// are, as with jumbo frames, there is a second, small size: a buffer that is kept for long
-// is given up for a small one if its contents fit. So the memory in use grows with what the
-// frames carry, and not with the MTU.
+// Buffers are lent in the full size of a payload. Where that is far more than most
+// payloads are, as with jumbo frames, there is a second, small size: a buffer that is
+// kept for long is given up for a small one if its contents fit. So the memory in use
+// grows with what the frames carry, and not with the MTU.
 type Pool struct {
 	size  int      // bytes of each full buffer
 	small int      // bytes of each small one; 0 if there are none
@@ -23,7 +23,8 @@ type Pool struct {
 }
 
 // SmallPayload is the length of the payloads that small buffers take, bytes: those of
-// Ethernet's MTU. Pools have small buffers if others are at least worthSmall times as long.
+// Ethernet's MTU. Pools have small buffers if others are at least worthSmall times as
+// long.
 const (
 	SmallPayload = 1500 - wire.HeaderLen
 	worthSmall   = 3

@@ -102,6 +102,9 @@ func (t *Target) emitBare(b []byte, ty wire.Type) int {
 	h.PSN = t.expected // an ack from expected to expected-1 is an empty run
 	if ty == wire.Ack && t.echoDue {
 		h.Flags, h.PSN, t.echoDue = h.Flags|wire.FlagEcho, t.echo, false
+		h.Put(b)
+		clear(b[wire.HeaderLen:][:t.echoPad])
+		return wire.HeaderLen + t.echoPad
 	}
 	h.Put(b)
 	return wire.HeaderLen

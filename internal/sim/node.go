@@ -165,7 +165,7 @@ func (n *node) engines(secret [32]byte, life uint64) {
 func (n *node) features() wire.Features {
 	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
 		wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes |
-		wire.FeatureDelays
+		wire.FeatureDelays | wire.FeatureLongProbes
 	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}

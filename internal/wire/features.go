@@ -26,7 +26,11 @@ const (
 	FeatureEchoes  Features = 1 << 10 // acks say which probe they answer: FlagEcho
 	// FeatureDelays lets the target delay acks: FlagDelay.
 	FeatureDelays Features = 1 << 11
-	FeatureMore   Features = 1 << 31 // another word of features begins the remainder
+	// FeatureLongProbes lets a probe that wants its number back, and the ack that has it,
+	// be as long as any frame of the session: so the initiator finds out whether frames
+	// of that length pass.
+	FeatureLongProbes Features = 1 << 12
+	FeatureMore       Features = 1 << 31 // another word of features begins the remainder
 )
 
 // moreLen is the length of the word that FeatureMore announces, in bytes.

@@ -33,7 +33,7 @@ const (
 	Ack                      // a run of requests executed with success, without results
 	Nak                      // a gap: frames are held out of order
 	Reset                    // the receiver does not know this session
-	Probe                    // asks for an ack; has no payload
+	Probe                    // asks for an ack; has no payload but zeros (FeatureLongProbes)
 )
 
 var typeNames = [...]string{Hello: "hello", HelloAck: "hello-ack", Request: "request", Response: "response",
@@ -147,6 +147,9 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 		return exactly(payload, HelloLen)
 	case Reset:
 		return exactly(payload, ResetLen)
+	}
+	if h.Flags&FlagEcho != 0 && len(payload) > minPayload { // see FeatureLongProbes
+		return payload, checkZero(payload)
 	}
 	return exactly(payload, 0)
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// jumboBench is a bench with an MTU of 9000 whose sessions find out whether it passes.
+func jumboBench(t *testing.T, seed uint64, f wire.Features, told func(wire.Link, int)) (bn *bench, p *engine.Peer, mem []byte) {
+	cfg := session.Config{GiveUp: 5 * time.Second, Features: wire.FeatureMemory | wire.FeatureEchoes | f}
+	bn = newBenchOf(t, seed, 9000, cfg, func(c *engine.Config) { c.Narrow = told })
+	return bn, bn.peer(0), bn.region(1, 1<<17, mr.RemoteRead|mr.RemoteWrite)
+}
+
+// there moves bytes to the region and back, and returns how many packets went each way.
+func (bn *bench) there(p *engine.Peer, mem []byte, n int) (to, fro int) {
+	bn.t.Helper()
+	b, back := make([]byte, n), make([]byte, n)
+	for i := range b {
+		b[i] = byte(i ^ i>>8*3)
+	}
+	before := [2]int{bn.a.port.Sent, bn.b.port.Sent}
+	if r := bn.move(p, wire.VerbWrite, 0, b); r.Outcome != engine.Success || !bytes.Equal(mem[:n], b) {
+		bn.t.Fatalf("a write: %+v", r)
+	}
+	if r := bn.move(p, wire.VerbRead, 0, back); r.Outcome != engine.Success || !bytes.Equal(back, b) {
+		bn.t.Fatalf("a read: %+v", r)
+	}
+	return bn.a.port.Sent - before[0], bn.b.port.Sent - before[1]
+}
+
+// Where a switch drops frames longer than Ethernet's, on the way there or back, sessions
+// find out, have short ones, and say so. The next session knows it from the beginning,
+// and tries again after a while. Elsewhere they have long ones.
+func TestNarrowPath(t *testing.T) {
+	const n = 100_000 // 12 frames of 9000 bytes, 69 of 1500
+	for _, c := range []struct {
+		name        string
+		there, back int // longest packets; 0 for no limit
+		narrow      bool
+	}{{"wide", 0, 0, false}, {"narrow there", 1514, 0, true}, {"narrow back", 0, 1514, true}, {"narrow", 1514, 1514, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			told := 0
+			bn, p, mem := jumboBench(t, 1, wire.FeatureLongProbes, func(l wire.Link, frame int) {
+				if told++; l.Remote != macB || frame != 1500 {
+					t.Errorf("frames of %d bytes to %v", frame, l.Remote)
+				}
+			})
+			bn.a.port.SetLongest(c.there)
+			bn.b.port.SetLongest(c.back)
+			to, fro := bn.there(p, mem, n)
+			if few := to < 40 && fro < 40; few == c.narrow {
+				t.Errorf("%d and %d packets", to, fro)
+			}
+			want := map[bool]uint64{true: 1}[c.narrow]
+			bn.a.Publish()
+			if got := bn.a.Counters()[engine.PathsNarrow]; got != want || told != int(want) {
+				t.Errorf("%d paths are narrow, told of %d, want %d", got, told, want)
+			}
+			bn.now += int64(session.IdleClose) + 1 // the next session
+			bn.there(p, mem, n)
+			bn.a.Publish()
+			if got := bn.a.Counters()[engine.PathsNarrow]; got != want {
+				t.Errorf("the next session has tried again: %d paths are narrow", got)
+			}
+			bn.a.port.SetLongest(0)
+			bn.b.port.SetLongest(0)
+			bn.now += int64(time.Hour)
+			if to, fro := bn.there(p, mem, n); to > 40 || fro > 40 {
+				t.Errorf("an hour later, with long frames on the way: %d and %d packets", to, fro)
+			}
+			bn.check()
+		})
+	}
+}
+
+// Loss of a few probes does not make a path narrow, and a target that does not know of
+// them gets none.
+func TestProbesAreLost(t *testing.T) {
+	for seed := range uint64(20) {
+		bn, p, mem := jumboBench(t, seed, wire.FeatureLongProbes, nil)
+		bn.a.port.SetFaults(port.Faults{Loss: 0.1})
+		bn.b.port.SetFaults(port.Faults{Loss: 0.1})
+		bn.there(p, mem, 50_000)
+		bn.a.Publish()
+		if c := bn.a.Counters(); c[engine.PathsNarrow] != 0 || c[engine.Invalid] != 0 {
+			t.Errorf("seed %d: %d paths are narrow, %d frames invalid", seed, c[engine.PathsNarrow], c[engine.Invalid])
+		}
+	}
+	bn, p, mem := jumboBench(t, 1, 0, nil)
+	if to, _ := bn.there(p, mem, 100_000); to > 40 {
+		t.Errorf("%d packets to a target of an earlier version", to)
+	}
+}
+
+// On a path that becomes narrow in the middle of a session, long frames are given up like
+// those to a silent peer, and the next session has short ones.
+func TestPathBecomesNarrow(t *testing.T) {
+	bn, p, mem := jumboBench(t, 1, wire.FeatureLongProbes, nil)
+	bn.there(p, mem, 100_000)
+	bn.a.port.SetLongest(1514)
+	bn.b.port.SetLongest(1514)
+	began := bn.now
+	if r := bn.move(p, wire.VerbWrite, 0, make([]byte, 100_000)); r.Outcome != engine.Unknown || bn.now-began > int64(10*time.Second) {
+		t.Errorf("after %v the write ended as %+v", time.Duration(bn.now-began), r)
+	}
+	bn.there(p, mem, 100_000)
+	bn.a.Publish()
+	if got := bn.a.Counters()[engine.PathsNarrow]; got != 1 {
+		t.Errorf("%d paths are narrow, want one", got)
+	}
+}
