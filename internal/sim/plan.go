@@ -96,6 +96,9 @@ func drawPlan(d dice, with Dims) plan {
 		fences: pick(d, 0, 0.05, 0.3), badKeys: pick(d, 0, 0.05), longOnes: pick(d, 0, 0.1, 0.4),
 		anyOrder: 0.4,
 	}
+	if p.mtu == 3498 && p.ops%2 == 0 { // no draw, so that seeds mean what they meant
+		p.mtu = 9000
+	}
 	if d.chance(0.2) { // sessions so long that their windows wrap around
 		p.ops, p.most, p.longOnes = 300, 100, 0.2
 	}
