@@ -15,13 +15,13 @@ import (
 func judge(r *report) []aim {
 	m := r.results
 	return checked(slices.Concat(tripAims(m), rateAims(m), mediatedAims(m), residentAims(m), transferAims(m),
-		scaleAims(m), garbageAims(m), r.costAims(), r.Shared.aims()))
+		jumboAims(m), scaleAims(m), garbageAims(m), r.costAims(), r.Shared.aims()))
 }
 
 // judgeRounds compares with the aims that rounds alone decide.
 func judgeRounds(m *results) []aim {
 	return checked(m.judgeable(slices.Concat(tripAims(m), rateAims(m), mediatedAims(m), residentAims(m),
-		transferAims(m))))
+		transferAims(m), jumboAims(m))))
 }
 
 // tripAims are those of a round trip of one fetch-add.

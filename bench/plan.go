@@ -5,6 +5,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -54,7 +55,7 @@ const (
 func fullPlan(t time.Duration) []entry {
 	p := append(tripPlan(t), residentTrip(t))
 	p = append(append(p, throughputPlan(t)...), residentRates(t)...)
-	p = append(append(append(p, residentTails(t)...), garbagePlan(t)...), transferPlan(t)...)
+	p = slices.Concat(p, residentTails(t), garbagePlan(t), transferPlan(t), jumboPlan(t))
 	for _, n := range []int{1, 16, 128, 4096} {
 		window := max(arraysFlight/n, 16)
 		p = append(p, entry{"array" + strconv.Itoa(n), arrays, fab(strconv.Itoa(n)+" elements",

@@ -23,7 +23,8 @@ func good() *report {
 	ops := map[string]float64{"fetch": 40e6, "fetch_single": 25e6, "fetch_single_domain": 26e6, "mediated_single": 15e6, "mediated_fetch": 26e6, "base": 42e6, "base_single": 26e6, "ucx_rate": 0.3e6, "sockets_fetch": 8e6, "hot": 36e6, "sessions": 36e6, "sessions_busy": 36e6, "regions_rate": 40e6,
 		"array4096": 14e3, "floor_payload": 0.4e6, "floor_frames": 0.6e6,
 		"msg4k": 200e3, "ucx_msg4k": 75e3, "floor_stream": 500e3, "floor_stream_copied": 400e3, "write": 650,
-		"msg4k_large": 300e3, "ucx_msg4k_large": 75e3, "floor_stream_copied_large": 190e3, "write_large": 650}
+		"msg4k_large": 300e3, "ucx_msg4k_large": 75e3, "floor_stream_copied_large": 190e3, "write_large": 650,
+		"msg4k_jumbo": 500e3, "ucx_msg4k_jumbo": 100e3, "floor_stream_copied_jumbo": 200e3, "write_jumbo": 1700, "ucx_write_jumbo": 800, "libfabric_write_jumbo": 1800}
 	ops["resident_fetch"], ops["resident_single"] = 30e6, 22e6
 	trips := map[string]float64{"resident_trip": 1300, "floor": 3000, "floor_footprint": 3000, "trip": 3200, "trip_domain": 3200, "mediated_trip": 4000, "trip_udp": 3300, "sockets_trip": 6500, "trip_auto": 3500, "ucx": 7000, "libfabric": 11000, "regions_trip": 3210, "regions_idle": 3200,
 		"asleep": 20000, "resident_asleep": 2000, "hogged": 4000, "resident_hogged": 1300,
@@ -94,6 +95,7 @@ func TestAimsCanBeMissed(t *testing.T) {
 		"arrays": few("array4096"), "tail without order": slow("lossy_unordered", 3),
 		"messages": slow("msg_trip", 3), "messages of 4 KiB": few("msg4k"), "writes": few("write"),
 		"large messages": few("msg4k_large"), "large writes": few("write_large"),
+		"jumbo messages": few("msg4k_jumbo"), "jumbo writes": few("write_jumbo"),
 		"p99": func(r *report) {
 			for i := range r.results.samples["trip_domain"] {
 				r.results.samples["trip_domain"][i].Latency.P99 *= 10

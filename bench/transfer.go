@@ -4,10 +4,7 @@
 
 package main
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 const (
 	smallMessage = 8       // bytes
@@ -64,11 +61,7 @@ func transferPlan(t time.Duration) []entry {
 }
 
 // large makes a contest one with the large MTU, and its name says so.
-func large(c *contest) *contest {
-	c.mtu = largeMTU
-	c.name += fmt.Sprintf(", MTU %d", c.mtu)
-	return c
-}
+func large(c *contest) *contest { return withMTU(largeMTU, c) }
 
 // transferAims are the aims of messages and of remote memory access. Writes are compared
 // with the floor that copies, since bytes that are not copied are not delivered.

@@ -89,7 +89,7 @@ func TestTransferTable(t *testing.T) {
 // The floor's frames carry what the largest part of a write does.
 func TestWritePart(t *testing.T) {
 	long := wire.Record{Verb: wire.VerbWrite, Op: wire.OpWrite, Datatype: wire.Byte, Count: bigAccess, Total: bigAccess}
-	for _, mtu := range []int{standardMTU, largeMTU} {
+	for _, mtu := range []int{standardMTU, largeMTU, jumboMTU} {
 		var w wire.RecordWriter
 		w.Reset(make([]byte, mtu-wire.HeaderLen), mtu)
 		if most := w.Fit(&long); uint64(most) != writePart(mtu) {

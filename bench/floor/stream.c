@@ -21,7 +21,8 @@
 #define OVERTIME (5 * SECOND)       /* that a run may take for its first credit */
 #define LIMIT (600 * SECOND)        /* time after which a sink ends by itself */
 #define MEMORY (8u << 20)           /* bytes, of the source and of the sink */
-#define MOST_FRAME 3512 /* bytes, of veth's largest MTU for native XDP: 3498 */
+#define PARTS 4u            /* chunks for a frame that takes several */
+#define MOST_FRAME 9014             /* bytes, of an MTU of 9000 */
 
 struct frame {
 	uint8_t destination[6], source[6];
@@ -49,20 +50,38 @@ static uint8_t *next_place(uint32_t length)
 	return memory + place - length;
 }
 
-static struct frame *chunk(uint32_t i)
+static uint32_t parts(void)
 {
-	return (void *)(xsk.umem + (uint64_t)i * CHUNK);
+	return xsk.several ? PARTS : 1;
 }
 
-static void queue(uint32_t i, uint32_t length)
+/* How many frames can be under way. */
+static uint32_t frames(void)
 {
-	AT(&xsk.tx, struct xdp_desc, xsk.tx.local++) = (struct xdp_desc){.addr = (uint64_t)i * CHUNK, .len = length};
+	return xsk.chunks / parts();
+}
+
+/* The memory to send frame i from: that of the second half of the chunks. */
+static struct frame *slot(uint32_t i)
+{
+	return (void *)(xsk.umem + (uint64_t)(xsk.chunks + i % frames() * parts()) * CHUNK);
+}
+
+static void queue(const struct frame *f, uint32_t length)
+{
+	struct xdp_desc d = {.addr = (const uint8_t *)f - xsk.umem};
+
+	for (; length; length -= d.len, d.addr += CHUNK) {
+		d.len = length < CHUNK ? length : CHUNK;
+		d.options = d.len < length ? XDP_PKT_CONTD : 0;
+		AT(&xsk.tx, struct xdp_desc, xsk.tx.local++) = d;
+	}
 }
 
 /* Gives the first half of the chunks to the kernel, to receive into. */
 static void fill(void)
 {
-	for (uint32_t i = 0; i < CHUNKS; i++)
+	for (uint32_t i = 0; i < xsk.chunks; i++)
 		AT(&xsk.fill, uint64_t, xsk.fill.local++) = (uint64_t)i * CHUNK;
 	ring_publish(&xsk.fill);
 }
@@ -72,35 +91,59 @@ static struct {
 	uint32_t next, received, credited, credits;
 } sink_state;
 
-/* Takes n frames off the ring; returns the last one. */
-static struct frame *take(uint32_t n)
+struct batch {
+	struct frame *last;
+	uint32_t frames, chunks;
+};
+
+/* Copies a part of the payload of a frame, if it lies within, and returns where the next
+ * part goes. */
+static uint8_t *store(uint8_t *to, const uint8_t *end, const void *from, uint32_t n)
 {
-	struct frame *f = NULL;
+	if (to + n > end)
+		n = end - to;
+	memcpy(to, from, n);
+	return to + n;
+}
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct xdp_desc d = AT(&xsk.rx, struct xdp_desc, xsk.rx.local + i);
+/* Takes frames off the ring, at most so many. The kernel shows whole ones. */
+static struct batch take(uint32_t ready, uint32_t most)
+{
+	struct batch b = {};
+	uint8_t *to = NULL, *end = NULL;
 
-		f = (void *)(xsk.umem + d.addr);
-		if (copies && f->length <= d.len - HEADER)
-			memcpy(next_place(f->length), f->payload, f->length);
+	for (int first = 1; b.chunks < ready && !(first && b.frames == most); b.chunks++) {
+		struct xdp_desc d = AT(&xsk.rx, struct xdp_desc, xsk.rx.local + b.chunks);
+
+		if (first) {
+			b.last = (void *)(xsk.umem + d.addr);
+			b.frames++;
+			if (copies && b.last->length <= MOST_FRAME - HEADER) {
+				to = next_place(b.last->length);
+				end = to + b.last->length;
+				to = store(to, end, b.last->payload, d.len - HEADER);
+			}
+		} else if (copies) {
+			to = store(to, end, xsk.umem + d.addr, d.len);
+		}
+		first = !(d.options & XDP_PKT_CONTD);
 		AT(&xsk.fill, uint64_t, xsk.fill.local++) = d.addr / CHUNK * CHUNK;
 	}
-	return f;
+	return b;
 }
 
 /* Chunks of the second half take turns for credits: far fewer than there are chunks are
  * under way. */
 static void give_credit(void)
 {
-	uint32_t i = CHUNKS + sink_state.credits++ % CHUNKS;
-	struct frame *f = chunk(i);
+	struct frame *f = slot(sink_state.credits++);
 
 	memcpy(f->destination, sink_state.source, 6);
 	memcpy(f->source, xsk.mac, 6);
 	f->type = htons(ETHERTYPE);
 	f->next = sink_state.next;
 	f->received = sink_state.credited = sink_state.received;
-	queue(i, CREDIT_FRAME);
+	queue(f, CREDIT_FRAME);
 	xsk_kick(&xsk);
 	ring_release(&xsk.completion, ring_ready(&xsk.completion));
 }
@@ -119,13 +162,12 @@ static void sink(void)
 				die("nobody stopped the sink");
 			continue;
 		}
-		n = n > CREDIT ? CREDIT : n;
-		struct frame *last = take(n);
-		sink_state.received += n;
-		sink_state.next = last->next + 1;
-		memcpy(sink_state.source, last->source, 6);
+		struct batch b = take(n, CREDIT);
+		sink_state.received += b.frames;
+		sink_state.next = b.last->next + 1;
+		memcpy(sink_state.source, b.last->source, 6);
 		/* The chunks go back before the credit, which lets as many frames come. */
-		ring_release(&xsk.rx, n);
+		ring_release(&xsk.rx, b.chunks);
 		ring_publish(&xsk.fill);
 		if (sink_state.received - sink_state.credited >= CREDIT)
 			give_credit();
@@ -148,8 +190,8 @@ static struct {
  * is used again when the sink has what it held. */
 static void prepare(void)
 {
-	for (uint32_t i = 0; i < CHUNKS; i++) {
-		struct frame *f = chunk(CHUNKS + i);
+	for (uint32_t i = 0; i < frames(); i++) {
+		struct frame *f = slot(i);
 
 		memcpy(f->destination, config.peer, 6);
 		memcpy(f->source, xsk.mac, 6);
@@ -162,15 +204,15 @@ static void prepare(void)
 
 static void send_burst(void)
 {
-	uint32_t room = CHUNKS - (state.sent - state.next);
+	uint32_t room = frames() - (state.sent - state.next);
 
 	for (uint32_t n = room < CREDIT ? room : CREDIT; n; n--) {
-		uint32_t i = CHUNKS + state.sent % CHUNKS;
+		struct frame *f = slot(state.sent);
 
-		chunk(i)->next = state.sent++;
+		f->next = state.sent++;
 		if (copies)
-			memcpy(chunk(i)->payload, next_place(config.payload), config.payload);
-		queue(i, HEADER + config.payload);
+			memcpy(f->payload, next_place(config.payload), config.payload);
+		queue(f, HEADER + config.payload);
 	}
 	xsk_kick(&xsk);
 	ring_release(&xsk.completion, ring_ready(&xsk.completion));
@@ -178,13 +220,14 @@ static void send_burst(void)
 
 static void take_credits(uint32_t n)
 {
-	struct frame *f = take(n);
+	struct batch b = take(n, n);
+	struct frame *f = b.last;
 
 	state.received = f->received;
 	state.missing = f->next - f->received;
 	if ((int32_t)(f->next - state.next) > 0) /* else of frames that were given up */
 		state.next = f->next;
-	ring_release(&xsk.rx, n);
+	ring_release(&xsk.rx, b.chunks);
 	ring_publish(&xsk.fill);
 }
 
@@ -202,7 +245,7 @@ static void run(uint64_t duration)
 			take_credits(n);
 			heard = now;
 		}
-		if (state.sent - state.next < CHUNKS)
+		if (state.sent - state.next < frames())
 			send_burst();
 		else if (now - heard > STALL) {
 			state.next = state.sent;

@@ -21,9 +21,18 @@
 
 #include "../c/measure.h"
 
+#ifndef XDP_USE_SG /* Linux 6.6 */
+#define XDP_USE_SG (1 << 4)
+#define XDP_PKT_CONTD 1
+#endif
+#ifndef BPF_F_XDP_HAS_FRAGS /* Linux 5.18 */
+#define BPF_F_XDP_HAS_FRAGS (1u << 5)
+#endif
+
 #define ETHERTYPE 0x88B6 /* local experimental; xdpfab uses 0x88B5 */
 #define RING 2048u       /* entries of each ring */
-#define CHUNK 4096u      /* bytes; holds veth's largest frame for native XDP */
+#define CHUNK 4096u      /* bytes */
+#define ONE_CHUNK 3498   /* veth's largest MTU for native XDP with frames in one chunk */
 /* Chunks to receive into, and as many to send from. They are few, so that they stay
  * in the cache: with a full ring each frame would be in memory that was last touched
  * thousands of frames ago, which costs up to half a microsecond a round trip. */
@@ -42,6 +51,7 @@ struct xsk {
 	struct ring fill, completion, rx, tx;
 	uint8_t mac[6];
 	uint32_t chunks; /* to receive into, and as many to send from */
+	int several;     /* whether frames take several chunks, as the MTU has it */
 	int need_wakeup; /* whether the kernel says when it needs a system call */
 };
 
@@ -53,7 +63,7 @@ static inline long bpf_call(int command, union bpf_attr *attr)
 #define INSN(c, d, s, o, i) ((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
 
 /* The program: if (eth->type == ETHERTYPE) redirect to the socket; else pass. */
-static inline int load_program(int map)
+static inline int load_program(int map, int several)
 {
 	const struct bpf_insn code[] = {
 		INSN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, offsetof(struct xdp_md, data), 0),
@@ -77,6 +87,7 @@ static inline int load_program(int map)
 		.insns = (uintptr_t)code,
 		.insn_cnt = sizeof(code) / sizeof(code[0]),
 		.license = (uintptr_t) "Dual BSD/GPL",
+		.prog_flags = several ? BPF_F_XDP_HAS_FRAGS : 0,
 	};
 	return bpf_call(BPF_PROG_LOAD, &attr);
 }
@@ -92,7 +103,7 @@ static inline void steer(struct xsk *x, int ifindex)
 
 	if (map_fd < 0 || bpf_call(BPF_MAP_UPDATE_ELEM, &set))
 		die("the map of sockets: %s (needs CAP_BPF)", strerror(errno));
-	if ((program = load_program(map_fd)) < 0)
+	if ((program = load_program(map_fd, x->several)) < 0)
 		die("loading the XDP program: %s (needs CAP_BPF, CAP_NET_ADMIN)", strerror(errno));
 	link.link_create.prog_fd = program;
 	if (bpf_call(BPF_LINK_CREATE, &link) < 0)
@@ -109,11 +120,11 @@ static inline void map_ring(int fd, struct ring *r, const struct xdp_ring_offset
 			   .flags = (void *)(p + o->flags), .entries = p + o->desc};
 }
 
-/* x->chunks and x->need_wakeup are set before. */
+/* x->chunks and x->need_wakeup are set before. Frames in several chunks take as many more. */
 static inline void xsk_open(struct xsk *x, const char *ifname)
 {
 	uint32_t entries = RING;
-	struct xdp_umem_reg reg = {.chunk_size = CHUNK, .len = 2ull * CHUNK * x->chunks};
+	struct xdp_umem_reg reg = {.chunk_size = CHUNK};
 	struct sockaddr_xdp address = {.sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY | (x->need_wakeup ? XDP_USE_NEED_WAKEUP : 0)};
 	struct xdp_mmap_offsets offsets;
 	socklen_t length = sizeof(offsets);
@@ -127,8 +138,16 @@ static inline void xsk_open(struct xsk *x, const char *ifname)
 	int inet = socket(AF_INET, SOCK_DGRAM, 0);
 	if (!address.sxdp_ifindex || ioctl(inet, SIOCGIFHWADDR, &request))
 		die("interface %s: %s", ifname, strerror(errno));
-	close(inet);
 	memcpy(x->mac, request.ifr_hwaddr.sa_data, 6);
+	if (ioctl(inet, SIOCGIFMTU, &request))
+		die("the MTU of %s: %s", ifname, strerror(errno));
+	close(inet);
+	x->several = request.ifr_mtu > ONE_CHUNK;
+	if (x->several) {
+		address.sxdp_flags |= XDP_USE_SG;
+		x->chunks *= 2; /* for half as many frames, of up to four chunks */
+	}
+	reg.len = 2ull * CHUNK * x->chunks;
 	x->umem = mmap(NULL, reg.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	reg.addr = (uintptr_t)x->umem;
 	if (x->umem == MAP_FAILED || setsockopt(x->fd, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)))

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// jumboMTU is that of storage and HPC networks, in bytes: a frame takes three chunks.
+const jumboMTU = 9000
+
+// jumboPlan has contests of messages and of remote memory access with jumbo frames.
+func jumboPlan(t time.Duration) []entry {
+	page := transfer{"stream", pageMessage, messageWin, t}
+	write := transfer{"write", bigAccess, accessBatch, t}
+	return []entry{
+		{"msg4k_jumbo", messageRates,
+			withMTU(jumboMTU, fabTransfer("xdpfab tagged messages, manual, ThreadDomain", page))},
+		{"ucx_msg4k_jumbo", messageRates, withMTU(jumboMTU, ucxTransfer("UCX/TCP tagged messages", page))},
+		{"floor_stream_copied_jumbo", streams, withMTU(jumboMTU,
+			floorStream("floor: frames one way, from memory to memory", writePart(jumboMTU), true, t))},
+		{"write_jumbo", streams, withMTU(jumboMTU, fabTransfer("xdpfab write, manual, ThreadDomain", write))},
+		{"ucx_write_jumbo", streams, withMTU(jumboMTU, ucxTransfer("UCX/TCP put", write))},
+		{"libfabric_write_jumbo", streams, withMTU(jumboMTU, libfabricTransfer("libfabric tcp;ofi_rxm write", write))},
+	}
+}
+
+// withMTU makes a contest one with such an MTU, and its name says so.
+func withMTU(mtu int, c *contest) *contest {
+	c.mtu = mtu
+	c.name += fmt.Sprintf(", MTU %d", mtu)
+	return c
+}
+
+// jumboAims are the aims of messages and of remote memory access with jumbo frames.
+func jumboAims(m *results) []aim {
+	return []aim{
+		m.atLeast("messages of 4 KiB, MTU 9000, to UCX", rate, "msg4k_jumbo", "ucx_msg4k_jumbo", 3).
+			because("one frame a message"),
+		m.atLeast("writes of 1 MiB, MTU 9000: payload, to the floor that copies", goodput, "write_jumbo",
+			"floor_stream_copied_jumbo", 0.9).
+			because("a checksum and a joining copy of each byte are added, and little else"),
+		m.atLeast("the same, to UCX", goodput, "write_jumbo", "ucx_write_jumbo", 2).
+			because("the kernel's work a frame is the same for six times the bytes of an MTU of 1500"),
+		m.atLeast("the same, to libfabric's TCP", goodput, "write_jumbo", "libfabric_write_jumbo", 0.9).
+			because("TCP hands 64 KiB to veth as one packet, a NIC would not take it so"),
+	}
+}
