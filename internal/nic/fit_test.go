@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -81,5 +82,21 @@ func TestFitSeveral(t *testing.T) {
 		if f, err := fit(&i, c.mode); err != nil || i.MTU >= c.mtu {
 			t.Errorf("%+v: the refusal names an MTU of %d: %+v, %v", c, i.MTU, f, err)
 		}
+	}
+}
+
+// In generic mode the kernel divides the packets, so the driver's limits do not count.
+func TestJumboInGenericMode(t *testing.T) {
+	s, i := good()
+	i.Driver, i.MTU = "igb", 9000
+	if p := s.Plan(&i, Want{}); p.Usable {
+		t.Errorf("native: %+v", p)
+	}
+	if p := s.Plan(&i, Want{XDP: bpf.Generic}); !p.Usable || p.Segments != 4 {
+		t.Errorf("generic: %+v", p)
+	}
+	s.Kernel = "6.5.0"
+	if p := s.Plan(&i, Want{XDP: bpf.Generic}); p.Usable {
+		t.Errorf("generic, on an old kernel: %+v", p)
 	}
 }

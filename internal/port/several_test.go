@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -33,10 +34,13 @@ func jumbo(t *testing.T, mtu int) *testnet.Pair {
 // Packets of every length pass at MTUs at which they take several chunks, in every
 // encapsulation, through rings that wrap around.
 func TestPacketsInSeveralChunks(t *testing.T) {
-	for _, c := range []struct{ mtu, segments, window int }{{3499, 1, 31}, {4100, 2, 31}, {9000, 4, 31}, {65518, 16, 3}} {
-		t.Run(fmt.Sprint("MTU ", c.mtu), func(t *testing.T) {
+	for _, c := range []struct {
+		mtu, segments, window int
+		xdp                   bpf.Mode
+	}{{3499, 1, 31, bpf.Auto}, {4100, 2, 31, bpf.Auto}, {9000, 4, 31, bpf.Auto}, {65518, 16, 3, bpf.Auto}, {9000, 4, 31, bpf.Generic}} {
+		t.Run(fmt.Sprintf("MTU %d, %v", c.mtu, c.xdp), func(t *testing.T) {
 			p := jumbo(t, c.mtu)
-			o := Options{RingSize: 128, UDP: true}
+			o := Options{RingSize: 128, UDP: true, XDP: c.xdp}
 			a, err := tryOpen(p.A, o)
 			if testnet.Borrowed(t) != nil && (errors.Is(err, ErrMTU) || errors.Is(err, unix.EINVAL)) {
 				t.Skip(err) // a driver's limit
