@@ -18,6 +18,14 @@ import (
 // once, in each of two lives of the interface.
 func TestStrays(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{Queues: 3, Straight: true})
+	t.Run("MTU 1500", func(t *testing.T) { testStrays(t, p) })
+	t.Run("MTU 9000", func(t *testing.T) {
+		lengthen(t, p, 9000)
+		testStrays(t, p)
+	})
+}
+
+func testStrays(t *testing.T, p *testnet.Pair) {
 	a := open(t, p.A, Options{})
 	for range 2 {
 		b := open(t, p.B, Options{Queues: 1})

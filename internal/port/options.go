@@ -58,7 +58,7 @@ type Options struct {
 	chunk    int           // bytes of a packet buffer; like segments, that of the nic.Plan
 	segments int           // see nic.Plan
 	share    bool          // the memory of the queue has to be another process's too
-	listens  bool          // nothing is sent: all chunks but one are to receive into
+	listens  bool          // nothing is sent: all chunks but those of one packet are to receive into
 	patience time.Duration // with a queue that seems taken; bindTimeout unless given, negative for none
 }
 

@@ -73,7 +73,7 @@ func newQueue(ifindex, number int, o Options) (*Queue, error) {
 func (q *Queue) open(ifindex int, o Options) (err error) {
 	receiving := o.Chunks / 2
 	if o.listens {
-		receiving = o.Chunks - 1
+		receiving = o.Chunks - max(o.segments, 1)
 	}
 	sending := o.Chunks - receiving
 	if err := q.alarm(); err != nil {

@@ -21,14 +21,20 @@ import (
 // jumbo returns both sides of a cable with such an MTU, or skips the test.
 func jumbo(t *testing.T, mtu int) *testnet.Pair {
 	t.Helper()
+	p := testnet.NewPair(t, testnet.Options{})
+	lengthen(t, p, mtu)
+	return p
+}
+
+// lengthen gives both sides an MTU at which packets take several chunks, or skips the test.
+func lengthen(t *testing.T, p *testnet.Pair, mtu int) {
+	t.Helper()
 	if _, v := testnet.Kernel(t); !v.AtLeast(kernel.MultiBuffer) {
 		t.Skipf("this kernel has no packets of several chunks; it takes %v", kernel.MultiBuffer)
 	}
-	p := testnet.NewPair(t, testnet.Options{})
 	for _, side := range []*testnet.Side{p.A, p.B} {
 		configure(t, side, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, mtu) })
 	}
-	return p
 }
 
 // Packets of every length pass at MTUs at which they take several chunks, in every
