@@ -26,7 +26,8 @@ func jumbo(t *testing.T, mtu int) *testnet.Pair {
 	return p
 }
 
-// lengthen gives both sides an MTU at which packets take several chunks, or skips the test.
+// lengthen gives both sides an MTU at which packets take several chunks, or skips the
+// test.
 func lengthen(t *testing.T, p *testnet.Pair, mtu int) {
 	t.Helper()
 	if _, v := testnet.Kernel(t); !v.AtLeast(kernel.MultiBuffer) {
