@@ -24,10 +24,11 @@ const (
 	// rarely is the most rounds between yields while nobody else wants the CPU. They
 	// take a few per cent of an idle thread's time.
 	rarely = 1024
-	// wary is the number of rounds without a yield after one to a thread that
-	// computes, and mostWary the number after many.
+	// wary is the number of rounds without a yield after one to a thread that computes,
+	// and mostWary the number after many: some thousand sleeps, so that a poller whose
+	// neighbour no longer computes notices within a second.
 	wary     = 1 << 12
-	mostWary = 1 << 24
+	mostWary = 1 << 20
 )
 
 // idle is called after each round that had nothing to do. It reports whether others had
