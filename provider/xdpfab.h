@@ -260,7 +260,7 @@ static inline fi_addr_t av_base(const struct av *av, fi_addr_t at)
 
 static inline uint16_t av_context(const struct av *av, fi_addr_t at)
 {
-	return av->rx_bits == 0 ? 0 : (uint16_t)(at >> (64 - av->rx_bits));
+	return (uint16_t)(av->rx_bits == 0 ? 0 : at >> (64 - av->rx_bits));
 }
 
 /* Counts addresses with each of their receive contexts. */
