@@ -250,7 +250,8 @@ int defer_receive(struct ep *ep, const struct wanted *r, struct cntr *done, cons
 	w->done = done;
 	w->receive = *r;
 	w->receive.iov = w->iov;
-	memcpy(w->iov, r->iov, r->count * sizeof *r->iov);
+	if (r->count > 0)
+		memcpy(w->iov, r->iov, r->count * sizeof *r->iov);
 	return add(ep->dom, w);
 }
 

@@ -37,7 +37,8 @@ static int result(struct work *w, const struct iovec *iov, size_t count)
 		return -FI_EINVAL;
 	w->result_count = count;
 	w->result_len = iov_len(iov, count);
-	memcpy(w->result, iov, count * sizeof *iov);
+	if (count > 0)
+		memcpy(w->result, iov, count * sizeof *iov);
 	return w->result_len > w->ep->dom->g.longest ? -FI_EMSGSIZE : 0;
 }
 

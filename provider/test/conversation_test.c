@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rdma/fi_trigger.h>
+
 #include "../op.h"
 #include "check.h"
 #include "fake.h"
@@ -26,6 +28,7 @@ struct program {
 	struct fid_cq *cq;
 	struct fid_av *av;
 	struct fid_ep *ep;
+	struct fid_cntr *cntr;
 };
 
 static bool open_domain(struct program *p)
@@ -39,8 +42,10 @@ static bool open_endpoint(struct program *p)
 {
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED};
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
+	struct fi_cntr_attr cntr = {.wait_obj = FI_WAIT_NONE};
 
 	return fi_cq_open(p->domain, &cq, &p->cq, NULL) == 0 && fi_av_open(p->domain, &av, &p->av, NULL) == 0 &&
+	       fi_cntr_open(p->domain, &cntr, &p->cntr, NULL) == 0 &&
 	       fi_endpoint(p->domain, p->info, &p->ep, NULL) == 0 && fi_ep_bind(p->ep, &p->av->fid, 0) == 0 &&
 	       fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV) == 0 && fi_enable(p->ep) == 0;
 }
@@ -48,13 +53,25 @@ static bool open_endpoint(struct program *p)
 static void close_all(struct program *p)
 {
 	struct fid *const all[] = {p->ep ? &p->ep->fid : NULL,	       p->av ? &p->av->fid : NULL,
-				   p->cq ? &p->cq->fid : NULL,	       p->domain ? &p->domain->fid : NULL,
-				   p->fabric ? &p->fabric->fid : NULL};
+				   p->cntr ? &p->cntr->fid : NULL,     p->cq ? &p->cq->fid : NULL,
+				   p->domain ? &p->domain->fid : NULL, p->fabric ? &p->fabric->fid : NULL};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		CHECK(all[i] == NULL || fi_close(all[i]) == 0, "object %zu cannot be closed", i);
 	if (p->info != NULL)
 		fi_freeinfo(p->info);
+}
+
+/* Queues a receive without a buffer, which ends with its endpoint. */
+static void queue(struct program *p)
+{
+	struct fi_op_msg message = {.ep = p->ep, .msg = {.addr = FI_ADDR_UNSPEC}};
+	struct fi_deferred_work w = {.threshold = 1, .triggering_cntr = p->cntr, .op_type = FI_OP_RECV,
+				     .op.msg = &message};
+	struct domain *d = container_of(p->domain, struct domain, fid);
+	const int error = fi_control(&p->domain->fid, FI_QUEUE_WORK, &w);
+
+	CHECK(error == (d->dead ? -FI_ENETDOWN : 0), "%d", error);
 }
 
 /* Sends to two peers, so that there are calls that nobody waits for. Returns how many
@@ -91,8 +108,10 @@ static bool live(void)
 	struct program p = {NULL};
 	const bool works = open_domain(&p) && open_endpoint(&p);
 
-	if (works)
+	if (works) {
+		queue(&p);
 		exchange(&p);
+	}
 	close_all(&p);
 	return works;
 }
