@@ -250,8 +250,8 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 
 	if (error != 0)
 		return error;
-	if (!match_cancel(ep->inbox->q, context) &&
-	    defer_end(ep->dom, &(struct meant){.ep = ep, .name = context}, FI_ECANCELED) == 0)
+	if (!match_cancel(ep->inbox->q, context) && /* what is triggered has a context */
+	    (context == NULL || defer_end(ep->dom, &(struct meant){.ep = ep, .name = context}, FI_ECANCELED) == 0))
 		error = -FI_ENOENT;
 	defer_start(ep->dom);
 	if (ep->dom->in->room) /* whoever makes progress may be asleep */

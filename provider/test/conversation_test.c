@@ -62,7 +62,8 @@ static void close_all(struct program *p)
 		fi_freeinfo(p->info);
 }
 
-/* Queues a receive without a buffer, which ends with its endpoint. */
+/* Queues a receive without a buffer, which ends with its endpoint. It has no context by which
+ * fi_cancel would know it. */
 static void queue(struct program *p)
 {
 	struct fi_op_msg message = {.ep = p->ep, .msg = {.addr = FI_ADDR_UNSPEC}};
@@ -72,6 +73,7 @@ static void queue(struct program *p)
 	const int error = fi_control(&p->domain->fid, FI_QUEUE_WORK, &w);
 
 	CHECK(error == (d->dead ? -FI_ENETDOWN : 0), "%d", error);
+	CHECK(fi_cancel(&p->ep->fid, NULL) == -FI_ENOENT, "what was queued is cancelled");
 }
 
 /* Sends to two peers, so that there are calls that nobody waits for. Returns how many
