@@ -183,6 +183,7 @@ void ep_unbind(struct ep *ep)
 		unlink_ep(&ep->av->eps, ep, offsetof(struct ep, next));
 	if (ep->sep != NULL)
 		ep->sep->aliases--;
+	shared_leave_tx(ep);
 	if (ep->txcq != NULL)
 		ep->txcq->refs--;
 	if (ep->rxcq != NULL)

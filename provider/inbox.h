@@ -26,12 +26,13 @@ void sessions_room(struct sessions *s);
 /* Ends the sessions with an endpoint that is being closed. */
 void sessions_leave(struct domain *d, const struct ep *ep);
 
-/* shared.c: an endpoint gets what it shares, has been enabled, and is being closed. The first two
- * return 0 or a negative error. */
+/* shared.c: an endpoint gets what it shares, has been enabled, and is being closed: it has shared
+ * receives, or any sends. The first three return 0 or a negative error. */
 int shared_bind(struct ep *ep, struct ep *srx);
 int shared_bind_tx(struct ep *ep, struct stx *stx);
 int shared_enabled(struct ep *ep);
 void shared_leave(struct ep *ep);
+void shared_leave_tx(struct ep *ep);
 
 int inbox_open(struct ep *ep);
 void inbox_close(struct ep *ep);

@@ -60,6 +60,14 @@ int shared_bind_tx(struct ep *ep, struct stx *stx)
 	return 0;
 }
 
+void shared_leave_tx(struct ep *ep)
+{
+	if (ep->stx == NULL)
+		return;
+	ep->stx->refs--;
+	stx_release(ep->stx);
+}
+
 int shared_enabled(struct ep *ep)
 {
 	if (ep->srx == NULL)
@@ -72,12 +80,6 @@ int shared_enabled(struct ep *ep)
 
 void shared_leave(struct ep *ep)
 {
-	if (ep->stx != NULL) {
-		ep->stx->refs--;
-		stx_release(ep->stx);
-	}
-	if (ep->srx == NULL)
-		return;
 	match_forget(ep->inbox->q, ep);
 	adopt(ep->srx);
 	ep->srx->aliases--;

@@ -27,6 +27,7 @@ struct program {
 	struct fid_domain *domain;
 	struct fid_cq *cq;
 	struct fid_av *av;
+	struct fid_stx *stx;
 	struct fid_ep *ep;
 	struct fid_cntr *cntr;
 };
@@ -46,15 +47,18 @@ static bool open_endpoint(struct program *p)
 
 	return fi_cq_open(p->domain, &cq, &p->cq, NULL) == 0 && fi_av_open(p->domain, &av, &p->av, NULL) == 0 &&
 	       fi_cntr_open(p->domain, &cntr, &p->cntr, NULL) == 0 &&
+	       fi_stx_context(p->domain, NULL, &p->stx, NULL) == 0 &&
 	       fi_endpoint(p->domain, p->info, &p->ep, NULL) == 0 && fi_ep_bind(p->ep, &p->av->fid, 0) == 0 &&
+	       fi_ep_bind(p->ep, &p->stx->fid, 0) == 0 &&
 	       fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV) == 0 && fi_enable(p->ep) == 0;
 }
 
 static void close_all(struct program *p)
 {
 	struct fid *const all[] = {p->ep ? &p->ep->fid : NULL,	       p->av ? &p->av->fid : NULL,
-				   p->cntr ? &p->cntr->fid : NULL,     p->cq ? &p->cq->fid : NULL,
-				   p->domain ? &p->domain->fid : NULL, p->fabric ? &p->fabric->fid : NULL};
+				   p->stx ? &p->stx->fid : NULL,       p->cntr ? &p->cntr->fid : NULL,
+				   p->cq ? &p->cq->fid : NULL,	       p->domain ? &p->domain->fid : NULL,
+				   p->fabric ? &p->fabric->fid : NULL};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		CHECK(all[i] == NULL || fi_close(all[i]) == 0, "object %zu cannot be closed", i);
