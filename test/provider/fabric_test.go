@@ -281,7 +281,7 @@ func TestInfo(t *testing.T) {
 			t.Errorf("lacks %q:\n%s", want, one)
 		}
 	}
-	if err := exec.Command("fi_info", "-p", "xdpfab", "-t", "FI_EP_MSG").Run(); err == nil {
+	if err := w.start(0, "fi_info", "-p", "xdpfab", "-t", "FI_EP_MSG").Wait(); err == nil {
 		t.Error("an info of connected endpoints")
 	}
 	exported, err := exec.Command("nm", "-D", "--defined-only", filepath.Join(w.dir, "libxdpfab-fi.so")).Output()
