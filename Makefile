@@ -76,7 +76,7 @@ soak-provider:
 # libfabric's own tests, built from Debian's source, with the provider between two namespaces.
 .PHONY: fabtests
 fabtests:
-	@scripts/need root go ip gcc libfabric-dev fi_info setpriv
+	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info setpriv
 	scripts/fabtests bin/fabtests
 	XDPFAB_FABTESTS=$(CURDIR)/bin/fabtests $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^Test(Fabtests.*|Ubertest)$$' ./test/provider
 
@@ -85,7 +85,7 @@ fabtests:
 MPI ?= openmpi mpich
 .PHONY: mpi-check
 mpi-check:
-	@scripts/need root go ip gcc make libfabric-dev fi_info unshare
+	@scripts/need root go ip gcc libc6-dev make libfabric-dev fi_info unshare
 	scripts/mpi bin/mpi $(MPI)
 	XDPFAB_MPI=$(CURDIR)/bin/mpi $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestMPI$$' ./test/provider
 
@@ -99,7 +99,7 @@ demo:
 # of make lint.
 .PHONY: test-plain
 test:
-	@scripts/need root go ip gcc libfabric-dev fi_info qemu-aarch64-static
+	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info qemu-aarch64-static
 	@$(MAKE) --no-print-directory -j test-plain test-vectors
 
 SHORT := bin/fabtests-short
@@ -108,7 +108,7 @@ test-plain:
 	XDPFAB_FABTESTS_SHORT=$(CURDIR)/$(SHORT) $(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
 
 test-race:
-	@scripts/need root go ip gcc
+	@scripts/need root go ip gcc libc6-dev
 	CGO_ENABLED=1 $(GO) test -p 2 -parallel 8 -race -short -vet=off -timeout 30m -skip '$(RACENOT)' $(RACE)
 
 # What make test does a part of: thousands of seeds of the random searches, the limits of
@@ -116,7 +116,7 @@ test-race:
 # the packages of one thread, with the tests of kernel objects. make sim, make soak and
 # make fuzz search for as long as you like.
 test-long:
-	@scripts/need root go ip gcc
+	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info
 	XDPFAB_SEEDS=3000 $(GO) test -count=1 -timeout 60m -run '^(TestConservation|TestNamesAtRandom)$$' ./internal/engine
 	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m ./internal/sim -args -seeds=1000
 	XDPFAB_LONG=1 $(GO) test -count=1 -timeout 60m -run '^TestKill$$' ./internal/resident
