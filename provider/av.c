@@ -186,6 +186,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_
 		av->used[addrs[i]] = false;
 		av->removed++;
 	}
+	defer_start(av->dom);
 	unlock(av->dom);
 	return error;
 }

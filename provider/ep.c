@@ -229,6 +229,8 @@ static int ep_close(struct fid *fid)
 		error = -FI_EBUSY;
 	} else {
 		ep_free(ep);
+		if (!d->forked)
+			defer_start(d); /* its counters have moved, and the thread may be asleep */
 	}
 	unlock(d);
 	return error;

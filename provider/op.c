@@ -37,6 +37,8 @@ static void tell(struct ep *ep, struct cntr *cntr, const struct cqe *c, bool wan
 static void leave(struct op *op)
 {
 	op->ep->under_way--;
+	if (op->stream != NULL)
+		op->stream->ended = true; /* its buffers are the program's again */
 	if (op->cntr != NULL)
 		op->cntr->refs--;
 	op->cntr = NULL;

@@ -100,6 +100,8 @@ static int srx_close(struct fid *fid)
 	defer_end(d, &(struct meant){.ep = srx}, FI_ECANCELED);
 	inbox_close(srx);
 	ep_unlist(srx);
+	if (!d->forked)
+		defer_start(d);
 	unlock(d);
 	free(srx);
 	return 0;
