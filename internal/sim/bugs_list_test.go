@@ -105,7 +105,7 @@ var bugs = []bug{
 	{"a target grants features that were not asked for", "", []edit{
 		{engineHello, "m.Features & e.cfg.Session.Features", "e.cfg.Session.Features"}}},
 	{"a held copy survives the frame and runs a window later", "", []edit{
-		{sessionTarget, "\theldMask uint64 // bit psn%64\n", "\theldMask   uint64\n\tfromHeld bool\n"},
+		{sessionTarget, "\theldMask   uint64 // bit psn%64\n", "\theldMask   uint64\n\tfromHeld bool\n"},
 		{sessionTarget, "\tbit := uint64(1) << (h.PSN & slotMask)\n", "\tbit := uint64(1) << (h.PSN & slotMask)\n\tt.fromHeld = false\n"},
 		{sessionTarget, "\te := &t.held[next&slotMask]\n", "\te := &t.held[next&slotMask]\n\tt.fromHeld = true\n"},
 		{sessionTarget, "\tt.unhold(t.expected)", "\tif t.fromHeld {\n\t\tt.unhold(t.expected)\n\t}\n\tt.fromHeld = false"}}},
