@@ -17,11 +17,15 @@ import (
 const xdpTX = 3
 
 // echoer is an executor that sends every packet back.
-func echoer(t *testing.T) *ebpf.Program {
+func echoer(t *testing.T) *ebpf.Program { return echoerWith(t, 0) }
+
+// echoerWith is echoer with flags of the kernel's.
+func echoerWith(t *testing.T, flags uint32) *ebpf.Program {
 	t.Helper()
 	testnet.Require(t)
 	x, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Type: ebpf.XDP, AttachType: ebpf.AttachXDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpTX), asm.Return()},
+		Type: ebpf.XDP, AttachType: ebpf.AttachXDP, License: "GPL", Flags: flags,
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpTX), asm.Return()},
 	})
 	if err != nil {
 		t.Fatal(err)

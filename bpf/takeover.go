@@ -97,9 +97,9 @@ func (p *Program) Stay() {
 // stay the caller's. folder is where the program is pinned; empty if it is not. Close
 // leaves what is attached, for the former process to go on with it, until Stay.
 //
-// A program of another number of queues is replaced by one with maps of its own, unless
-// it has an executor. If the link was detached meanwhile, the program shares the maps,
-// and has to be attached (Attach).
+// A program of another number of queues, or that differs in Config.Frags, is replaced by
+// one with maps of its own, unless there is an executor. If the link was detached
+// meanwhile, the program shares the maps, and has to be attached (Attach).
 //
 // Errors are those of Adopt, but for ErrEnded; and ErrNoNative, since a program that runs
 // in generic mode wants cfg.AllowGeneric.

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -203,6 +205,47 @@ func TestTakeOverGeneric(t *testing.T) {
 		}
 		if err := next.Replace(); err != nil || next.Mode() != Generic {
 			t.Errorf("%v mode, %v", next.Mode(), err)
+		}
+		next.Stay()
+		if err := errors.Join(next.Close(), first.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The kernel keeps programs that take packets in fragments apart from others: the two
+// share no map of executors. So a program of the other kind gets maps of its own, unless
+// there is an executor.
+func TestTakeOverFrags(t *testing.T) {
+	if testnet.KernelBefore(t, 5, 18) {
+		t.Skip("this kernel has no XDP packets in fragments; it takes 5.18")
+	}
+	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
+		ifindex := pair.B.IfIndex
+		cfg.Execute = true
+		other := cfg
+		other.Frags = true
+		first := mustLoad(t, other, 1)
+		if err := errors.Join(first.Attach(ifindex, Native), first.SetExecutor(echoerWith(t, unix.BPF_F_XDP_HAS_FRAGS))); err != nil {
+			t.Fatal(err)
+		}
+		files, err := first.Leave()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		if _, err := TakeOver(files, "", cfg, 1, ifindex); !errors.Is(err, ErrConfig) {
+			t.Errorf("with an executor: %v", err)
+		}
+		if err := first.SetExecutor(nil); err != nil {
+			t.Fatal(err)
+		}
+		next, err := TakeOver(files, "", cfg, 1, ifindex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Replace(); err != nil || programOn(t, ifindex) != next.ID() {
+			t.Errorf("program %d, %v: want the next one", programOn(t, ifindex), err)
 		}
 		next.Stay()
 		if err := errors.Join(next.Close(), first.Close()); err != nil {
