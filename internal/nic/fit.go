@@ -72,10 +72,13 @@ func (i *Interface) oneBuffer() int {
 	return OneBufferMTU
 }
 
-// Ready returns nil if the interface is up, and has an MTU that can be used.
-func (i *Interface) Ready() error {
-	_, unfit := fit(i, xsk.Auto)
-	return errors.Join(i.down(), unfit)
+// Reopens returns nil if the interface is up, and has an MTU that can be used as planned,
+// with what has changed since.
+func (p *Plan) Reopens(name string, mtu int, up bool) error {
+	as := p.of
+	as.Name, as.MTU, as.Up = name, mtu, up
+	_, unfit := fit(&as, xsk.Auto)
+	return errors.Join(as.down(), unfit)
 }
 
 // fitting is what the packets of an interface need.

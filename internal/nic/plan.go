@@ -108,11 +108,10 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 		w.Chunks = DefaultChunks
 	}
 	p.Buffers = w.Chunks
-	as := *i
 	if p.Attach == bpf.Generic { // the kernel divides the packets, whatever the driver is
-		as.several = !kernel.Lacks(s.Kernel, kernel.MultiBuffer)
+		p.of.several = !kernel.Lacks(s.Kernel, kernel.MultiBuffer)
 	}
-	f, unfit := fit(&as, w.Copy)
+	f, unfit := fit(&p.of, w.Copy)
 	p.Chunk, p.Segments, p.Mode = f.chunk, f.segments, f.mode
 	p.Pinned = uint64(p.Bound) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {

@@ -143,6 +143,27 @@ func TestDefaultQueues(t *testing.T) {
 	}
 }
 
+// What can be opened can be opened again: in generic mode with any MTU, whatever the
+// driver is.
+func TestReopens(t *testing.T) {
+	s, i := good() // whose driver receives no packets in several buffers
+	i.MTU = 9000
+	p := s.Plan(&i, Want{XDP: bpf.Generic})
+	if err := errors.Join(p.Err(), p.Reopens(i.Name, i.MTU, true)); err != nil {
+		t.Error(err)
+	}
+	if err := p.Reopens(i.Name, MaxMTU+1, true); !errors.Is(err, ErrMTU) {
+		t.Errorf("a larger MTU than any: %v", err)
+	}
+	if err := p.Reopens("y", 1500, false); !errors.Is(err, xsk.ErrInterfaceDown) || !strings.HasPrefix(err.Error(), "y") {
+		t.Errorf("when it is down, by another name: %v", err)
+	}
+	i.MTU = 1500
+	if p = s.Plan(&i, Want{}); !errors.Is(p.Reopens(i.Name, 9000, true), ErrMTU) {
+		t.Error("a larger MTU than the driver's in native mode")
+	}
+}
+
 // A program in the NIC's own hardware leaves room for one in the driver.
 func TestOffloadedProgramIsNotInTheWay(t *testing.T) {
 	s, i := good()

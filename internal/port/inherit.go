@@ -44,9 +44,7 @@ func (i *Interface) Reopens() error {
 	if err != nil {
 		return fmt.Errorf("port: %w", err)
 	}
-	as := i.found
-	as.Name, as.MTU, as.Up = now.Name, now.MTU, now.AdminUp
-	return as.Ready()
+	return i.plan.Reopens(now.Name, now.MTU, now.AdminUp)
 }
 
 // Close closes the descriptors.

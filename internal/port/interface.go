@@ -36,7 +36,7 @@ type Interface struct {
 	mac    wire.MAC
 	mtu    int // bytes
 	driver string
-	found  nic.Interface // likewise
+	plan   nic.Plan // likewise
 	udp    bool
 
 	forgets bool      // the driver forgets its program when the interface is set down
@@ -81,7 +81,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 		o.RingSize = plan.RingSize()
 	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU,
-		driver: n.Driver, found: n, udp: o.UDP, reserved: map[netip.Addr]int{}}
+		driver: n.Driver, plan: plan, udp: o.UDP, reserved: map[netip.Addr]int{}}
 	i.bound = max(plan.Bound, min(n.RXQueues, bpf.MaxReceiveQueues))
 	i.label.Store(&i.name)
 	i.generic = plan.Reason
