@@ -14,6 +14,8 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // steering is how the NIC is made to deliver frames on the queues in use, and what has
@@ -42,10 +44,11 @@ func (s *server) steer() (err error) {
 		return err
 	}
 	s.steering.close = done
-	at, queues := &s.steering.nic, s.host.Node().Dev.Info().Queues
-	if !s.cfg.Steer || queues >= at.RXQueues {
+	at, info := &s.steering.nic, s.host.Node().Dev.Info()
+	queues := info.Queues
+	if lack := toSteer(info, at.RXQueues); !s.cfg.Steer || lack != "" {
 		if s.cfg.Steer {
-			s.log.Info("nothing to steer: all queues are in use", "queues", queues)
+			s.log.Info("nothing to steer: "+lack, "queues", queues)
 		}
 		return nic.Unsteer(c, s.cfg.steerPath(), at)
 	}
@@ -58,6 +61,18 @@ func (s *server) steer() (err error) {
 	s.log.Info("the NIC steers frames to the queues in use, until the daemon ends", "queues", queues, "of", at.RXQueues,
 		"rule", set.Rule, "lacks", set.Why, "remembered", s.cfg.steerPath())
 	return nil
+}
+
+// toSteer returns why nothing is to be steered on an interface with so many queues; empty
+// if something is.
+func toSteer(i node.InterfaceInfo, there int) string {
+	switch {
+	case i.Transport == udpnode.UDP.String():
+		return "UDP sockets hear all queues"
+	case i.Queues >= there:
+		return "all queues are in use"
+	}
+	return ""
 }
 
 // endSteering puts the NIC's settings back.

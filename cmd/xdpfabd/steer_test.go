@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // A frame that was passed on, or found no socket, came astray; those have their place
@@ -24,6 +26,22 @@ func TestMeasured(t *testing.T) {
 			map[string]uint64{"xdp_redirect": c.redirect, "forwarded": c.forwarded, "xdp_drop_no_socket": c.dropped})
 		if got != (control.Steering{Queues: 2, Rule: true, Frames: c.frames, Astray: c.astray}) {
 			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// Where UDP sockets have taken the place of AF_XDP (transport = "auto"), frames come to
+// them from all queues: the traffic of a whole NIC is not for the only queue that is told
+// of.
+func TestToSteer(t *testing.T) {
+	for _, c := range []struct {
+		transport     udpnode.Transport
+		queues, there int
+		want          bool
+	}{{udpnode.XDP, 2, 8, true}, {udpnode.XDP, 8, 8, false}, {udpnode.UDP, 1, 8, false}} {
+		lack := toSteer(node.InterfaceInfo{Transport: c.transport.String(), Queues: c.queues}, c.there)
+		if (lack == "") != c.want {
+			t.Errorf("%+v: %q", c, lack)
 		}
 	}
 }
