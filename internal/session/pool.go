@@ -113,12 +113,17 @@ func (p *Pool) Put(b []byte) {
 	}
 }
 
+// keep keeps a buffer for later, if there are not as many as may be lent: sessions bring
+// buffers of their own, and take others with them.
 func (p *Pool) keep(b []byte) {
-	if cap(b) < p.size {
+	switch {
+	case cap(b) >= p.size:
+		if len(p.full) < p.limit {
+			p.full = append(p.full, b[:p.size])
+		}
+	case len(p.less) < p.limit:
 		p.less = append(p.less, b[:p.small])
-		return
 	}
-	p.full = append(p.full, b[:p.size])
 }
 
 // Fit returns a buffer with the first n bytes of b in place of b: a small one, if there

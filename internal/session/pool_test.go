@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Buffers of a pool for jumbo frames are lent, swapped for small ones and given back at
@@ -88,5 +90,29 @@ func TestPoolOfTwoSizes(t *testing.T) {
 	}
 	if u := p.Usage(); u != (PoolUsage{0, limit, limit}) || len(p.full) > limit || len(p.less) > limit || smalls == 0 {
 		t.Errorf("%+v; %d full and %d small buffers; %d were swapped", u, len(p.full), len(p.less), smalls)
+	}
+}
+
+// Sessions that come and go while all buffers are lent give long answers from their own
+// buffers, which began as small ones. The pool keeps no more of these than it may lend.
+func TestPoolKeepsNoMoreThanItLends(t *testing.T) {
+	const limit, frame = 3, 9000
+	answers, holds := NewPool(frame-wire.HeaderLen, limit), NewPool(frame-wire.HeaderLen, limit)
+	for answers.Get() != nil {
+	}
+	for epoch := range uint32(100) {
+		s := NewTarget(NewShare(answers), NewShare(holds), TargetParams{Epoch: epoch, MaxFrame: frame, Window: 1}, 0)
+		first := FirstPSN(epoch)
+		h := wire.Header{Type: wire.Request, Epoch: epoch, PSN: first, Ack: first - 1, Ops: 1}
+		if v := s.Receive(0, &h, []byte{1}); v != Execute {
+			t.Fatalf("verdict %v", v)
+		}
+		b := s.Buffer()
+		s.Executed(b, len(b), 1, 0)
+		s.Release()
+	}
+	if len(answers.less) > limit || len(answers.full) > limit || answers.Lent() != limit {
+		t.Errorf("%d small and %d full buffers are kept, and %d lent: want at most %d of each", len(answers.less),
+			len(answers.full), answers.Lent(), limit)
 	}
 }
