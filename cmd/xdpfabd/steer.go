@@ -98,13 +98,16 @@ const (
 	steeredLook   = time.Second
 )
 
-// judgeSteering counts where frames arrive, until there were enough, and tells once.
+// judgeSteering counts where frames arrive, until there were enough, and tells once. What
+// came before its first look does not count: in the pause of a takeover, or before the
+// NIC was set up, frames find no socket.
 func (s *server) judgeSteering(ctx context.Context) {
 	if s.steering.set == nil {
 		return
 	}
 	look := time.NewTicker(steeredLook)
 	defer look.Stop()
+	var before map[string]uint64
 	for {
 		select {
 		case <-ctx.Done():
@@ -115,7 +118,10 @@ func (s *server) judgeSteering(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		next := measured(*s.steering.judge.Load(), counters)
+		if before == nil {
+			before = counters
+		}
+		next := measured(*s.steering.judge.Load(), before, counters)
 		s.steering.judge.Store(&next)
 		switch {
 		case next.Frames+next.Astray < steeredFrames:
@@ -131,10 +137,12 @@ func (s *server) judgeSteering(ctx context.Context) {
 	}
 }
 
-// measured adds to a verdict the frames that were counted.
-func measured(v control.Steering, counters map[string]uint64) control.Steering {
-	v.Astray = counters["forwarded"] + counters["xdp_drop_no_socket"]
-	v.Frames = max(counters["xdp_redirect"], counters["forwarded"]) - counters["forwarded"]
+// measured adds to a verdict the frames that were counted between two looks.
+func measured(v control.Steering, before, now map[string]uint64) control.Steering {
+	since := func(name string) uint64 { return now[name] - before[name] }
+	forwarded := since("forwarded")
+	v.Astray = forwarded + since("xdp_drop_no_socket")
+	v.Frames = max(since("xdp_redirect"), forwarded) - forwarded
 	return v
 }
 
