@@ -49,6 +49,10 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 	if err != nil {
 		return nil, nil, fmt.Errorf("takeover: %w", err)
 	}
+	// Each session stays on its queue. A former process may have had more by default.
+	if had := len(h.State.Sessions); o.Queues == 0 && had > port.DefaultQueues {
+		o.Queues = had
+	}
 	i, err := port.Open(ctx, ifname, o)
 	if err != nil {
 		return nil, nil, errors.Join(err, at.Close())

@@ -10,8 +10,12 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/xsk"
 )
+
+// DefaultQueues is how many queues are used at most if Options.Queues is 0.
+const DefaultQueues = nic.DefaultQueues
 
 // Options say how to use an interface. The zero value is a good choice.
 type Options struct {

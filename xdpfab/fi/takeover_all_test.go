@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -249,6 +250,24 @@ func TestTakeoverOfEverything(t *testing.T) {
 		}
 		takeoverOfEverything(t, h)
 	})
+}
+
+// A domain whose number of queues is left to the default takes over one that had more.
+func TestTakeoverOfManyQueues(t *testing.T) {
+	testnet.Require(t)
+	const queues = port.DefaultQueues + 1
+	if testnet.Granted(t).Queues < queues {
+		t.Skipf("the NICs have fewer than %d queues", queues)
+	}
+	pair := testnet.NewPair(t, testnet.Options{Queues: queues})
+	attr := fi.DomainAttr{Attach: fi.AttachNever}
+	s := &succession{t: t, side: pair.A, attr: attr}
+	attr.Queues = queues
+	s.begin(openWhole(t, pair.A, attr))
+	s.next()
+	if n := s.dom.Node().Dev.Info().Queues; n != queues {
+		t.Errorf("%d queues, want %d", n, queues)
+	}
 }
 
 func takeoverOfEverything(t *testing.T, h *household) {
