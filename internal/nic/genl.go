@@ -11,7 +11,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -62,7 +61,8 @@ func (f XDPFeatures) Names() []string {
 func (f XDPFeatures) String() string { return strings.Join(f.Names(), " ") }
 
 // genlHeader is struct genlmsghdr: command, version, and two bytes that have to be
-// zero. That of package nl leaves those two bytes to chance.
+// zero. That of package nl leaves those two bytes to chance, and reads them where another
+// variable may lie: so GenlFamilyGet of package netlink is not used here.
 type genlHeader [nl.SizeofGenlmsg]byte
 
 func (h genlHeader) Len() int          { return len(h) }
@@ -71,27 +71,37 @@ func (h genlHeader) Serialize() []byte { return h[:] }
 // ask sends one request to a generic netlink family and returns the attributes of
 // the answer by number.
 func ask(family string, command uint8, attrs ...nl.NetlinkRequestData) (map[uint16][]byte, error) {
-	f, err := netlink.GenlFamilyGet(family)
+	f, err := call(unix.GENL_ID_CTRL, genlHeader{unix.CTRL_CMD_GETFAMILY, 1},
+		nl.NewRtAttr(unix.CTRL_ATTR_FAMILY_NAME, nl.ZeroTerminated(family)))
 	if err != nil {
 		return nil, fmt.Errorf("nic: generic netlink family %s: %w", family, err)
 	}
-	req := nl.NewNetlinkRequest(int(f.ID), 0)
-	req.AddData(genlHeader{command, uint8(f.Version)})
+	id, version := f[unix.CTRL_ATTR_FAMILY_ID], number(f, unix.CTRL_ATTR_VERSION)
+	if len(id) != 2 {
+		return nil, fmt.Errorf("nic: generic netlink family %s: an id of %d bytes, want 2", family, len(id))
+	}
+	found, err := call(int(binary.NativeEndian.Uint16(id)), genlHeader{command, uint8(version)}, attrs...)
+	if err != nil {
+		return nil, fmt.Errorf("nic: asking %s: %w", family, err)
+	}
+	return found, nil
+}
+
+// call sends one request to the family of an id.
+func call(id int, h genlHeader, attrs ...nl.NetlinkRequestData) (map[uint16][]byte, error) {
+	req := nl.NewNetlinkRequest(id, 0)
+	req.AddData(h)
 	for _, a := range attrs {
 		req.AddData(a)
 	}
 	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("nic: asking %s: %w", family, err)
+		return nil, err
 	}
 	if len(msgs) == 0 || len(msgs[0]) < nl.SizeofGenlmsg {
-		return nil, fmt.Errorf("nic: asking %s: %w", family, errors.New("no answer"))
+		return nil, errors.New("no answer")
 	}
-	found, err := attributes(msgs[0][nl.SizeofGenlmsg:])
-	if err != nil {
-		return nil, fmt.Errorf("nic: answer of %s: %w", family, err)
-	}
-	return found, nil
+	return attributes(msgs[0][nl.SizeofGenlmsg:])
 }
 
 // attributes parses a list of attributes; of equal numbers the last one counts.
