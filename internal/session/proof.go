@@ -21,7 +21,7 @@ const provable = wire.FeatureLongProbes | wire.FeatureEchoes
 
 // proofTries is how many probes of full length may get lost. Their timeouts double, from
 // the floor of the retransmission timeout on.
-const proofTries = 5
+const proofTries = 7
 
 // proving reports whether it is still open how long frames may be.
 func (p *proof) proving() bool { return p.length != 0 }
