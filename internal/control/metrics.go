@@ -146,7 +146,7 @@ var helps = map[string]string{
 	"unknown_session":            "Frames of sessions that do not exist here.",
 	"stale_epoch":                "Frames of an earlier session under the same id.",
 	"invalid":                    "Well-formed frames that contradict their session.",
-	"paths_narrow":               "Sessions that found that frames as long as the MTU do not pass, and went on with short ones.",
+	"paths_narrow":               "Sessions that use short frames, since those as long as the MTU do not pass.",
 	"gathered":                   "Received packets that were joined from several chunks.",
 	"forwarded":                  "Frames that came on queues which are not in use, and were passed on.",
 	"handed_over":                "Frames that came on another queue than their session's.",
