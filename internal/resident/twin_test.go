@@ -308,7 +308,7 @@ func (w *twin) refer(frame []byte) (action uint32, answer []byte) {
 	w.t.Helper()
 	h, payload, reason := wire.Parse(frame)
 	if reason != wire.ReasonOK || len(frame) > MaxFrame || h.Flags&^(wire.FlagDelay|wire.FlagRetx|wire.FlagPadded|wire.FlagEcho) != 0 ||
-		h.Flags&wire.FlagEcho != 0 && h.Type != wire.Probe ||
+		h.Flags&wire.FlagEcho != 0 && h.Type != wire.Probe || h.Type == wire.Probe && len(payload) > 0 ||
 		h.Session != uint32(w.params.Local) || h.Epoch != w.params.Epoch ||
 		h.Type != wire.Request && h.Type != wire.Probe && h.Type != wire.Ack {
 		return w.user(), nil
