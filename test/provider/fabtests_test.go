@@ -75,15 +75,15 @@ func TestFabtests(t *testing.T) {
 	}
 }
 
-// The shortest of them, built against the libfabric that is installed: make test builds
-// them if it gets their source.
+// The shortest of them, built against the libfabric that is installed, by make
+// fabtests-short if it gets their source.
 func TestFabtestsShort(t *testing.T) {
 	dir := os.Getenv(fabtestsShortEnv)
 	if dir == "" {
-		t.Skip("make test builds libfabric's own tests if it gets their source")
+		t.Skip("make fabtests-short builds libfabric's own tests and runs them")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "built")); err != nil {
-		t.Skip("scripts/fabtests-short had no source of them: make test has said why")
+		t.Skip("scripts/fabtests-short had no source of them, and has said why")
 	}
 	if of := os.Getenv(sanitizerEnv); of != "" {
 		t.Skip("they have not been built with sanitizers")
