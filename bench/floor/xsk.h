@@ -120,7 +120,7 @@ static inline void map_ring(int fd, struct ring *r, const struct xdp_ring_offset
 			   .flags = (void *)(p + o->flags), .entries = p + o->desc};
 }
 
-/* x->chunks and x->need_wakeup are set before. Frames in several chunks take as many more. */
+/* The caller sets x->chunks and x->need_wakeup first. A frame takes a chunk for each of its parts. */
 static inline void xsk_open(struct xsk *x, const char *ifname)
 {
 	uint32_t entries = RING;

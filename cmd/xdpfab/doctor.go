@@ -47,9 +47,9 @@ func (a *app) doctorCmd() *cobra.Command {
 		Use:   "doctor INTERFACE",
 		Short: "Try what a NIC's driver can do, for the table of drivers",
 		Long: `doctor opens an interface for an instant, as info --probe does, and prints one JSON
-object: a row of the table of drivers (internal/nic/drivers.json) with what was seen,
-and beside it the card and its firmware, the kernel, the settings, and all that the
-driver refused, in its own words. It takes the privileges of any other use, and a NIC
+object. The object has a row for the table of drivers (internal/nic/drivers.json), and
+names the card, its firmware, the kernel, the settings, and the driver's refusals in its
+own words. doctor takes the privileges of any other use, and a NIC
 may lose its carrier for a second or more. It changes nothing that lasts. Contribute the
 object if the table has no row of the driver, or one that is by source alone.
 

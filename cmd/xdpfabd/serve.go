@@ -275,9 +275,9 @@ func (s *server) announce() {
 	}
 }
 
-// tellQueues logs how many queues are not in use, and what becomes of their frames. That
-// some do arrive there is told when they do, and queues that nobody hears are told by
-// themselves.
+// tellQueues logs how many queues are not in use, and the way that their frames take. An
+// event tells later when the first such frame arrives. Queues that nobody hears have a
+// warning of their own.
 func (s *server) tellQueues(i node.InterfaceInfo) {
 	if i.Relayed > 0 {
 		s.log.Info("the interface has more queues than are in use: frames that arrive on the others are passed on "+

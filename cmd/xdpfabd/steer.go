@@ -27,7 +27,8 @@ type steering struct {
 	judge atomic.Pointer[control.Steering]
 }
 
-// steerPath is the file that remembers how the NIC was, beside the control socket.
+// steerPath returns the path of the file, beside the control socket, that holds the NIC's
+// settings from before the daemon changed them.
 func (c Config) steerPath() string { return strings.TrimSuffix(c.controlPath(), ".sock") + ".steer" }
 
 // steer sets the NIC up, if that is wanted, after what a daemon before this one may have

@@ -14,15 +14,15 @@ import (
 // Limits are what is known of a driver: one row of drivers.json. Whatever the driver
 // itself reports, or the kernel when it is tried, goes before the row.
 //
-// Who needs what: Plan, `xdpfab info` and the errors need XDP, Redirect, MTU, Off,
-// Channels and Needs; the choice of buffers needs ZeroCopyUnit; an MTU above one buffer
-// needs FragsMTU (the largest MTU at all), Segments, and MTU (up to which the program
-// need not take fragments).
+// The fields have these users. Plan, `xdpfab info` and the errors need XDP, Redirect,
+// MTU, Off, Channels and Needs; the choice of buffers needs ZeroCopyUnit; an MTU above
+// one buffer needs FragsMTU (the largest MTU at all), Segments, and MTU (up to which the
+// program need not take fragments).
 type Limits struct {
 	// Driver is the name that `ethtool -i` prints.
 	Driver string `json:"driver"`
-	// Evidence is Tried if a run of xdpfab has shown the row, on that version of Linux;
-	// or BySource if somebody has read it in the driver.
+	// Evidence is Tried if a run of xdpfab has shown the row, on that version of
+	// Linux; or BySource if somebody has read it in the driver.
 	Evidence string `json:"evidence"`
 	Linux    string `json:"linux"`
 	// XDP is "native", "generic" (the driver has none of its own) or "lower": the
@@ -38,23 +38,23 @@ type Limits struct {
 	// MTU is the largest at which the driver takes a native program that cannot read
 	// fragments (SEC("xdp")); 0 if it sets no limit.
 	MTU int `json:"mtu,omitempty"`
-	// FragsMTU is the largest at which it takes one that can (SEC("xdp.frags")), whose
-	// sockets get a packet in several buffers; 0 if it takes none above MTU. Anyhow
-	// means that the interface's own limit is the only one.
+	// FragsMTU is the largest at which it takes one that can (SEC("xdp.frags")),
+	// whose sockets get a packet in several buffers; 0 if it takes none above MTU.
+	// Anyhow means that the interface's own limit is the only one.
 	FragsMTU int `json:"frags_mtu,omitempty"`
 	// Segments is how many buffers a packet may have with zero-copy; 0 means one.
 	Segments int `json:"segments,omitempty"`
-	// RXRing is the entries of a receive ring that this driver needs with zero-copy; 0
-	// for the advice of docs/tuning.md.
+	// RXRing is the entries of a receive ring that this driver needs with zero-copy;
+	// 0 for the advice of docs/tuning.md.
 	RXRing int `json:"rx_ring,omitempty"`
-	// Channels is "combined" if all must be, "half" if at most half of the most may be
-	// in use, "equal half" if there must be as many to receive as to send besides;
+	// Channels is "combined" if all must be, "half" if at most half of the most may
+	// be in use, "equal half" if there must be as many to receive as to send besides;
 	// empty for any.
 	Channels string `json:"channels,omitempty"`
 	// Off lists the offloads, by the kernel's names, that keep a native program away.
 	Off []string `json:"off,omitempty"`
-	// Unset are the refusals of settings for which the driver says EOPNOTSUPP, as if it
-	// had no native XDP.
+	// Unset are the refusals of settings for which the driver says EOPNOTSUPP, as if
+	// it had no native XDP.
 	Unset bool `json:"unset,omitempty"`
 	// Needs are further conditions that xdpfab cannot look up.
 	Needs []Need `json:"needs,omitempty"`

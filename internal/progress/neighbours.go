@@ -8,15 +8,15 @@ import "time"
 // work that it waits for may need that CPU: where the pollers of daemons and the programs
 // that use them outnumber the CPUs, each waits for the others to have their turn, and a
 // thread that spins keeps them waiting for a time slice, some milliseconds. So it gives
-// its CPU away at times, and the time that this takes tells who else wants it. Only the
-// thread that has the turn uses it.
+// its CPU away at times, and measures how long that takes: the duration shows whether
+// others wanted the CPU. Only the thread that has the turn uses it.
 type neighbours struct {
 	sleeps bool   // this thread sleeps when it has been idle for long
 	pause  uint32 // rounds without work between two yields
 	left   uint32 // of these, until the next one
 }
 
-// How long sched_yield(2) takes tells who had the CPU: nobody, threads that give it back
+// The duration of sched_yield(2) shows who had the CPU: nobody, threads that give it back
 // as soon as they find nothing to do, or one that computes.
 const (
 	nobody  = 1500 * time.Nanosecond
@@ -25,7 +25,7 @@ const (
 	// take a few per cent of an idle thread's time.
 	rarely = 1024
 	// wary is the number of rounds without a yield after one to a thread that computes,
-	// and mostWary the number after many: some thousand sleeps, so that a poller whose
+	// and mostWary the number after many: about a thousand sleeps, so that a poller whose
 	// neighbour no longer computes notices within a second.
 	wary     = 1 << 12
 	mostWary = 1 << 20
