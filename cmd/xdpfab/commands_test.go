@@ -345,7 +345,7 @@ func TestStat(t *testing.T) {
 		return control.Status{
 			Version: "1", PID: 7, UptimeSeconds: float64(ops) / 1000, Address: peerAddr,
 			Regions:  []control.Region{{Name: "r", Key: "0x01", Size: 8, Access: []string{"read"}}},
-			Guests:   []control.Guest{{GuestInfo: host.GuestInfo{PID: 4711, UID: 77, Endpoints: 3, Taken: 12345}, User: "alice"}},
+			Guests:   []control.Guest{{GuestInfo: host.GuestInfo{PID: 4711, UID: 77, Endpoints: 3, Serving: 2, Taken: 12345}, User: "alice"}},
 			Counters: map[string]uint64{"ops_executed": ops, "hellos": 0},
 		}, nil
 	}
@@ -359,7 +359,7 @@ func TestStat(t *testing.T) {
 	n := newNode(t)
 	r := n.run("", "stat", "--control", path)
 	if r.code != 0 || !strings.Contains(r.out, "ops_executed  1000") || strings.Contains(r.out, "hellos") || !strings.Contains(r.out, peerAddr) ||
-		!strings.Contains(strings.Join(strings.Fields(r.out), " "), "4711 alice 3 0 0 0 12345 0") {
+		!strings.Contains(strings.Join(strings.Fields(r.out), " "), "4711 alice 3 2 0 0 0 12345 0") {
 		t.Errorf("%+v", r)
 	}
 	if r := n.run("", "stat", "--control", path, "--all"); !strings.Contains(r.out, "hellos") {

@@ -17,6 +17,7 @@ type GuestInfo struct {
 	UID       uint32 `json:"uid"`
 	GID       uint32 `json:"gid"`
 	Endpoints int    `json:"endpoints"`
+	Serving   int    `json:"serving"` // endpoints that accept sessions; a borrower's are not known here
 	Peers     int    `json:"peers"`
 	Regions   int    `json:"regions"`
 	Memory    int    `json:"memory"`          // bytes that the regions span
@@ -68,5 +69,10 @@ func (g *Guest) describe() (GuestInfo, *share.HostRing) {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())
+	for _, ep := range g.endpoints {
+		if ep.Serves() {
+			i.Serving++
+		}
+	}
 	return i, g.Ring
 }

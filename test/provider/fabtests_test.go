@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -227,17 +228,17 @@ func (w *world) listen(daemon int, path string, args []string) *listened {
 	return l
 }
 
-// serves waits until a program has an endpoint, listens to the other one's TCP
-// connection, or has ended.
+// serves waits until peers can reach an endpoint of the program, it listens to the other
+// one's TCP connection, or has ended. An endpoint that only exists refuses what comes.
 func (w *world) serves(l *listened) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		guests := w.status(0).Guests
-		if len(l.said) > 0 || len(guests) > 0 && guests[0].Endpoints > 0 || l.listens() {
+		reachable := func(g control.Guest) bool { return g.Serving > 0 }
+		if len(l.said) > 0 || slices.ContainsFunc(w.status(0).Guests, reachable) || l.listens() {
 			return
 		}
 	}
-	w.t.Fatalf("%v has no endpoint after %v", l.Args, patience)
+	w.t.Fatalf("%v serves nothing after %v", l.Args, patience)
 }
 
 // listens reports whether a TCP socket listens in the program's network namespace.

@@ -163,6 +163,33 @@ func TestGuests(t *testing.T) {
 	}
 }
 
+// An endpoint of a guest counts as one that serves from its Enable on, when peers can reach
+// it, and not before.
+func TestGuestsServing(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	g := guestOf(t, a, fi.DomainAttr{})
+	has := func(when string, endpoints, serving int) {
+		t.Helper()
+		if l := a.Hosting().Guests(); len(l) != 1 || l[0].Endpoints != endpoints || l[0].Serving != serving {
+			t.Errorf("%s: %+v, want %d endpoints, of which %d serve", when, l, endpoints, serving)
+		}
+	}
+	has("at first", 0, 0)
+	ep, err := g.NewEndpoint(fi.EndpointAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has("made", 1, 0)
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	has("enabled", 1, 1)
+	if err := ep.Close(); err != nil {
+		t.Fatal(err)
+	}
+	has("closed", 0, 0)
+}
+
 // An error that a guest gets from its host is the host's: the text, and whatever it
 // wraps.
 func TestHostErrors(t *testing.T) {
