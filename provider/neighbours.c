@@ -16,19 +16,24 @@ static int64_t now(void)
 
 void neighbours_idle(struct neighbours *n)
 {
-	int64_t before;
+	const uint32_t left = __atomic_load_n(&n->left, __ATOMIC_RELAXED);
 
-	if (n->rarely == 0)
-		return;
-	if (n->left > 0) {
-		n->left--;
-		return;
-	}
-	before = now();
+	if (left > 0)
+		__atomic_store_n(&n->left, left - 1, __ATOMIC_RELAXED);
+	else
+		n->due = n->rarely > 0;
+}
+
+void neighbours_yield(struct neighbours *n)
+{
+	const int64_t before = now();
+	uint32_t pause = __atomic_load_n(&n->pause, __ATOMIC_RELAXED);
+
 	sched_yield();
 	if (now() - before >= NOBODY)
-		n->pause = 0;
+		pause = 0;
 	else
-		n->pause = n->pause < n->rarely / 2 ? 2 * n->pause + 1 : n->rarely;
-	n->left = n->pause;
+		pause = pause < n->rarely / 2 ? 2 * pause + 1 : n->rarely;
+	__atomic_store_n(&n->pause, pause, __ATOMIC_RELAXED);
+	__atomic_store_n(&n->left, pause, __ATOMIC_RELAXED);
 }

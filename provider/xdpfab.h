@@ -199,10 +199,16 @@ static inline void lock(struct domain *d)
 		pthread_mutex_lock(&d->lock);
 }
 
+/* A yield that is due is that of the thread that has looked, whose object is still open. */
 static inline void unlock(struct domain *d)
 {
+	const bool yields = d->others.due;
+
+	d->others.due = false;
 	if (d->locks)
 		pthread_mutex_unlock(&d->lock);
+	if (yields)
+		neighbours_yield(&d->others);
 }
 
 /* Begins a call: returns 0 with the lock held, or the error to return. */

@@ -32,6 +32,8 @@ static struct {
 } p;
 
 static uint32_t seed;
+static pthread_t program; /* its thread */
+static unsigned yields;	  /* of that, while it has a domain */
 
 static uint32_t any(uint32_t n)
 {
@@ -50,6 +52,17 @@ static uint64_t odd(void)
 static struct domain *dom(void)
 {
 	return container_of(p.domain, struct domain, fid);
+}
+
+/* Whoever gives its CPU away does not keep the other threads of the program waiting. */
+int sched_yield(void)
+{
+	if (!pthread_equal(pthread_self(), program) || p.domain == NULL)
+		return 0;
+	CHECK(pthread_mutex_trylock(&dom()->lock) == 0, "a thread yields, and has the lock");
+	pthread_mutex_unlock(&dom()->lock);
+	yields++;
+	return 0;
 }
 
 static struct ep *ep(uint32_t i)
@@ -102,6 +115,7 @@ static void close_all(void)
 	CHECK(fi_close(&p.av->fid) == 0 && fi_close(&p.cntr->fid) == 0 && fi_close(&p.cq->fid) == 0 &&
 		      fi_close(&p.domain->fid) == 0 && fi_close(&p.fabric->fid) == 0,
 	      "an object");
+	p.domain = NULL;
 	fi_freeinfo(p.info);
 	for (int i = 0; i < BUFFERS; i++)
 		free(p.buffers[i]);
@@ -314,6 +328,8 @@ int main(int argc, char **argv)
 	CHECK(argc == 4, "rings_test DIR ROUNDS SEED");
 	snprintf(path, sizeof path, "%s/d.sock", argv[1]);
 	setenv("XDPFAB_CONTROL", path, 1);
+	program = pthread_self();
+	setenv("FI_XDPFAB_YIELD", "1", 1);
 	fake_start(&f, path);
 	crowded_end();
 	for (long i = 0; i < atol(argv[2]); i++) {
@@ -323,6 +339,7 @@ int main(int argc, char **argv)
 		live();
 		fake_stop();
 	}
+	CHECK(yields > 0, "nobody has yielded");
 	puts("ok");
 	return 0;
 }
