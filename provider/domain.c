@@ -151,7 +151,7 @@ static struct fi_ops_domain domain_ops = {
 static int find_path(const struct fi_info *info, char *path)
 {
 	struct offer *offers;
-	const size_t n = offer_all(&offers);
+	const size_t n = offer_all(info->domain_attr->name, &offers);
 	int error = -FI_ENODEV;
 
 	for (size_t i = 0; i < n && error != 0; i++) {

@@ -122,7 +122,7 @@ int guest_attach(struct guest *g, const char *path)
 	int error;
 
 	*g = (struct guest){.memfd = -1, .bell = -1};
-	error = talk_open(&g->talk, path, ANSWER_MS);
+	error = talk_open(&g->talk, path);
 	if (error != 0) {
 		WARN(DOMAIN, "daemon at %s: %s\n", path, g->talk.why);
 		return error;

@@ -283,7 +283,7 @@ int xdpfab_getinfo(uint32_t version, const char *node, const char *service, uint
 	*info = NULL;
 	if (hints != NULL && !info_fits(hints))
 		return -FI_ENODATA;
-	n = offer_all(&offers);
+	n = offer_all(NULL, &offers);
 	for (size_t k = 0; k < n; k++) {
 		add_networks(&last, &offers[k], true, &w);
 		add_networks(&last, &offers[k], false, &w);

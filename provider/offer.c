@@ -3,13 +3,13 @@
 
 #include <arpa/inet.h>
 #include <glob.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "prov.h"
-
-enum { OFFER_MS = 10000 }; /* for each daemon to answer, as one of a crowded node may be late */
+#include "wait.h"
 
 static unsigned digit(char c)
 {
@@ -91,46 +91,116 @@ static int read_offer(struct json result, struct offer *o)
 	return o->name[0] == 0 || o->entries == 0 ? -EPROTO : 0;
 }
 
-int offer_ask(struct talk *t, const char *path, int limit, struct offer *o)
+/* Takes the answer of a daemon, and returns 0 or a negative error. */
+static int take(const struct reply *r, const char *path, struct offer *o)
 {
-	struct reply r;
-	int error = talk_call(t, "offer", "{}", -1, limit, &r);
+	int error = -r->error;
 
 	*o = (struct offer){.name = ""};
 	snprintf(o->path, sizeof o->path, "%s", path);
 	if (error == 0)
-		error = read_offer(r.result, o);
+		error = read_offer(r->result, o);
 	if (error != 0)
-		WARN(FABRIC, "daemon at %s: %s\n", path, r.error != 0 ? r.text : "its offer lacks an interface");
-	if (r.fd >= 0)
-		close(r.fd);
+		WARN(FABRIC, "daemon at %s: %s\n", path, r->error != 0 ? r->text : "its offer lacks an interface");
+	if (r->fd >= 0)
+		close(r->fd);
 	return error;
 }
 
-/* Adds the offer of one daemon, if it makes one. */
-static size_t add(struct offer **offers, size_t n, const char *path)
+int offer_ask(struct talk *t, const char *path, int limit, struct offer *o)
 {
-	struct talk t;
-	struct offer *more;
-	int error = talk_open(&t, path, OFFER_MS);
+	struct reply r;
 
-	if (error != 0) {
-		WARN(FABRIC, "daemon at %s: %s\n", path, t.why);
-		return n;
+	talk_call(t, "offer", "{}", -1, limit, &r);
+	return take(&r, path, o);
+}
+
+/* A daemon that is asked with others. */
+struct asked {
+	struct call call;
+	struct talk talk; /* its fd is -1 if there is none */
+	const char *path;
+	bool answered, made;
+	struct offer offer;
+};
+
+static void answered(struct call *call, const struct reply *r)
+{
+	struct asked *a = (struct asked *)call;
+
+	a->answered = true;
+	a->made = take(r, a->path, &a->offer) == 0;
+}
+
+static void ask(struct asked *a, const char *path)
+{
+	a->path = path;
+	a->call.done = answered;
+	a->answered = talk_open(&a->talk, path) != 0;
+	if (a->answered)
+		WARN(FABRIC, "daemon at %s: %s\n", path, a->talk.why);
+	else
+		talk_begin(&a->talk, &a->call, "offer", "{}", -1);
+}
+
+/* Whether it goes on to wait: for all, or for the one with a name. */
+static bool waits(const struct asked *all, size_t n, const char *name)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].made && name != NULL && strcmp(all[i].offer.name, name) == 0)
+			return false;
+		any |= !all[i].answered;
 	}
-	more = realloc(*offers, (n + 1) * sizeof **offers);
-	if (more != NULL) {
-		*offers = more;
-		if (offer_ask(&t, path, OFFER_MS, &more[n]) == 0)
-			n++;
+	return any;
+}
+
+static void hear(struct asked *all, struct pollfd *sockets, size_t n, const char *name)
+{
+	const int64_t deadline = deadline_of(OFFER_MS);
+
+	while (waits(all, n, name)) {
+		for (size_t i = 0; i < n; i++)
+			sockets[i] = (struct pollfd){.fd = all[i].answered ? -1 : all[i].talk.fd,
+						     .events = talk_events(&all[i].talk)};
+		if (poll(sockets, n, left_of(deadline)) == 0)
+			break;
+		for (size_t i = 0; i < n; i++)
+			if (!all[i].answered)
+				talk_step(&all[i].talk);
 	}
-	talk_close(&t);
+	for (size_t i = 0; i < n && left_of(deadline) == 0; i++)
+		if (!all[i].answered)
+			WARN(FABRIC, "daemon at %s: no answer for %d ms: it is stopped, or lacks a CPU; its interface is left out\n",
+			     all[i].path, OFFER_MS);
+}
+
+size_t offers_of(char *const *paths, size_t count, const char *name, struct offer **offers)
+{
+	struct asked *all = calloc(count, sizeof *all);
+	struct pollfd *sockets = calloc(count, sizeof *sockets);
+	size_t n = 0;
+
+	*offers = calloc(count, sizeof **offers);
+	if (all != NULL && sockets != NULL && *offers != NULL) {
+		for (size_t i = 0; i < count; i++)
+			ask(&all[i], paths[i]);
+		hear(all, sockets, count, name);
+		for (size_t i = 0; i < count; i++) {
+			if (all[i].made)
+				(*offers)[n++] = all[i].offer;
+			talk_close(&all[i].talk);
+		}
+	}
+	free(all);
+	free(sockets);
 	return n;
 }
 
-size_t offer_all(struct offer **offers)
+size_t offer_all(const char *name, struct offer **offers)
 {
-	const char *path = param_text("control");
+	char *path = (char *)(uintptr_t)param_text("control");
 	glob_t found = {.gl_pathc = 0};
 	size_t n = 0;
 
@@ -138,10 +208,9 @@ size_t offer_all(struct offer **offers)
 	if (path == NULL)
 		path = getenv("XDPFAB_CONTROL");
 	if (path != NULL)
-		return add(offers, 0, path);
+		return offers_of(&path, 1, name, offers);
 	if (glob("/run/xdpfabd/*.sock", 0, NULL, &found) == 0)
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			n = add(offers, n, found.gl_pathv[i]);
+		n = offers_of(found.gl_pathv, found.gl_pathc, name, offers);
 	globfree(&found);
 	return n;
 }

@@ -9,33 +9,26 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
+#include "wait.h"
+
 enum {
 	MOST = 64 << 10,   /* bytes of a text */
 	LENGTH = 4,        /* bytes of its length */
+	HEAD = 1024,       /* bytes of the answer to the request to upgrade, at most */
 	UNSENT = 16 << 20, /* bytes that a daemon may leave unread before it counts as lost */
 	MOST_ERROR = 4095, /* the number of an error, as of the system's */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* Waits until the socket is ready. Returns false after the deadline. */
 static bool wait_for(int fd, short events, int64_t deadline)
 {
 	for (;;) {
 		struct pollfd p = {.fd = fd, .events = events};
-		const int64_t left = deadline - now_ms();
-		const int n = left <= 0 ? 0 : poll(&p, 1, (int)left);
+		const int n = poll(&p, 1, left_of(deadline));
 
 		if (n > 0)
 			return true;
@@ -51,52 +44,11 @@ static int fails(struct talk *t, int error, const char *text)
 	return -error;
 }
 
-/* Reads the head of the answer to the request to upgrade, byte by byte, since what follows
- * it belongs to the conversation. Returns its status, 0 if there is none in time. */
-static int status_of(int fd, int64_t deadline)
-{
-	char head[1024];
-	size_t n = 0;
-	int status = 0;
-
-	while (n < sizeof head - 1 && wait_for(fd, POLLIN, deadline)) {
-		if (recv(fd, head + n, 1, MSG_DONTWAIT) != 1)
-			break;
-		head[++n] = 0;
-		if (n >= 4 && memcmp(head + n - 4, "\r\n\r\n", 4) == 0)
-			return sscanf(head, "HTTP/1.%*1d %3d", &status) == 1 ? status : 0;
-	}
-	return 0;
-}
-
 static const char hello[] = "POST /v1/attach HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\n"
 			    "Upgrade: xdpfab\r\nContent-Length: 0\r\n\r\n";
 
-static int upgrade(struct talk *t, int64_t deadline)
+int talk_open(struct talk *t, const char *path)
 {
-	int status;
-
-	if (!wait_for(t->fd, POLLOUT, deadline) ||
-	    send(t->fd, hello, sizeof hello - 1, MSG_NOSIGNAL) != sizeof hello - 1)
-		return fails(t, FI_ETIMEDOUT, "the daemon does not take requests");
-	status = status_of(t->fd, deadline);
-	switch (status) {
-	case 101:
-		return 0;
-	case 403:
-		return fails(t, FI_EACCES, "the rules of the daemon do not allow this user: see xdpfabd --guest");
-	case 404:
-	case 405:
-		return fails(t, FI_ENOSYS, "the daemon lets no programs attach: give it a rule, --guest");
-	case 0:
-		return fails(t, FI_ETIMEDOUT, "the daemon does not answer");
-	}
-	return fails(t, EPROTO, "the daemon does not upgrade the connection");
-}
-
-int talk_open(struct talk *t, const char *path, int limit)
-{
-	const int64_t deadline = now_ms() + limit;
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 
 	*t = (struct talk){.fd = -1, .came = -1};
@@ -112,7 +64,50 @@ int talk_open(struct talk *t, const char *path, int limit)
 
 		return fails(t, error, strerror(error));
 	}
-	return upgrade(t, deadline);
+	if (send(t->fd, hello, sizeof hello - 1, MSG_NOSIGNAL) != sizeof hello - 1)
+		return fails(t, EPROTO, "the daemon does not take requests");
+	return 0;
+}
+
+/* The daemon has refused to converse. */
+static void refused(struct talk *t, int error, const char *text)
+{
+	snprintf(t->why, sizeof t->why, "%s", text);
+	t->error = error;
+	t->lost = true;
+}
+
+/* Reads the head of the answer to the request to upgrade, byte by byte, since what follows
+ * it belongs to the conversation, which begins then or is lost. */
+static void upgrade(struct talk *t)
+{
+	int status = 0;
+
+	while (t->has < 4 || memcmp(t->in + t->has - 4, "\r\n\r\n", 4) != 0) {
+		const ssize_t n = t->has == HEAD ? 0 : recv(t->fd, t->in + t->has, 1, MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0)
+			break;
+		t->has++;
+	}
+	t->in[t->has] = 0;
+	t->has = 0;
+	sscanf(t->in, "HTTP/1.%*1d %3d", &status);
+	switch (status) {
+	case 101:
+		t->upgraded = true;
+		return;
+	case 403:
+		refused(t, FI_EACCES, "the rules of the daemon do not allow this user: see xdpfabd --guest");
+		return;
+	case 404:
+	case 405:
+		refused(t, FI_ENOSYS, "the daemon lets no programs attach: give it a rule, --guest");
+		return;
+	}
+	refused(t, EPROTO, "the daemon does not upgrade the connection");
 }
 
 void talk_close(struct talk *t)
@@ -131,7 +126,7 @@ void talk_close(struct talk *t)
 /* Ends the conversation, and all calls with it. */
 static int lose(struct talk *t)
 {
-	struct reply r = {.error = FI_ENETDOWN, .fd = -1};
+	struct reply r = {.error = t->error != 0 ? t->error : FI_ENETDOWN, .fd = -1};
 	int n = 0;
 
 	t->lost = true;
@@ -149,7 +144,7 @@ static int lose(struct talk *t)
 /* Sends what has not been sent yet. */
 static bool flush(struct talk *t)
 {
-	while (t->out_len > 0) {
+	while (t->upgraded && t->out_len > 0) {
 		const ssize_t n = send(t->fd, t->out, t->out_len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0)
@@ -176,7 +171,7 @@ static bool send_with(struct talk *t, int fd)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	if (!wait_for(t->fd, POLLOUT, now_ms() + 10000) || sendmsg(t->fd, &m, MSG_NOSIGNAL) != 1)
+	if (!wait_for(t->fd, POLLOUT, deadline_of(10000)) || sendmsg(t->fd, &m, MSG_NOSIGNAL) != 1)
 		return false;
 	memmove(t->out, t->out + 1, --t->out_len);
 	return true;
@@ -221,7 +216,7 @@ void talk_begin(struct talk *t, struct call *call, const char *verb, const char 
 	memcpy(t->out + at, &len, LENGTH);
 	t->out_len += LENGTH + len;
 	/* A descriptor goes with the first byte of its text, so what is before that goes first. */
-	if (fd >= 0 && (at > 0 || !send_with(t, fd)))
+	if (fd >= 0 && (at > 0 || !t->upgraded || !send_with(t, fd)))
 		lose(t);
 	else if (!flush(t))
 		lose(t);
@@ -306,12 +301,16 @@ static void answer(struct talk *t, size_t len)
 
 int talk_step(struct talk *t)
 {
+	if (!t->lost && !t->upgraded)
+		upgrade(t);
 	if (!t->lost && !flush(t))
 		t->lost = true;
 	while (!t->lost) {
 		uint32_t len = 0;
 		size_t want = LENGTH;
 
+		if (!t->upgraded)
+			return 0;
 		if (t->has >= LENGTH) {
 			memcpy(&len, t->in, LENGTH);
 			if (len > MOST)
@@ -327,6 +326,11 @@ int talk_step(struct talk *t)
 			return 0;
 	}
 	return lose(t);
+}
+
+short talk_events(const struct talk *t)
+{
+	return t->upgraded && t->out_len > 0 ? POLLIN | POLLOUT : POLLIN;
 }
 
 /* A call that is waited for. */
@@ -346,12 +350,12 @@ static void waited_done(struct call *call, const struct reply *reply)
 
 int talk_call(struct talk *t, const char *verb, const char *arguments, int fd, int limit, struct reply *reply)
 {
-	const int64_t deadline = now_ms() + limit;
+	const int64_t deadline = deadline_of(limit);
 	struct waited w = {.call = {.done = waited_done}, .reply = reply};
 
 	talk_begin(t, &w.call, verb, arguments, fd);
 	while (!w.done) {
-		if (!wait_for(t->fd, t->out_len > 0 ? POLLIN | POLLOUT : POLLIN, deadline)) {
+		if (!wait_for(t->fd, talk_events(t), deadline)) {
 			snprintf(t->why, sizeof t->why, "the daemon has not answered %s for %d ms", verb, limit);
 			lose(t); /* its answer must not meet another call */
 			break;

@@ -31,15 +31,17 @@ struct talk {
 	char *in; /* room for a text and its length */
 	size_t has;
 	int came; /* a file descriptor, or -1 */
+	bool upgraded; /* the daemon has agreed to converse; calls wait for that */
 	char *out;
 	size_t out_len, out_room;
 	bool lost;
+	int error;     /* of the loss, 0 is FI_ENETDOWN */
 	char why[512]; /* what the daemon has said of that */
 };
 
-/* Connects to a control socket within a time, ms. Returns 0 or a negative error of
+/* Connects to a control socket, and waits for nothing. Returns 0 or a negative error of
  * fi_errno(3), with its text in t->why: then there is nothing to close. */
-int talk_open(struct talk *t, const char *path, int limit);
+int talk_open(struct talk *t, const char *path);
 void talk_close(struct talk *t);
 
 /* Begins a call; arguments are JSON. A file descriptor that goes along
@@ -47,8 +49,11 @@ void talk_close(struct talk *t);
 void talk_begin(struct talk *t, struct call *call, const char *verb, const char *arguments, int fd);
 
 /* Takes an answer if one has come, and sends what the socket did not take before. Returns
- * how many calls have been answered: if the talk is lost, all are, with FI_ENETDOWN. */
+ * how many calls have been answered: if the talk is lost, all are, with its error. */
 int talk_step(struct talk *t);
+
+/* What to poll its socket for before the next step. */
+short talk_events(const struct talk *t);
 
 /* Makes a call and waits for its answer for a time, ms. Others are answered meanwhile.
  * Returns 0 or the negative error; the reply's result is valid until the talk's next call

@@ -3,11 +3,15 @@
  * What a daemon of a kind says. conversation_test cuts DIR: its texts are cut at each byte;
  * then they come byte by byte. conversation_test damaged DIR ROUNDS SEED: texts, lengths,
  * numbers and file descriptors are others than they should be. Each ends in time, whatever
- * the daemon says.
+ * the daemon says. conversation_test stopped DIR: of eleven daemons one answers.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fi_trigger.h>
@@ -19,6 +23,27 @@
 struct fi_provider *fi_prov_ini(void);
 
 static struct fi_provider *provider;
+static unsigned warnings;
+static char warned[600]; /* the last one */
+
+/* These take the place of libfabric's, which knows no provider here. */
+int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys part)
+{
+	(void)prov, (void)part;
+	return level == FI_LOG_WARN;
+}
+
+void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys part, const char *func, int line,
+	    const char *text, ...)
+{
+	va_list more;
+
+	(void)prov, (void)level, (void)part, (void)func, (void)line;
+	va_start(more, text);
+	vsnprintf(warned, sizeof warned, text, more);
+	va_end(more);
+	warnings++;
+}
 
 /* Objects that a program has; NULL for what it could not make. */
 struct program {
@@ -187,12 +212,62 @@ static void cuts(const char *path)
 	CHECK(early > whole.said / 2, "%ld of %ld have an endpoint", whole.said - early, whole.said);
 }
 
+/* A socket as a daemon has it that is stopped: the kernel connects, and nobody answers. */
+static int silent(char *path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(at.sun_path, path, strlen(path) + 1);
+	unlink(path);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 4) == 0, "%s: %s", path,
+	      strerror(errno));
+	return fd;
+}
+
+/* Daemons that are stopped cost the time of one of them, and the other one is found. A name
+ * ends the wait when its daemon has answered. */
+static void stopped(const char *path)
+{
+	enum { SILENT = 10, LIMIT = 30 }; /* s: less than one of them after the other would take */
+	struct fake f = {.cut = -1, .late = 1100};
+	char paths[SILENT][100], *all[SILENT + 1], *alone = paths[0];
+	struct offer *offers;
+	int fds[SILENT];
+
+	for (int i = 0; i < SILENT; i++) {
+		snprintf(paths[i], sizeof paths[i], "%s.%d", path, i);
+		fds[i] = silent(paths[i]);
+		all[i] = paths[i];
+	}
+	all[SILENT] = (char *)(uintptr_t)path;
+	fake_start(&f, path);
+	for (int i = 0; i < 2; i++) {
+		const time_t from = time(NULL);
+		const unsigned before = warnings;
+		const size_t n = offers_of(all, SILENT + 1, i == 0 ? NULL : "eth0", &offers);
+
+		CHECK(n == 1 && strcmp(offers->path, path) == 0, "%zu offers", n);
+		CHECK(time(NULL) - from < LIMIT, "%ld s", (long)(time(NULL) - from));
+		CHECK(warnings - before == (i == 0 ? SILENT : 0), "%u warnings: %s", warnings - before, warned);
+		free(offers);
+	}
+	CHECK(strstr(warned, paths[SILENT - 1]) != NULL, "the log says: %s", warned);
+	CHECK(offers_of(&alone, 1, NULL, &offers) == 0, "an offer of nobody");
+	free(offers);
+	fake_stop();
+	for (int i = 0; i < SILENT; i++) {
+		close(fds[i]);
+		unlink(paths[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	char path[100];
 	long works = 0, rounds;
 
-	CHECK(argc >= 3, "conversation_test cuts|damaged DIR ...");
+	CHECK(argc >= 3, "conversation_test cuts|damaged|stopped DIR ...");
 	snprintf(path, sizeof path, "%s/d.sock", argv[2]);
 	setenv("XDPFAB_CONTROL", path, 1);
 	provider = fi_prov_ini();
@@ -200,6 +275,11 @@ int main(int argc, char **argv)
 		refusals(path);
 		CHECK(one((struct fake){.cut = -1, .late = 1100}, path, "late", 0), "a daemon that is busy is given up");
 		cuts(path);
+		puts("ok");
+		return 0;
+	}
+	if (strcmp(argv[1], "stopped") == 0) {
+		stopped(path);
 		puts("ok");
 		return 0;
 	}
