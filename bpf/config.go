@@ -29,29 +29,6 @@ const (
 	MinMTU = 256
 )
 
-// VLANPolicy describes whether frames with 802.1Q tags are accepted.
-//
-// There is no choice by VLAN id: NICs commonly strip the tag before an XDP
-// program runs, so that such a filter would look safer than it is. To restrict
-// a node to one VLAN, keep the others off the switch port.
-type VLANPolicy uint8
-
-// The policies.
-const (
-	// VLANAny accepts frames untagged or with one tag of any id.
-	VLANAny VLANPolicy = iota
-	// VLANUntagged leaves tagged frames to the kernel (PassVLAN).
-	VLANUntagged
-)
-
-// String returns "any" or "untagged".
-func (v VLANPolicy) String() string {
-	if names := [...]string{"any", "untagged"}; int(v) < len(names) {
-		return names[v]
-	}
-	return fmt.Sprintf("VLANPolicy(%d)", uint8(v))
-}
-
 // Config tells the program which frames are for this node. Only the addresses can
 // change while the program is loaded: Program.SetAddrs.
 type Config struct {
@@ -61,7 +38,7 @@ type Config struct {
 	// The MTU is that of layer 3: Ethernet header and tag are not counted. 0
 	// means DefaultMTU.
 	MTU int
-	// VLAN decides whether tagged frames are accepted.
+	// VLAN decides whose frames are accepted, by their tags.
 	VLAN VLANPolicy
 	// AllowGeneric lets Attach in mode Auto fall back to Generic.
 	AllowGeneric bool
@@ -97,13 +74,11 @@ func (c *Config) settings() (s steerSettings, err error) {
 		return s, fmt.Errorf("bpf: %w: MTU %d, want %d to 65535 bytes; set it with `ip link set dev … mtu`",
 			ErrConfig, c.MTU, MinMTU)
 	}
-	switch c.VLAN {
-	case VLANAny:
-	case VLANUntagged:
-		s.UntaggedOnly = 1
-	default:
-		return s, fmt.Errorf("bpf: %w: VLAN policy %v, want VLANAny or VLANUntagged", ErrConfig, c.VLAN)
+	if c.VLAN > MaxVLAN && c.VLAN != VLANAny {
+		return s, fmt.Errorf("bpf: %w: VLAN %d, want 1 to %d, VLANUntagged or VLANAny", ErrConfig, uint16(c.VLAN),
+			MaxVLAN)
 	}
+	s.Vlan = uint16(c.VLAN)
 	if c.Execute {
 		s.Execute = 1
 	}

@@ -16,9 +16,26 @@ import (
 )
 
 func TestPolicyNames(t *testing.T) {
-	for policy, want := range map[VLANPolicy]string{VLANAny: "any", VLANUntagged: "untagged", 9: "VLANPolicy(9)"} {
+	for policy, want := range map[VLANPolicy]string{VLANAny: "any", VLANUntagged: "untagged", 100: "100"} {
 		if got := policy.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+		if v, err := ParseVLAN(want); v != policy || err != nil {
+			t.Errorf("%q is read as %v, %v", want, v, err)
+		}
+	}
+	for _, s := range []string{"", "0", "4095", "-1", "all"} {
+		if v, err := ParseVLAN(s); !errors.Is(err, ErrConfig) {
+			t.Errorf("%q is read as %v, %v", s, v, err)
+		}
+	}
+	for _, c := range []struct {
+		policy VLANPolicy
+		vlan   uint16
+		want   bool
+	}{{VLANAny, 0, true}, {VLANAny, 7, true}, {VLANUntagged, 0, true}, {VLANUntagged, 7, false}, {7, 7, true}, {7, 0, false}} {
+		if got := c.policy.Accepts(c.vlan); got != c.want {
+			t.Errorf("%v accepts VLAN %d: %t", c.policy, c.vlan, got)
 		}
 	}
 }
@@ -29,7 +46,7 @@ func TestConfigErrors(t *testing.T) {
 	group, small, tagged, remote := fine, fine, fine, fine
 	group.MAC[0] = 1
 	small.MTU = MinMTU - 1
-	tagged.VLAN = VLANUntagged + 1
+	tagged.VLAN = MaxVLAN + 1
 	remote.UDP, remote.Addrs = true, []netip.Addr{netip.MustParseAddr("224.0.0.1")}
 	for name, c := range map[string]struct {
 		cfg    Config

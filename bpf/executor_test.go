@@ -38,7 +38,7 @@ func echoerWith(t *testing.T, flags uint32) *ebpf.Program {
 // without one the frames go to their sockets.
 func TestSetExecutor(t *testing.T) {
 	x := echoer(t)
-	p := mustLoad(t, Config{MAC: ourMAC, UDP: true, Execute: true}, 1)
+	p := mustLoad(t, Config{MAC: ourMAC, VLAN: VLANAny, UDP: true, Execute: true}, 1)
 	setSocket(t, p, 0, testLane)
 	if err := p.SetAddrs(testConfig().Addrs); err != nil {
 		t.Fatal(err)

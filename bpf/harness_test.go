@@ -51,7 +51,7 @@ const (
 )
 
 func testConfig() Config {
-	c := Config{MAC: ourMAC, UDP: true, Addrs: []netip.Addr{ourIPv4, ourIPv6}}
+	c := Config{MAC: ourMAC, VLAN: VLANAny, UDP: true, Addrs: []netip.Addr{ourIPv4, ourIPv6}}
 	for i := byte(3); i < 9; i++ {
 		c.Addrs = append(c.Addrs, netip.AddrFrom4([4]byte{192, 0, 2, i - 1}),
 			netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: i - 1}))
@@ -189,11 +189,18 @@ func udp6To(dst netip.Addr, frame []byte) []byte {
 func udp4Packet(frame []byte) []byte { return udp4To(ourIPv4, frame) }
 func udp6Packet(frame []byte) []byte { return udp6To(ourIPv6, frame) }
 
-// tagged inserts a tag of the given protocol (0x8100 or 0x88A8) after the MACs.
-func tagged(tpid uint16, packet []byte) []byte {
+// tagged inserts a tag of the given protocol (0x8100 or 0x88A8) after the MACs, with
+// priority 5.
+func tagged(tpid uint16, packet []byte) []byte { return taggedAs(tpid, testVLAN, packet) }
+
+// testVLAN is the VLAN of tagged packets.
+const testVLAN = 100
+
+func taggedAs(tpid, vlan uint16, packet []byte) []byte {
 	b := append([]byte(nil), packet[:12]...)
 	b = binary.BigEndian.AppendUint16(b, tpid)
-	return append(append(b, 0xa0, 100), packet[12:]...)
+	b = binary.BigEndian.AppendUint16(b, 5<<13|vlan)
+	return append(b, packet[12:]...)
 }
 
 // kinds are the encapsulations of a frame. header is the number of bytes below

@@ -160,7 +160,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"MTU 255", with(func(c *Config) { c.MTU = 255 }), 1, "MTU"},
 		{"MTU 65536", with(func(c *Config) { c.MTU = 65536 }), 1, "MTU"},
 		{"negative MTU", with(func(c *Config) { c.MTU = -1 }), 1, "MTU"},
-		{"VLAN policy", with(func(c *Config) { c.VLAN = 2 }), 1, "VLAN"},
+		{"VLAN policy", with(func(c *Config) { c.VLAN = 4095 }), 1, "VLAN"},
 		{"multicast", addrs("224.0.0.1"), 1, "unicast"},
 		{"unspecified", addrs("::"), 1, "unicast"},
 		{"mapped unspecified", addrs("::ffff:0.0.0.0"), 1, "unicast"},

@@ -21,7 +21,7 @@ const (
 	// PassMAC is xdpfab by EtherType or UDP port, but for another MAC address
 	// or a group.
 	PassMAC
-	// PassVLAN is a packet with an 802.1Q tag although Config.VLAN allows none.
+	// PassVLAN is xdpfab of a VLAN that Config.VLAN leaves to the kernel.
 	PassVLAN
 	// PassAddr is for the UDP port at an IP address that is not served.
 	PassAddr

@@ -28,8 +28,8 @@ struct settings {
 	__u16 mac[3];
 	__u16 port;
 	__u32 mtu; /* largest layer-3 packet or raw frame, bytes */
+	__u16 vlan; /* whose frames are ours: 0 for those without a tag, or VLAN_ANY */
 	__u8 udp; /* 0: only raw frames are ours */
-	__u8 untagged_only;
 	__u8 execute; /* there may be an executor */
 	__u8 frags; /* packets may lie in several buffers */
 };
@@ -72,6 +72,11 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
+enum {
+	VLAN_ANY = 0xffff, /* in settings */
+	VLAN_ID = 0x0fff, /* the bits of a tag that are its VLAN's id; 0 for a priority alone */
+};
+
 /* All that is looked at of a packet: the headers, and the shortest frame. */
 enum {
 	HEAD = sizeof(struct eth_header) + sizeof(struct vlan_tag) + sizeof(struct ipv6_header) +
@@ -89,12 +94,13 @@ struct packet {
 	void *frame;
 	long l3_length; /* bytes from l3 to the end of the frame */
 	__u8 tagged;
+	__u16 vlan; /* 0 for none */
 };
 
 /* The reason that the steps below return for a valid packet. */
 #define SOUND REASON_REDIRECT
 
-/* What sits below IP: the interface's own MAC, and the tag as configured. */
+/* What sits below IP: the interface's own MAC, and the VLAN as configured. */
 static __always_inline enum reason check_link(const struct packet *p)
 {
 	const struct eth_header *eth = p->eth;
@@ -102,7 +108,7 @@ static __always_inline enum reason check_link(const struct packet *p)
 	if (eth->dst[0] != config.mac[0] || eth->dst[1] != config.mac[1] ||
 	    eth->dst[2] != config.mac[2])
 		return REASON_PASS_MAC;
-	if (p->tagged && config.untagged_only)
+	if (config.vlan != VLAN_ANY && p->vlan != config.vlan)
 		return REASON_PASS_VLAN;
 	return SOUND;
 }
@@ -248,6 +254,7 @@ static __always_inline enum reason find_frame(struct packet *p)
 		proto = tag->proto;
 		p->l3 = tag + 1;
 		p->tagged = 1;
+		p->vlan = bpf_ntohs(tag->tci) & VLAN_ID;
 	}
 	if (proto == bpf_htons(ETH_P_FAB)) {
 		p->frame = p->l3;

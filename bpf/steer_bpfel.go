@@ -40,14 +40,15 @@ const (
 )
 
 type steerSettings struct {
-	_            structs.HostLayout
-	Mac          [3]uint16
-	Port         uint16
-	Mtu          uint32
-	Udp          uint8
-	UntaggedOnly uint8
-	Execute      uint8
-	Frags        uint8
+	_       structs.HostLayout
+	Mac     [3]uint16
+	Port    uint16
+	Mtu     uint32
+	Vlan    uint16
+	Udp     uint8
+	Execute uint8
+	Frags   uint8
+	_       [3]byte
 }
 
 // Names of all BPF objects in the ELF.

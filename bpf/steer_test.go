@@ -222,8 +222,8 @@ func TestTruncated(t *testing.T) {
 func TestConfigMatters(t *testing.T) {
 	udpOff := testConfig()
 	udpOff.UDP = false
-	untagged := testConfig()
-	untagged.VLAN = VLANUntagged
+	untagged, one := testConfig(), testConfig()
+	untagged.VLAN, one.VLAN = VLANUntagged, testVLAN
 	port := testConfig()
 	port.Port = 4000
 	onlyIPv4 := Config{MAC: ourMAC, UDP: true, Addrs: []netip.Addr{ourIPv4}}
@@ -249,6 +249,19 @@ func TestConfigMatters(t *testing.T) {
 		{"untagged only: udp6", untagged, tagged(0x8100, udp6Packet(frame)), PassVLAN},
 		{"untagged only: others' MAC", untagged, set(5, 1)(tagged(0x8100, rawPacket(frame))), PassMAC},
 		{"untagged only: others' traffic", untagged, set(41, 53)(tagged(0x8100, udp4Packet(frame))), PassOther},
+		{"untagged only: two tags", untagged, tagged(0x8100, tagged(0x8100, rawPacket(frame))), PassOther},
+		{"untagged only: priority", untagged, taggedAs(0x8100, 0, rawPacket(frame)), Redirect},
+		{"untagged only: priority, udp4", untagged, taggedAs(0x8100, 0, udp4Packet(frame)), Redirect},
+		{"untagged only: priority, udp6", untagged, taggedAs(0x8100, 0, udp6Packet(frame)), Redirect},
+		{"untagged only: VLAN 1", untagged, taggedAs(0x8100, 1, rawPacket(frame)), PassVLAN},
+		{"untagged only: VLAN 2048", untagged, taggedAs(0x8100, 2048, rawPacket(frame)), PassVLAN},
+		{"one VLAN: raw", one, tagged(0x8100, rawPacket(frame)), Redirect},
+		{"one VLAN: udp4", one, tagged(0x8100, udp4Packet(frame)), Redirect},
+		{"one VLAN: udp6", one, tagged(0x8100, udp6Packet(frame)), Redirect},
+		{"one VLAN: untagged", one, rawPacket(frame), PassVLAN},
+		{"one VLAN: untagged, udp4", one, udp4Packet(frame), PassVLAN},
+		{"one VLAN: priority", one, taggedAs(0x8100, 0, rawPacket(frame)), PassVLAN},
+		{"one VLAN: another", one, taggedAs(0x8100, testVLAN+256, rawPacket(frame)), PassVLAN},
 		{"own port: default", port, udp4Packet(frame), PassOther},
 		{"own port: match", port, set(36, 4000>>8, 4000&255)(udp4Packet(frame)), Redirect},
 		{"IPv4 alone: udp4", onlyIPv4, udp4Packet(frame), Redirect},

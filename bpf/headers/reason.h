@@ -13,7 +13,7 @@ enum reason {
 	REASON_PASS_OPTIONS, /* UDP behind IPv4 options: we never send those */
 	REASON_PASS_FRAGMENT, /* a fragment of UDP over IPv4: likewise */
 	REASON_PASS_MAC, /* ours by protocol, for another MAC or a group */
-	REASON_PASS_VLAN, /* tagged, and only untagged frames are wanted */
+	REASON_PASS_VLAN, /* ours by protocol, of another VLAN */
 	REASON_PASS_ADDR, /* our UDP port at an IP address that is not ours */
 	REASON_DROP_UDP_LENGTH, /* IP and UDP length disagree, or exceed the packet */
 	REASON_DROP_SHORT, /* frame below 46 bytes */

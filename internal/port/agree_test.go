@@ -28,7 +28,7 @@ type judge struct {
 func newJudge(t testing.TB) *judge {
 	t.Helper()
 	j := &judge{cfg: bpf.Config{
-		MAC: [6]byte{2, 0, 0, 0, 0, 0x0b}, MTU: bpf.DefaultMTU, UDP: true,
+		MAC: [6]byte{2, 0, 0, 0, 0, 0x0b}, MTU: bpf.DefaultMTU, VLAN: bpf.VLANAny, UDP: true,
 		Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::2")},
 	}}
 	testnet.Require(t)

@@ -186,7 +186,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 // load loads the program, which is to take another's place if that fits.
 func (i *Interface) load(queues int, o Options) (err error) {
 	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute,
-		Frags: o.segments > 0}
+		Frags: o.segments > 0, VLAN: bpf.VLANAny}
 	switch {
 	case o.Inherit != nil:
 		i.program, err = bpf.TakeOver(o.Inherit.Program, o.Adopt, c, queues, i.index)
