@@ -234,17 +234,18 @@ func (w *world) serves(l *listened) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		reachable := func(g control.Guest) bool { return g.Serving > 0 }
-		if len(l.said) > 0 || slices.ContainsFunc(w.status(0).Guests, reachable) || l.listens() {
+		if len(l.said) > 0 || slices.ContainsFunc(w.status(0).Guests, reachable) || w.listens(0) {
 			return
 		}
 	}
 	w.t.Fatalf("%v serves nothing after %v", l.Args, patience)
 }
 
-// listens reports whether a TCP socket listens in the program's network namespace.
-func (l *listened) listens() bool {
+// listens reports whether a TCP socket listens in the network namespace of a daemon: a
+// program that has just been started is in it a little later.
+func (w *world) listens(daemon int) bool {
 	for _, name := range []string{"tcp", "tcp6"} {
-		sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", l.Process.Pid, name))
+		sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", w.daemons[daemon].Process.Pid, name))
 		if err == nil && strings.Contains(string(sockets), " 0A ") { // TCP_LISTEN
 			return true
 		}
