@@ -8,7 +8,7 @@
 #   make test-vm the tests that need a kernel, in a virtual machine, without root
 #   make check   lint, generated code, test, test-race, test-vm; CI runs .ci/run
 #   make provider the libfabric provider, in C; make provider-check: its tests with sanitizers
-#   make fabtests libfabric's own tests of the provider, and beside it of rxm; fabtests-short
+#   make fabtests libfabric's own tests of the provider, and beside it of rxm
 #   make mpi-check: Open MPI and MPICH on it
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
@@ -80,12 +80,14 @@ fabtests:
 	scripts/fabtests bin/fabtests
 	XDPFAB_FABTESTS=$(CURDIR)/bin/fabtests $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^Test(Fabtests.*|Ubertest)$$' ./test/provider
 
-# The shortest of them, built against the libfabric that is installed, in half a minute.
+# The shortest of them, which make test runs, too, built against the libfabric that is
+# installed: once, in half a minute.
 SHORT := bin/fabtests-short
+BUILDSHORT = scripts/fabtests-short $(SHORT) $$(awk '$$2 ~ /^fi_/ {print $$2}' test/provider/testdata/fabtests_short.txt | sort -u)
 .PHONY: fabtests-short
 fabtests-short:
 	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info setpriv
-	scripts/fabtests-short $(SHORT) $$(awk '$$2 ~ /^fi_/ {print $$2}' test/provider/testdata/fabtests_short.txt | sort -u)
+	$(BUILDSHORT)
 	XDPFAB_FABTESTS_SHORT=$(CURDIR)/$(SHORT) $(NOCGO) $(GO) test -count=1 -timeout 30m -v -run '^TestFabtestsShort$$' ./test/provider
 
 # Programs of MPI between two namespaces, in a Debian of their own in bin/mpi: Open MPI from
@@ -111,7 +113,8 @@ test:
 	@$(MAKE) --no-print-directory -j test-plain test-vectors
 
 test-plain:
-	$(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
+	@$(BUILDSHORT)
+	XDPFAB_FABTESTS_SHORT=$(CURDIR)/$(SHORT) $(NOCGO) $(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PKGS)
 
 test-race:
 	@scripts/need root go ip gcc libc6-dev
