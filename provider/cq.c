@@ -69,7 +69,7 @@ static void pop(struct cq *cq)
 }
 
 /* Reads completions up to the next error. Each format is the beginning of the next longer
- * one. The lock is held. */
+ * one. Work that is due may have waited for the room. The lock is held. */
 static ssize_t take(struct cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
 	const size_t len = entry_len(cq->format);
@@ -85,6 +85,7 @@ static ssize_t take(struct cq *cq, void *buf, size_t count, fi_addr_t *source)
 			source[n] = c->source;
 		pop(cq);
 	}
+	defer_start(cq->dom);
 	return n == 0 && count > 0 ? -FI_EAVAIL : (ssize_t)n;
 }
 
@@ -136,6 +137,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	buf->prov_errno = c->prov_errno;
 	buf->err_data_size = 0; /* whatever memory the caller gives for it stays as it is */
 	pop(cq);
+	defer_start(cq->dom);
 	unlock(cq->dom);
 	return 1;
 }

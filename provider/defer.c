@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Each counter has a list of what waits for it, by threshold and then in the order of
- * queueing. Whoever moves the counter takes what is due from there to the list of the
- * domain, and starts it from where nothing else is under way: in progress, or at the end
- * of a call. What finds no room to start stays in that list, and so does what is behind it
- * of the same endpoint.
+ * queueing. Whoever moves the counter takes what is due from there to the list of its
+ * endpoint, or of the domain if it is a change, and starts it from where nothing else is
+ * under way: in progress, or at the end of a call. What finds no room to start stays the
+ * first of its list, so that a look costs one attempt for each endpoint, whatever waits.
+ * Whoever makes room tries again: completions, and reads of them, do so by themselves;
+ * only of the ring nobody tells (due_room).
  */
 #include "defer.h"
 
@@ -28,6 +30,33 @@ struct deferred {
 	struct iovec iov[MOST_IOV]; /* of a receive */
 	uint8_t injected[];
 };
+
+static void append(struct works *all, struct deferred *w)
+{
+	if (all->first == NULL)
+		all->first = w;
+	else
+		all->last->next = w;
+	all->last = w;
+	w->next = NULL;
+}
+
+static void prepend(struct works *all, struct deferred *w)
+{
+	if (all->first == NULL)
+		all->last = w;
+	w->next = all->first;
+	all->first = w;
+}
+
+static struct deferred *pop(struct works *all)
+{
+	struct deferred *w = all->first;
+
+	if (w != NULL)
+		all->first = w->next;
+	return w;
+}
 
 static void release(struct cntr *c)
 {
@@ -90,26 +119,30 @@ static bool reached(const struct deferred *w)
 
 static void set_lowest(struct cntr *c)
 {
-	c->lowest = c->waiting == NULL ? UINT64_MAX : c->waiting->t.threshold;
+	c->lowest = c->waiting.first == NULL ? UINT64_MAX : c->waiting.first->t.threshold;
 }
 
+/* Moves a counter's work that is due to where it starts. */
 void defer_moved(struct cntr *c)
 {
-	struct deferred **at = &c->waiting, **last = &c->dom->due;
+	struct domain *d = c->dom;
+	struct works stays = {NULL, NULL};
+	struct deferred *w;
 
-	while (*last != NULL)
-		last = &(*last)->next;
-	while (*at != NULL && (*at)->t.threshold <= c->value + c->errors) {
-		struct deferred *w = *at;
-
-		if (!reached(w)) {
-			at = &w->next;
-			continue;
+	while (c->waiting.first != NULL && c->waiting.first->t.threshold <= c->value + c->errors) {
+		w = pop(&c->waiting);
+		if (reached(w)) {
+			append(w->ep == NULL ? &d->due : &w->ep->due, w);
+			d->due_count++;
+			d->due_more = true;
+		} else {
+			append(&stays, w);
 		}
-		*at = w->next;
-		w->next = NULL;
-		*last = w;
-		last = &w->next;
+	}
+	if (stays.first != NULL) {
+		stays.last->next = c->waiting.first;
+		c->waiting.last = c->waiting.first == NULL ? stays.last : c->waiting.last;
+		c->waiting.first = stays.first;
 	}
 	set_lowest(c);
 }
@@ -153,28 +186,34 @@ static int start(struct domain *d, struct deferred *w)
 	return error;
 }
 
+/* Starts what there is room for. */
+static void run(struct domain *d, struct works *due)
+{
+	struct deferred *w;
+
+	while ((w = pop(due)) != NULL) {
+		const int error = start(d, w);
+
+		if (error == -FI_EAGAIN) {
+			prepend(due, w);
+			d->due_room |= guest_full(&d->g);
+			return;
+		}
+		d->due_count--;
+		if (error != 0)
+			end(d, w, -error, 0);
+	}
+}
+
 void defer_run(struct domain *d)
 {
-	struct deferred **at = &d->due;
-
-	d->pass++;
-	while (*at != NULL) { /* what starts may add to its end */
-		struct deferred *w = *at;
-		int error = -FI_EAGAIN;
-
-		*at = w->next;
-		w->next = NULL;
-		if (w->ep == NULL || w->ep->pass != d->pass)
-			error = start(d, w);
-		if (error == -FI_EAGAIN) {
-			w->ep->pass = d->pass;
-			w->next = *at;
-			*at = w;
-			at = &w->next;
-		} else if (error != 0) {
-			end(d, w, -error, 0);
-		}
-	}
+	d->due_room = false;
+	do {
+		d->due_more = false;
+		run(d, &d->due);
+		for (struct ep *ep = d->all; ep != NULL; ep = ep->next_of_all)
+			run(d, &ep->due);
+	} while (d->due_more);
 }
 
 static struct deferred *new(struct domain *d, enum deferred_kind kind, size_t injected, const struct trigger *t)
@@ -194,15 +233,19 @@ static struct deferred *new(struct domain *d, enum deferred_kind kind, size_t in
 static int add(struct domain *d, struct deferred *w)
 {
 	struct cntr *c = w->t.at;
-	struct deferred **at = &c->waiting;
+	struct deferred **at = &c->waiting.first;
 
 	hold(c);
 	hold(ends_at(w));
 	d->deferred++;
-	while (*at != NULL && (*at)->t.threshold <= w->t.threshold)
-		at = &(*at)->next;
-	w->next = *at;
-	*at = w;
+	if (*at == NULL || c->waiting.last->t.threshold <= w->t.threshold) {
+		append(&c->waiting, w);
+	} else {
+		while ((*at)->t.threshold <= w->t.threshold)
+			at = &(*at)->next;
+		w->next = *at;
+		*at = w;
+	}
 	set_lowest(c);
 	if (reached(w))
 		defer_moved(c);
@@ -275,39 +318,43 @@ void defer_received(struct deferred *w, const struct match_done *done, bool ok)
 		discard(w->ep->dom, w);
 }
 
-/* Moves the work that is meant to the end of a list, and returns that. */
-static struct deferred **take(struct deferred **at, const struct meant *m, struct deferred **to)
+static bool is_meant(const struct deferred *w, const struct meant *m)
 {
-	while (*at != NULL) {
-		struct deferred *w = *at;
+	return (m->ep == NULL || w->ep == m->ep) && (m->at == NULL || w->t.at == m->at) &&
+	       (m->name == NULL || (w->t.name == m->name && w->t.queued == m->queued));
+}
 
-		if ((m->ep != NULL && w->ep != m->ep) || (m->at != NULL && w->t.at != m->at) ||
-		    (m->name != NULL && (w->t.name != m->name || w->t.queued != m->queued))) {
-			at = &w->next;
-			continue;
-		}
-		*at = w->next;
-		w->next = NULL;
-		*to = w;
-		to = &w->next;
+/* Moves the work that is meant to the end of other work, and returns how much that is. */
+static uint32_t take(struct works *from, const struct meant *m, struct works *to)
+{
+	struct works rest = {NULL, NULL};
+	struct deferred *w;
+	uint32_t n = 0;
+
+	while ((w = pop(from)) != NULL) {
+		const bool meant = is_meant(w, m);
+
+		append(meant ? to : &rest, w);
+		n += meant;
 	}
-	return to;
+	*from = rest;
+	return n;
 }
 
 size_t defer_end(struct domain *d, const struct meant *m, int error)
 {
-	struct deferred *all = NULL, **last = take(&d->due, m, &all);
+	struct works all = {NULL, NULL};
+	struct deferred *w;
 	size_t n = 0;
 
+	d->due_count -= take(&d->due, m, &all);
+	for (struct ep *ep = d->all; ep != NULL; ep = ep->next_of_all)
+		d->due_count -= take(&ep->due, m, &all);
 	for (struct cntr *c = d->cntrs; c != NULL; c = c->next) {
-		last = take(&c->waiting, m, last);
+		take(&c->waiting, m, &all);
 		set_lowest(c);
 	}
-	for (; all != NULL; n++) {
-		struct deferred *w = all;
-
-		all = w->next;
+	for (; (w = pop(&all)) != NULL; n++)
 		end(d, w, error, error == FI_ECANCELED ? XDPFAB_REASON_CANCELLED : XDPFAB_REASON_HOST_LOST);
-	}
 	return n;
 }

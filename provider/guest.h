@@ -45,13 +45,19 @@ void guest_detach(struct guest *g);
 /* Closes what a child has inherited: the daemon must learn of the end of the parent. */
 void guest_forked(struct guest *g);
 
+/* Whether the ring was full when an entry was last added, or could not be. */
+static inline bool guest_full(const struct guest *g)
+{
+	return g->posted - g->taken >= g->entries;
+}
+
 /* Adds the next entry; NULL if the ring is full. guest_show lets the daemon see all that
  * were added. */
 static inline struct xdpfab_entry *guest_entry(struct guest *g)
 {
-	if (g->posted - g->taken >= g->entries) {
+	if (guest_full(g)) {
 		g->taken = __atomic_load_n(&g->h->taken, __ATOMIC_ACQUIRE);
-		if (g->posted - g->taken >= g->entries)
+		if (guest_full(g))
 			return NULL;
 	}
 	return &g->sq[g->posted++ & (g->entries - 1)];

@@ -47,7 +47,7 @@ static size_t look(struct domain *d, bool listen)
 
 bool progress_due(const struct domain *d)
 {
-	return !d->dead && (d->g.note_count > 0 || d->crowded || d->in->room || d->due != NULL);
+	return !d->dead && (d->g.note_count > 0 || d->crowded || d->in->room || d->due_room);
 }
 
 size_t progress_now(struct domain *d)

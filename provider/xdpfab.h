@@ -27,6 +27,11 @@
 #include "regions.h"
 #include "wait.h"
 
+/* Work that waits for counters, in an order. */
+struct works {
+	struct deferred *first, *last; /* last counts if there is a first */
+};
+
 struct fabric {
 	struct fid_fabric fid;
 	char name[80];
@@ -49,9 +54,11 @@ struct domain {
 	uint32_t *free_ops;
 	uint32_t free_count;
 	struct stream *streams; /* operations that have parts to post */
-	struct deferred *due; /* work that is to start: see defer.c */
-	uint32_t deferred;    /* works that wait */
-	uint32_t pass;
+	struct works due;   /* that are to start, and of no endpoint: see defer.c */
+	uint32_t due_count; /* of all endpoints, too */
+	bool due_more;	    /* some have become due while others were started */
+	bool due_room;	    /* some wait for room in the ring */
+	uint32_t deferred;  /* works that wait */
 	struct cntr *cntrs;
 	struct ep **eps;    /* by number */
 	struct ep *all;
@@ -94,9 +101,9 @@ struct cntr {
 	struct waiter waiter;
 	uint32_t refs;
 	uint64_t value, errors;
-	struct cntr *next;	  /* of the domain's */
-	struct deferred *waiting; /* work, by threshold */
-	uint64_t lowest;	  /* of these thresholds, or UINT64_MAX */
+	struct cntr *next;    /* of the domain's */
+	struct works waiting; /* by threshold */
+	uint64_t lowest;      /* of these thresholds, or UINT64_MAX */
 };
 
 struct eq {
@@ -177,7 +184,7 @@ struct ep {
 	struct asked *asked; /* calls for peers that are under way */
 	uint32_t under_way;  /* operations */
 	uint32_t aliases;    /* of a shared context: endpoints; of a scalable endpoint: contexts */
-	uint32_t pass; /* through the work that is due in which some of it has found no room */
+	struct works due; /* of its own: see defer.c */
 	struct inbox *inbox; /* its receives, or those of srx */
 	struct ep *srx;	     /* the shared receive context, or NULL */
 	struct stx *stx;     /* likewise, of sends */
@@ -243,7 +250,7 @@ void defer_run(struct domain *d);
 
 static inline void defer_start(struct domain *d)
 {
-	if (d->due != NULL)
+	if (d->due_count > 0)
 		defer_run(d);
 }
 

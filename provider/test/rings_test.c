@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include <rdma/fi_trigger.h>
+
 #include "../match.h"
 #include "../op.h"
 #include "../session.h"
@@ -320,6 +322,48 @@ static void crowded_end(void)
 	close_all();
 }
 
+/* The daemon completes everything that has been posted. */
+static void complete_all(struct guest *g)
+{
+	for (; g->h->taken < g->h->posted; g->h->taken++)
+		g->cq[g->h->completed++ & (g->entries - 1)] = (struct xdpfab_completion){
+			.cookie = g->sq[g->h->taken & (g->entries - 1)].cookie, .outcome = XDPFAB_SUCCESS};
+}
+
+/* Work that finds the queue of its completions full starts when one has been read, by the call
+ * that reads it. Until then the program may sleep. */
+static void due_and_full(void)
+{
+	enum { WORKS = 3 };
+	struct fi_op_msg message = {.ep = NULL};
+	struct fi_deferred_work w = {.threshold = 0, .op_type = FI_OP_SEND, .op.msg = &message};
+	struct fi_cq_tagged_entry e;
+	struct guest *g;
+	uint64_t posted;
+
+	open_all();
+	g = &dom()->g;
+	message.ep = p.ep[0];
+	message.msg.addr = p.to;
+	w.triggering_cntr = p.cntr;
+	while (!cq_full(ep(0)->txcq)) {
+		CHECK(fi_send(p.ep[0], p.region, 8, NULL, p.to, NULL) == 0, "a message");
+		while (ep(0)->under_way > 0) {
+			progress_now(dom());
+			complete_all(g);
+		}
+	}
+	posted = g->h->posted;
+	for (int i = 0; i < WORKS; i++)
+		CHECK(fi_control(&p.domain->fid, FI_QUEUE_WORK, &w) == 0, "work");
+	progress_now(dom());
+	CHECK(g->h->posted == posted, "work has started without a place for its completion");
+	CHECK(!progress_due(dom()), "nobody may sleep");
+	CHECK(fi_cq_read(p.cq, &e, 1) == 1 && g->h->posted == posted + WORKS, "%lu have started",
+	      (unsigned long)(g->h->posted - posted));
+	close_all();
+}
+
 int main(int argc, char **argv)
 {
 	static struct fake f = {.cut = -1};
@@ -332,6 +376,9 @@ int main(int argc, char **argv)
 	setenv("FI_XDPFAB_YIELD", "1", 1);
 	fake_start(&f, path);
 	crowded_end();
+	fake_start(&f, path);
+	due_and_full();
+	fake_stop();
 	for (long i = 0; i < atol(argv[2]); i++) {
 		seed = (uint32_t)(atol(argv[3]) + i);
 		fprintf(stderr, "seed %u\n", seed);
