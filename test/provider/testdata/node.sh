@@ -13,6 +13,7 @@ shift 5
 mount --make-rprivate /
 hostname "$name"
 mkdir -p "$root/run/xdpfabd" "$root/provider" "$root/shared"
+touch "$root/etc/hosts" # which debootstrap does not make
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
