@@ -24,8 +24,7 @@ type Mode uint8
 
 // The modes.
 const (
-	// Auto, given to Attach, is Native; or, where the driver has none and
-	// Config.AllowGeneric is set, Generic. Program.Mode tells the outcome.
+	// Auto, given to Attach, is Native.
 	Auto Mode = iota
 	// Native is in the driver, before a socket buffer exists.
 	Native
@@ -34,9 +33,12 @@ const (
 	Generic
 	// Detached is the mode of a Program that is not attached.
 	Detached
+	// Any, given to Attach, is Native, or Generic where the driver has no native XDP.
+	// Program.Mode tells the outcome.
+	Any
 )
 
-var modeNames = [...]string{"auto", "native", "generic", "detached"}
+var modeNames = [...]string{"auto", "native", "generic", "detached", "any"}
 
 // String returns the mode's name, such as "native".
 func (m Mode) String() string {
@@ -60,14 +62,14 @@ var attachFlags = map[Mode]link.XDPAttachFlags{
 // ErrNoNative.
 func (p *Program) Attach(ifindex int, mode Mode) error {
 	first, fallback := mode, Detached
-	if mode == Auto {
+	switch mode {
+	case Auto:
 		first = Native
-		if p.allowGeneric {
-			fallback = Generic
-		}
+	case Any:
+		first, fallback = Native, Generic
 	}
 	if _, ok := attachFlags[first]; !ok {
-		return fmt.Errorf("bpf: %w: cannot attach in mode %v; want auto, native or generic", ErrConfig, mode)
+		return fmt.Errorf("bpf: %w: cannot attach in mode %v; want auto, native, generic or any", ErrConfig, mode)
 	}
 	ifc, err := net.InterfaceByIndex(ifindex)
 	if err != nil {

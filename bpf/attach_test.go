@@ -56,23 +56,21 @@ func wantXDP(t *testing.T, ifindex int, program uint32, mode uint32) {
 func TestAttachModes(t *testing.T) {
 	inPair(t, testnet.Options{Queues: 2}, func(pair *testnet.Pair, cfg Config) {
 		for _, c := range []struct {
-			name         string
-			ifindex      int
-			mode         Mode
-			allowGeneric bool
-			want         Mode
-			kernel       uint32
-			err          error
+			name    string
+			ifindex int
+			mode    Mode
+			want    Mode
+			kernel  uint32
+			err     error
 		}{
-			{"auto takes native", pair.B.IfIndex, Auto, false, Native, nl.XDP_ATTACHED_DRV, nil},
-			{"auto prefers native", pair.B.IfIndex, Auto, true, Native, nl.XDP_ATTACHED_DRV, nil},
-			{"native", pair.B.IfIndex, Native, true, Native, nl.XDP_ATTACHED_DRV, nil},
-			{"generic on request", pair.B.IfIndex, Generic, false, Generic, nl.XDP_ATTACHED_SKB, nil},
-			{"auto does not settle for generic", loopback, Auto, false, Detached, 0, ErrNoNative},
-			{"auto falls back if allowed", loopback, Auto, true, Generic, nl.XDP_ATTACHED_SKB, nil},
-			{"native never falls back", loopback, Native, true, Detached, 0, ErrNoNative},
+			{"auto takes native", pair.B.IfIndex, Auto, Native, nl.XDP_ATTACHED_DRV, nil},
+			{"any prefers native", pair.B.IfIndex, Any, Native, nl.XDP_ATTACHED_DRV, nil},
+			{"native", pair.B.IfIndex, Native, Native, nl.XDP_ATTACHED_DRV, nil},
+			{"generic on request", pair.B.IfIndex, Generic, Generic, nl.XDP_ATTACHED_SKB, nil},
+			{"auto does not settle for generic", loopback, Auto, Detached, 0, ErrNoNative},
+			{"any falls back", loopback, Any, Generic, nl.XDP_ATTACHED_SKB, nil},
+			{"native never falls back", loopback, Native, Detached, 0, ErrNoNative},
 		} {
-			cfg.AllowGeneric = c.allowGeneric
 			p := mustLoad(t, cfg, 2)
 			if err := p.Attach(c.ifindex, c.mode); !errors.Is(err, c.err) {
 				t.Fatalf("%s: got error %v, want %v", c.name, err, c.err)
@@ -168,8 +166,7 @@ func TestAttachRefuses(t *testing.T) {
 // reason for a driver to refuse.
 func TestAttachMTU(t *testing.T) {
 	inPair(t, testnet.Options{MTU: 9000}, func(pair *testnet.Pair, cfg Config) {
-		cfg.AllowGeneric = true // must not hide the refusal
-		err := mustLoad(t, cfg, 1).Attach(pair.B.IfIndex, Auto)
+		err := mustLoad(t, cfg, 1).Attach(pair.B.IfIndex, Any) // which must not hide the refusal
 		if err == nil || errors.Is(err, ErrNoNative) || !strings.Contains(err.Error(), "MTU") {
 			t.Errorf("MTU 9000: got %v, want an error that speaks of the MTU", err)
 		}

@@ -40,8 +40,6 @@ type Config struct {
 	MTU int
 	// VLAN decides whose frames are accepted, by their tags.
 	VLAN VLANPolicy
-	// AllowGeneric lets Attach in mode Auto fall back to Generic.
-	AllowGeneric bool
 	// UDP turns the UDP encapsulation on. The raw one is always on.
 	UDP bool
 	// Port is the UDP destination port. 0 means DefaultPort.

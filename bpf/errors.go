@@ -26,7 +26,7 @@ var (
 	// ErrBusy means that another XDP program holds the interface. errors.As with a
 	// *BusyError tells which.
 	ErrBusy = errno.New("interface has another XDP program", syscall.EBUSY)
-	// ErrNoNative means that the driver has no native XDP, and generic was not allowed.
+	// ErrNoNative means that the driver has no native XDP, and Any was not the mode.
 	ErrNoNative = errors.New("driver has no native XDP")
 	// ErrKernel means that the kernel is too old.
 	ErrKernel = errors.New("kernel is too old: attaching XDP by bpf_link needs Linux 5.9")

@@ -104,7 +104,7 @@ func DetachPinned(folder string) error {
 // Adopt loads the program with the maps that another process has pinned in a folder, for
 // Program.Replace to put it in the place of the program attached to the interface.
 // Sockets, executor, addresses and counters are those of the maps, but for the sockets of
-// the process, if it has died. cfg.Addrs and cfg.AllowGeneric are not looked at.
+// the process, if it has died. cfg.Addrs is not looked at.
 //
 // The error is ErrOtherInterface if the program is another interface's, ErrEnded if it
 // runs nowhere, and matches fs.ErrNotExist if the folder has none.

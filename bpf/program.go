@@ -21,12 +21,11 @@ var _ = [1]struct{}{}[NumReasons-Reason(steerReasonNUM_REASONS)]
 // several goroutines; none is for the data path. Keep it reachable and Close it:
 // a collected Program is detached.
 type Program struct {
-	queues       int
-	allowGeneric bool
-	udp          bool
-	execute      bool
-	frags        bool
-	id           uint32
+	queues  int
+	udp     bool
+	execute bool
+	frags   bool
+	id      uint32
 
 	mu      sync.Mutex // guards all fields below
 	objects struct {
@@ -72,7 +71,7 @@ func loadWith(cfg Config, queues int, o *ebpf.CollectionOptions) (*Program, erro
 		}
 	}
 
-	p := &Program{queues: queues, allowGeneric: cfg.AllowGeneric, udp: cfg.UDP, execute: cfg.Execute,
+	p := &Program{queues: queues, udp: cfg.UDP, execute: cfg.Execute,
 		frags: cfg.Frags, addrs: map[address]struct{}{}}
 	if err := spec.LoadAndAssign(&p.objects, o); err != nil {
 		return nil, explain("loading the XDP program", err)

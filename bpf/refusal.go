@@ -38,8 +38,8 @@ func (e *Refusal) Error() string {
 		said = fmt.Sprintf("the driver says %q", e.Said)
 	}
 	if e.NoNative {
-		return fmt.Sprintf("bpf: attaching to %s in %v mode: %v; set AllowGeneric, or use a NIC whose driver has it: "+
-			"%v", e.Interface, e.Mode, ErrNoNative, e.Errno)
+		return fmt.Sprintf("bpf: attaching to %s in %v mode: %v; want mode Any, or a NIC whose driver has it: %v",
+			e.Interface, e.Mode, ErrNoNative, e.Errno)
 	}
 	s := fmt.Sprintf("bpf: attaching to %s in %v mode: %v, %s", e.Interface, e.Mode, e.Errno, said)
 	if remedy := remedies[e.Errno]; remedy != "" {

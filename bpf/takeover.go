@@ -7,7 +7,6 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -101,13 +100,9 @@ func (p *Program) Stay() {
 // one with maps of its own, unless there is an executor. If the link was detached
 // meanwhile, the program shares the maps, and has to be attached (Attach).
 //
-// Errors are those of Adopt, but for ErrEnded; and ErrNoNative, since a program that runs
-// in generic mode wants cfg.AllowGeneric.
+// Errors are those of Adopt, but for ErrEnded.
 func TakeOver(files Files, folder string, cfg Config, queues, ifindex int) (*Program, error) {
 	l, mode, err := files.place(folder, ifindex)
-	if err == nil && l != nil && mode == Generic && !cfg.AllowGeneric {
-		err = errors.Join(mayNotGeneric(ifindex), l.Close())
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +121,6 @@ func TakeOver(files Files, folder string, cfg Config, queues, ifindex int) (*Pro
 	}
 	p.link, p.mode, p.stays = l, mode, true
 	return p, nil
-}
-
-// mayNotGeneric is the refusal of a program that was left and runs in generic mode.
-func mayNotGeneric(ifindex int) error {
-	name := fmt.Sprint("interface ", ifindex)
-	if i, err := net.InterfaceByIndex(ifindex); err == nil {
-		name = i.Name
-	}
-	return fmt.Errorf("bpf: %s: the program that was left runs in generic mode: %w; set AllowGeneric", name,
-		ErrNoNative)
 }
 
 // place returns the link, and how its program runs; nil if it has been detached. One that

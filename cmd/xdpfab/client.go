@@ -26,7 +26,6 @@ type linkFlags struct {
 	progress  fi.ProgressMode
 	copyMode  fi.CopyMode
 	xdp       fi.XDPMode
-	generic   bool
 	transport fi.Transport
 	queues    int
 	cores     []int
@@ -43,8 +42,8 @@ func (f *linkFlags) register(c *cobra.Command) {
 		"the thread that moves operations on: auto (a poller) or manual (the waiting thread; lowest latency)")
 	fs.TextVar(&f.copyMode, "copy", fi.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
 	fs.TextVar(&f.xdp, "xdp", fi.XDPAuto,
-		"XDP mode: native, generic (any interface, slower) or auto (native; on a bond generic, to follow fail-over)")
-	fs.BoolVar(&f.generic, "generic", false, "allow generic XDP with --xdp auto where the driver has no native one")
+		"XDP mode: native, generic (any interface, slower), auto (native; on a bond generic, to follow fail-over) or "+
+			"any (auto, and generic where the driver has no native one)")
 	fs.TextVar(&f.transport, "transport", fi.TransportXDP,
 		"transport of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for 4, or all of fewer")
@@ -56,7 +55,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	f.borrowing.register(fs)
 	complete(c, "progress", fi.ProgressAuto.String(), fi.ProgressManual.String())
 	complete(c, "copy", fi.CopyAuto.String(), fi.CopyForce.String(), fi.ZeroCopyForce.String())
-	complete(c, "xdp", fi.XDPAuto.String(), fi.XDPNative.String(), fi.XDPGeneric.String())
+	complete(c, "xdp", fi.XDPAuto.String(), fi.XDPNative.String(), fi.XDPGeneric.String(), fi.XDPAny.String())
 	complete(c, "transport", fi.TransportXDP.String(), fi.TransportUDP.String(), fi.TransportAuto.String())
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 }
@@ -68,7 +67,7 @@ func complete(c *cobra.Command, flag string, values ...string) {
 
 // attr turns the flags into attributes. A peer with an IP address needs UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
-	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, XDP: f.xdp, Generic: f.generic, GiveUp: f.giveUp,
+	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, XDP: f.xdp, GiveUp: f.giveUp,
 		Queues: f.queues, Cores: f.cores, Control: f.control, Transport: f.transport}
 	if err := f.borrows(c, &attr); err != nil {
 		return attr, err
@@ -111,7 +110,7 @@ func (f *linkFlags) check(c *cobra.Command, dom *xdpfab.Domain) error {
 	if socket == "" {
 		return nil
 	}
-	for _, name := range []string{"copy", "xdp", "generic", "queues", "transport"} {
+	for _, name := range []string{"copy", "xdp", "queues", "transport"} {
 		if c.Flags().Changed(name) {
 			return usage(c, "--%s is for the process that has the interface, which is the daemon at %s: want it in "+
 				"the daemon's configuration, or --direct here once the daemon has ended", name, socket)

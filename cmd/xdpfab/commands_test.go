@@ -236,8 +236,8 @@ func TestPingGivesUp(t *testing.T) {
 
 func TestFlagsReachTheDomain(t *testing.T) {
 	n := newNode(t)
-	n.run("", n.line("ping PEER -c 1 --progress manual --generic --copy zero-copy --timeout 9s --queues 1 --cores 0,1")...)
-	want := xdpfab.DomainAttr{Progress: fi.ProgressManual, Generic: true, Copy: fi.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1, Cores: []int{0, 1}}
+	n.run("", n.line("ping PEER -c 1 --progress manual --xdp any --copy zero-copy --timeout 9s --queues 1 --cores 0,1")...)
+	want := xdpfab.DomainAttr{Progress: fi.ProgressManual, XDP: fi.XDPAny, Copy: fi.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1, Cores: []int{0, 1}}
 	if fmt.Sprint(n.attr) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", n.attr, want)
 	}

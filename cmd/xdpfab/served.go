@@ -71,7 +71,7 @@ func (s *served) silence() string {
 
 // controlOf is the control socket at which programs look for the daemon of an interface.
 func controlOf(ifname, socket string) string {
-	return cmp.Or(socket, os.Getenv(fi.ControlEnv), fi.DefaultControl(ifname))
+	return cmp.Or(socket, os.Getenv(fi.ControlEnv), control.DefaultPath(ifname))
 }
 
 // statusOf asks the daemon of an interface. The status is nil if there is no daemon that

@@ -31,11 +31,11 @@ func load(t *testing.T, args ...string) (Config, int, string) {
 
 func TestFlagsOverrideFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.toml")
-	text := "interface = \"eth0\"\nqueues = 3\ngeneric = true\nwindow = 7\n[[region]]\nname = \"a\"\nsize = 1\nkey = 9\n[[region]]\nname=\"b\"\nsize=2\n"
+	text := "interface = \"eth0\"\nqueues = 3\nspread = true\nwindow = 7\n[[region]]\nname = \"a\"\nsize = 1\nkey = 9\n[[region]]\nname=\"b\"\nsize=2\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, code, msg := load(t, "--config", path, "--queues=1", "--generic=false", "--udp", "--cores", "4,5", "--log-level", "warn",
+	c, code, msg := load(t, "--config", path, "--queues=1", "--spread=false", "--udp", "--cores", "4,5", "--log-level", "warn",
 		"--region", "b=64KiB:ro", "--region", "c=3")
 	want := defaultConfig()
 	want.Interface, want.Queues, want.Window, want.UDP, want.Cores, want.LogLevel = "eth0", 1, 7, true, []int{4, 5}, 4

@@ -33,7 +33,6 @@ type Config struct {
 	BusyPoll   time.Duration // SO_BUSY_POLL; 0: interrupts
 	Copy       xsk.Mode
 	XDP        bpf.Mode
-	Generic    bool
 	UDP        bool
 	Transport  udpnode.Transport
 	Window     int // frames
@@ -122,7 +121,7 @@ func (c Config) node() node.Config {
 // empty for none.
 func (c Config) options(log *slog.Logger, folder string) host.Options {
 	o := host.Options{
-		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, Generic: c.Generic, UDP: c.UDP,
+		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, UDP: c.UDP,
 		Transport: c.Transport, Pin: folder, Config: c.node(),
 	}
 	o.BusyPoll.Time = c.BusyPoll
@@ -154,9 +153,6 @@ func (c Config) validate() []problem {
 			add("transport", "\"udp\" %s", lack)
 		}
 	}
-	if c.XDP != bpf.Auto && c.Generic {
-		add("generic", "is for xdp = \"auto\"; want only one of the two")
-	}
 	if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}
@@ -177,8 +173,8 @@ func (c Config) beyondSockets() string {
 		return "has no XDP program, which resident regions need; want neither these nor pin nor leave, or \"xdp\""
 	case c.Queues > 1 || c.Lend > 0 || c.Spread || c.Steer:
 		return "has one queue; want neither more queues nor lend nor spread nor steer, or \"xdp\""
-	case c.Copy != xsk.Auto || c.XDP != bpf.Auto || c.Generic:
-		return "has no mode of AF_XDP; want neither copy nor xdp nor generic, or \"xdp\""
+	case c.Copy != xsk.Auto || c.XDP != bpf.Auto:
+		return "has no mode of AF_XDP; want neither copy nor xdp, or \"xdp\""
 	case c.BusyPoll > 0:
 		return "polls no driver; want no busy-poll, or \"xdp\""
 	case c.takeover:

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -38,7 +39,7 @@ cores = [0,
   1] # two lines
 spin = "1ms"
 copy = "zero-copy"
-generic = true
+xdp = "any"
 udp = true
 window = 8
 give-up = "2s"
@@ -78,7 +79,7 @@ deny = true
 `)
 	want := Config{
 		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, Copy: xsk.ZeroCopy,
-		Generic: true, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
+		XDP: bpf.Any, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
 		SocketGroup: "7", SocketMode: 0o666, ResidentSessions: 64, Pin: "/sys/fs/bpf/node", Leave: true,
 		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: host.GuestLimits{Entries: 64}}},

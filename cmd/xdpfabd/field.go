@@ -160,7 +160,8 @@ func choiceField[T comparable](p *T, choices []choice[T]) field {
 var copyModes = []choice[xsk.Mode]{{"auto", xsk.Auto}, {"copy", xsk.Copy}, {"zero-copy", xsk.ZeroCopy}}
 
 // xdpModes are the modes of --xdp.
-var xdpModes = []choice[bpf.Mode]{{"auto", bpf.Auto}, {"native", bpf.Native}, {"generic", bpf.Generic}}
+var xdpModes = []choice[bpf.Mode]{{"auto", bpf.Auto}, {"native", bpf.Native}, {"generic", bpf.Generic},
+	{"any", bpf.Any}}
 
 // transports are the choices of --transport.
 var transports = []choice[udpnode.Transport]{{"xdp", udpnode.XDP}, {"udp", udpnode.UDP}, {"auto", udpnode.Auto}}

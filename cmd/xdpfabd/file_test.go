@@ -35,7 +35,7 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"queues text":    {"queues = \"2\"", `x.toml:1: queues: 2: want an integer`},
 	"cores":          {"\"cores\" = [1, -2]", `x.toml:1: cores: "-2": want CPU numbers`},
 	"cores text":     {"cores = [1, \"x\"]", `x.toml:1: cores: x: want an integer`},
-	"generic":        {"generic = 1", `x.toml:1: generic: 1: want true or false`},
+	"spread":         {"spread = 1", `x.toml:1: spread: 1: want true or false`},
 	"spin":           {"s = '''\n\n'''\nspin = \"50\"", `x.toml:4: spin: "50": want a time from 1ns to 1h0m0s`},
 	"copy":           {"copy = \"zerocopy\"", `x.toml:1: copy: "zerocopy": want "auto", "copy" or "zero-copy"`},
 	"window":         {"window = 0", `x.toml:1: window: "0": want a number from 1 to 64`},

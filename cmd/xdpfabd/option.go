@@ -48,10 +48,9 @@ var options = []option[Config]{
 	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
 		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
 	{"xdp", "`mode` of XDP: native; generic, on any interface, several times slower; auto: native, and generic on " +
-		"a bond, a team or a netvsc with its virtual function, to follow fail-over",
+		"a bond, a team or a netvsc with its virtual function, to follow fail-over; any: auto, and generic where the " +
+		"driver has no native XDP",
 		func(c *Config) field { return choiceField(&c.XDP, xdpModes) }},
-	{"generic", "allow generic XDP with --xdp auto where the driver has no native XDP",
-		func(c *Config) field { return boolField(&c.Generic) }},
 	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",
 		func(c *Config) field { return boolField(&c.UDP) }},
 	{"transport", "what carries frames: xdp; udp, which are UDP sockets and need no privilege, several times slower; " +

@@ -22,7 +22,8 @@ regions, and programs that borrowed a queue, continue without a pause. If the ne
 daemon cannot start, the old one continues. If the new one is asked to end before it
 has everything, it gives the takeover up and exits with code 0, as for any end on
 request, and the old one continues. Readiness (sd_notify) and the status at the
-control socket say that a takeover succeeded; no exit code does.`
+control socket say that a takeover succeeded; no exit code does. The mode of XDP stays
+that of the old daemon; --xdp native or generic is refused if that is another one.`
 
 // succession is what a daemon knows of takeovers. Its zero value is that of one that
 // neither leaves nor takes another's place.

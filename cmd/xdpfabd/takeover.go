@@ -23,6 +23,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/death"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -160,6 +161,9 @@ func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
 	if err == nil {
 		err = s.cfg.keysFit(v.Regions, v.Keys)
 	}
+	if err == nil {
+		err = s.cfg.modeFits()
+	}
 	own := cmp.Or(s.cfg.Queues, v.Queues)
 	if err == nil {
 		err = s.cfg.lends(v.Lent, own)
@@ -245,6 +249,17 @@ func (s *server) inherit(h *host.Host, from *host.Handover) error {
 	}
 	s.host = h
 	return s.register(before)
+}
+
+// modeFits refuses to force another mode of XDP than the one in which the program that is
+// attached runs.
+func (c Config) modeFits() error {
+	i, err := nic.Inspect(c.Interface)
+	if err != nil {
+		return nil // which opening it says better
+	}
+	_, err = i.Keeps(c.XDP)
+	return err
 }
 
 // inheritPin returns the folder in which another daemon keeps resident regions, once

@@ -21,7 +21,7 @@ func TestSocketsRefuse(t *testing.T) {
 		"lend":            {"--lend=1", "lend = 1", "one queue"},
 		"spread":          {"--spread", "spread = true", "one queue"},
 		"copy":            {"--copy=copy", "copy = \"copy\"", "no mode of AF_XDP"},
-		"generic":         {"--generic", "generic = true", "no mode of AF_XDP"},
+		"xdp":             {"--xdp=generic", "xdp = \"generic\"", "no mode of AF_XDP"},
 		"takeover":        {"--takeover", "", "takes over no other daemon"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ type Options struct {
 	Queues, Lend int
 	Copy         xsk.Mode
 	XDP          bpf.Mode
-	Generic, UDP bool
+	UDP          bool
 	BusyPoll     xsk.BusyPoll
 	Pin          string // DomainAttr.ResidentPin
 	Transport    udpnode.Transport
@@ -33,7 +33,7 @@ type Options struct {
 }
 
 func (o *Options) port() port.Options {
-	return port.Options{Queues: o.Queues, Lend: o.Lend, Copy: o.Copy, XDP: o.XDP, Generic: o.Generic, UDP: o.UDP,
+	return port.Options{Queues: o.Queues, Lend: o.Lend, Copy: o.Copy, XDP: o.XDP, UDP: o.UDP,
 		BusyPoll: o.BusyPoll, Execute: true}
 }
 

@@ -41,22 +41,26 @@ func (i *Interface) lacks() error {
 	return nil
 }
 
+// hasNative reports whether the driver is known to have native XDP, be it of use or not.
+func (i *Interface) hasNative() bool {
+	limits, known := LimitsOf(i.Driver)
+	return i.features&XDPBasic != 0 || !i.FeaturesKnown && known && limits.XDP == hasNative
+}
+
 // choose decides where the program goes. A setting in the way of native XDP is refused,
-// even where generic XDP is allowed: the remedy is a command.
+// even if any mode is wanted: the remedy is a command.
 func (p *Plan) choose(i *Interface, w *Want) error {
 	lack := i.lacks()
 	none := errors.Is(lack, bpf.ErrNoNative)
 	switch {
-	case w.XDP == bpf.Native && w.Generic:
-		return fmt.Errorf("%s: native XDP is forced, and generic XDP allowed: want one of them", i.Name)
 	case w.XDP == bpf.Generic:
 		p.Attach, p.Reason = bpf.Generic, "it was forced"
-	case w.XDP == bpf.Auto && none && (w.Generic || i.aggregates()):
+	case none && (w.XDP == bpf.Any || w.XDP == bpf.Auto && i.aggregates()):
 		p.Attach, p.Reason = bpf.Generic, lack.Error()
 	case none:
 		return fmt.Errorf("%w; or generic XDP, several times slower: --xdp generic, DomainAttr.XDP", lack)
-	case lack == nil && w.Generic && !i.FeaturesKnown:
-		p.Attach = bpf.Auto
+	case lack == nil && w.XDP == bpf.Any && !i.FeaturesKnown && !i.hasNative():
+		p.Attach = bpf.Any
 		return nil
 	default:
 		return lack
@@ -68,6 +72,24 @@ func (p *Plan) choose(i *Interface, w *Want) error {
 	return nil
 }
 
+// Keeps returns the mode in which a program takes the place of the one that is attached,
+// in one step: that one's, whichever is wanted. Another mode that is forced is refused.
+func (i *Interface) Keeps(want bpf.Mode) (bpf.Mode, error) {
+	if i.Attached == nil { // nothing that would set the mode
+		return want, nil
+	}
+	has := map[string]bpf.Mode{bpf.Native.String(): bpf.Native, bpf.Generic.String(): bpf.Generic}[i.Attached.Mode]
+	if forced := want == bpf.Native || want == bpf.Generic; forced && want != has {
+		return want, fmt.Errorf("%s: %v XDP is wanted, and the program that is there runs in %s mode, which the "+
+			"one in its place keeps: want xdp auto, or end the process that left it, and what it has left, first",
+			i.Name, want, i.Attached.Mode)
+	}
+	if has == bpf.Auto {
+		return want, nil
+	}
+	return has, nil
+}
+
 // Refused adds to an error of attaching the program what stands in the way, for all that
 // is known of the driver, and the command that mends it.
 func (p *Plan) Refused(err error) error {
@@ -75,11 +97,10 @@ func (p *Plan) Refused(err error) error {
 	if !errors.As(err, &r) || r.Mode != bpf.Native {
 		return Taken(i.Name, err)
 	}
-	limits, known := LimitsOf(i.Driver)
+	limits, _ := LimitsOf(i.Driver)
 	remedies := i.remedies(&limits)
 	// What the driver has, and refuses in its present settings, is not lacking.
-	has := i.features&XDPBasic != 0 || !i.FeaturesKnown && known && limits.XDP == hasNative
-	if r.NoNative && has {
+	if r.NoNative && i.hasNative() {
 		told := *r
 		told.NoNative = false
 		r, err = &told, &told

@@ -26,9 +26,9 @@ type Want struct {
 	Copy     xsk.Mode // Auto means zero-copy if the driver has it
 	BusyPoll bool
 	// XDP is Native or Generic to force it. Auto is Native, and on an interface that
-	// stands for several others Generic.
-	XDP     bpf.Mode
-	Generic bool // with Auto: Generic, too, where a native program would be of no use
+	// stands for several others Generic; Any is Generic, too, where a native program
+	// would be of no use.
+	XDP bpf.Mode
 }
 
 // DefaultChunks is how many packet buffers a queue has, half of them to receive
@@ -62,7 +62,7 @@ type Plan struct {
 
 	Bound  int      `json:"-"` // queues, with those to lend
 	Mode   xsk.Mode `json:"-"` // to bind the queues with
-	Attach bpf.Mode `json:"-"` // the program with: Native or Generic; Auto if only the driver knows
+	Attach bpf.Mode `json:"-"` // the program with: Native or Generic; Any if only the driver knows
 	Reason string   `json:"-"` // of generic XDP; empty with native
 	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
 

@@ -35,8 +35,8 @@ func TestModes(t *testing.T) {
 		{"zero-copy", func(i *Interface) { i.features |= XDPZeroCopy }, Want{}, "native", "zero-copy"},
 		{"zero-copy not wanted", func(i *Interface) { i.features |= XDPZeroCopy }, Want{Copy: xsk.Copy}, "native", "copy"},
 		{"zero-copy that would cut", func(i *Interface) { i.features |= XDPZeroCopy; i.Driver, i.MTU = "igb", 3600 }, Want{}, "native", "copy"},
-		{"no native", func(i *Interface) { i.features = 0 }, Want{Generic: true}, "generic", "copy"},
-		{"no redirect", func(i *Interface) { i.features = XDPBasic }, Want{Generic: true}, "generic", "copy"},
+		{"no native", func(i *Interface) { i.features = 0 }, Want{XDP: bpf.Any}, "generic", "copy"},
+		{"no redirect", func(i *Interface) { i.features = XDPBasic }, Want{XDP: bpf.Any}, "generic", "copy"},
 		{"generic forced", func(i *Interface) { i.features |= XDPZeroCopy }, Want{XDP: bpf.Generic}, "generic", "copy"},
 		{"native forced", func(*Interface) {}, Want{XDP: bpf.Native}, "native", "copy"},
 		{"bond", bond, Want{}, "generic", "copy"},
@@ -49,6 +49,38 @@ func TestModes(t *testing.T) {
 		c.change(&i)
 		if p := s.Plan(&i, c.w); p.XDP != c.xdp || p.Copy != c.copy || !p.Usable || p.Err() != nil {
 			t.Errorf("%s: %+v, want %s, %s", c.name, p, c.xdp, c.copy)
+		}
+	}
+}
+
+// A driver that takes a program but cannot redirect is never given one, whether it tells
+// its features or the table knows it. Before 6.3 a driver that has native XDP is not asked
+// whether it has, and one of which nothing is known is.
+func TestWhereTheProgramGoes(t *testing.T) {
+	unknown := func(driver string) func(i *Interface) {
+		return func(i *Interface) { i.FeaturesKnown, i.features, i.Driver = false, 0, driver }
+	}
+	for _, driver := range []string{"ixgbevf", "thunder-nicvf", "nfp", "fbnic"} {
+		for what, change := range map[string]func(i *Interface){
+			"tells": func(i *Interface) { i.Driver, i.features = driver, XDPBasic }, "before 6.3": unknown(driver),
+		} {
+			s, i := good()
+			change(&i)
+			if p := s.Plan(&i, Want{XDP: bpf.Any}); p.Attach != bpf.Generic || p.Mode != xsk.Copy || p.XDP != "generic" || !p.Usable {
+				t.Errorf("%s, %s: %+v, want generic XDP", driver, what, p)
+			}
+			for _, x := range []bpf.Mode{bpf.Auto, bpf.Native} {
+				if p := s.Plan(&i, Want{XDP: x}); !errors.Is(p.Err(), bpf.ErrNoNative) {
+					t.Errorf("%s, %s, %v: %v, want a refusal", driver, what, x, p.Err())
+				}
+			}
+		}
+	}
+	for driver, want := range map[string]bpf.Mode{"unheard-of": bpf.Any, "bnxt_en": bpf.Native, "e1000e": bpf.Generic} {
+		s, i := good()
+		unknown(driver)(&i)
+		if p := s.Plan(&i, Want{XDP: bpf.Any}); p.Attach != want {
+			t.Errorf("%s before 6.3: %v, want %v", driver, p.Attach, want)
 		}
 	}
 }
@@ -78,9 +110,8 @@ var refusals = []struct {
 	{"no redirect, before 6.3", func(_ *System, i *Interface) { i.FeaturesKnown, i.Driver = false, "ixgbevf" }, Want{}, bpf.ErrNoNative, "cannot redirect"},
 	{"native XDP on a bond", func(_ *System, i *Interface) { bond(i) }, Want{XDP: bpf.Native}, bpf.ErrNoNative, "its sockets receive nothing; native XDP can be had below, but follows no fail-over: --interface eth2 (of eth1, eth2)"},
 	{"zero-copy on a bond", func(_ *System, i *Interface) { bond(i) }, Want{Copy: xsk.ZeroCopy}, nil, "generic XDP, which copies"},
-	{"native and generic", func(*System, *Interface) {}, Want{XDP: bpf.Native, Generic: true}, nil, "want one of them"},
 	{"LRO hides native XDP", lro, Want{}, unix.EOPNOTSUPP, "no native XDP while lro is on: `ethtool -K x lro off`"},
-	{"LRO, and generic allowed", lro, Want{Generic: true}, unix.EOPNOTSUPP, "lro off"},
+	{"LRO, and any mode", lro, Want{XDP: bpf.Any}, unix.EOPNOTSUPP, "lro off"},
 	{"taken by another", func(_ *System, i *Interface) { hold(i, "xdpfab_steer") }, Want{}, bpf.ErrBusy, "another xdpfab process"},
 	{"foreign program", func(_ *System, i *Interface) { hold(i, "foreign") }, Want{}, unix.EBUSY, `program 7 "foreign"`},
 }

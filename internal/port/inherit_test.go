@@ -6,10 +6,12 @@ package port
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -99,5 +101,38 @@ func TestInherit(t *testing.T) {
 		} else {
 			again.Return()
 		}
+	}
+}
+
+// The program that takes another's place runs in that one's mode. A forced mode that is
+// another one is refused, and changes nothing.
+func TestInheritMode(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	for _, c := range []struct{ has, other bpf.Mode }{{bpf.Generic, bpf.Native}, {bpf.Native, bpf.Generic}} {
+		b := open(t, p.B, Options{RingSize: 32, XDP: c.has})
+		left, err := b.Leave()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = tryOpen(p.B, Options{RingSize: 32, Inherit: left, XDP: c.other})
+		if err == nil || !strings.Contains(err.Error(), "runs in "+c.has.String()+" mode") {
+			t.Errorf("%v, want a refusal of %v mode", err, c.other)
+		}
+		for _, may := range []bpf.Mode{c.has, bpf.Any, bpf.Auto} {
+			n, err := tryOpen(p.B, Options{RingSize: 32, Inherit: left, XDP: may})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := n.Modes(); m.XDP != c.has {
+				t.Errorf("%v mode in the place of %v", m.XDP, c.has)
+			}
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left.Close()
 	}
 }

@@ -75,7 +75,6 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Generic = plan.Attach != bpf.Native // which a program that was left has to have, too
 	o.chunk, o.segments = plan.Chunk, plan.Segments
 	if o.Copy = plan.Mode; defaults {
 		o.RingSize = plan.RingSize()
@@ -110,11 +109,18 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	if err != nil {
 		return i, nic.Plan{}, fmt.Errorf("port: %w", err)
 	}
+	wanted := o.XDP
 	if o.adopts() {
+		if o.XDP, err = i.Keeps(o.XDP); err != nil {
+			return i, nic.Plan{}, fmt.Errorf("port: %w", err)
+		}
 		i.Attached = nil // what is there is adopted
 	}
 	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy,
-		BusyPoll: o.BusyPoll.Time > 0, XDP: o.XDP, Generic: o.Generic})
+		BusyPoll: o.BusyPoll.Time > 0, XDP: o.XDP})
+	if o.XDP == bpf.Generic && o.XDP != wanted {
+		plan.Reason = "the program that was there ran so"
+	}
 	if err := plan.Err(); err != nil {
 		return i, plan, fmt.Errorf("port: %w", err)
 	}
@@ -185,7 +191,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 
 // load loads the program, which is to take another's place if that fits.
 func (i *Interface) load(queues int, o Options) (err error) {
-	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, AllowGeneric: o.Generic, Execute: o.Execute,
+	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, Execute: o.Execute,
 		Frags: o.segments > 0, VLAN: bpf.VLANAny}
 	switch {
 	case o.Inherit != nil:

@@ -256,7 +256,7 @@ func TestGenericHasToBeAllowed(t *testing.T) {
 	side.IfName = "br0"
 	_, err := tryOpen(&side, Options{RingSize: 32})
 	refused(t, err, bpf.ErrNoNative, "--xdp generic")
-	n := open(t, &side, Options{RingSize: 32, Generic: true})
+	n := open(t, &side, Options{RingSize: 32, XDP: bpf.Any})
 	if m := n.Modes(); m.XDP != bpf.Generic || m.Copy != xsk.Copy {
 		t.Errorf("modes %+v", m)
 	}

@@ -26,12 +26,10 @@ type Options struct {
 	Lend int
 	// Copy is the AF_XDP mode. Auto means zero-copy if the driver has it.
 	Copy xsk.Mode
-	// XDP forces bpf.Native or bpf.Generic. Auto is native; on an interface that stands
-	// for several others, as a bond does, generic.
+	// XDP forces bpf.Native or bpf.Generic, which is several times slower. Auto is
+	// native; on an interface that stands for several others, as a bond does, generic.
+	// Any is generic where the driver has no native XDP, too.
 	XDP bpf.Mode
-	// Generic allows generic XDP, several times slower, where the driver has no
-	// native XDP, with Auto.
-	Generic bool
 	// UDP makes the interface accept frames over UDP to its present addresses
 	// as well.
 	UDP bool

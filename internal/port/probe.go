@@ -28,7 +28,7 @@ type Probed struct {
 
 // Probe opens an interface as Open does, closes it again at once, and tells what it gave:
 // with zero-copy if that can be had, or else without; in native mode if that can be had,
-// or else in generic mode, whatever Options.Generic says. Meanwhile all other traffic
+// or else in generic mode, whatever Options.XDP says. Meanwhile all other traffic
 // reaches the kernel as before; but drivers of NICs may set their queues up anew, and
 // lose the carrier for a while, for which Probe waits in the end.
 //
@@ -49,7 +49,7 @@ func Probe(ctx context.Context, ifname string, o Options) (Probed, error) {
 	defer r.Close()
 	carrier := sends(r)
 	want := o.Copy
-	if o.Generic, o.XDP = false, bpf.Auto; want == xsk.Auto {
+	if o.XDP = bpf.Native; want == xsk.Auto {
 		o.Copy = xsk.ZeroCopy // by itself the kernel falls back to copy mode without a reason
 	}
 	for {
@@ -66,8 +66,8 @@ func Probe(ctx context.Context, ifname string, o Options) (Probed, error) {
 		}
 		restored(ctx, r, n.Driver, carrier)
 		switch {
-		case errors.Is(err, bpf.ErrNoNative) && !o.Generic:
-			o.Generic, o.Copy = true, want
+		case errors.Is(err, bpf.ErrNoNative) && o.XDP == bpf.Native:
+			o.XDP, o.Copy = bpf.Generic, want
 		case o.Copy != want:
 			o.Copy = want
 		default:

@@ -41,7 +41,7 @@ func TestProbe(t *testing.T) {
 	if errors.Is(refused, xsk.ErrZeroCopy) != (m.XDP == bpf.Native && m.Copy == xsk.Copy) || errors.Is(refused, bpf.ErrNoNative) != (m.XDP == bpf.Generic) || len(got.Refused) > 1 {
 		t.Errorf("%+v, refused %v: want the reason of each mode that was refused", m, got.Refused)
 	}
-	a := open(t, p.A, Options{Generic: granted.XDP == "generic"}) // at once
+	a := open(t, p.A, Options{XDP: bpf.Any}) // at once
 	if a.Modes().Copy != m.Copy || a.Chunk() != got.Chunk() {
 		t.Errorf("the probe found %v and buffers of %d, opening gives %v and %d", m.Copy, got.Chunk(), a.Modes().Copy, a.Chunk())
 	}

@@ -53,7 +53,8 @@ type adderArgs struct {
 	giveUp                       time.Duration
 	later                        uint64
 	rest                         time.Duration
-	udp, generic, keep, borrow   bool
+	udp, keep, borrow            bool
+	xdp                          fi.XDPMode
 }
 
 func adderMain(args []string) int {
@@ -75,7 +76,7 @@ func adderMain(args []string) int {
 	fs.DurationVar(&a.rest, "rest", 0, "pause after each time that completions were collected")
 	fs.BoolVar(&a.udp, "udp", false, "reach IP addresses")
 	fs.BoolVar(&a.borrow, "borrow", false, "drive a queue of the daemon's")
-	fs.BoolVar(&a.generic, "generic", false, "allow generic XDP")
+	fs.TextVar(&a.xdp, "xdp", fi.XDPAuto, "mode of XDP")
 	_ = fs.Parse(args)
 	if err := a.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "adder:", err)
@@ -195,7 +196,7 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	if err := w.reach(stageAttaches, journal{}); err != nil {
 		return nil, err
 	}
-	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, UDP: a.udp, Generic: a.generic, Borrow: a.borrow}); err != nil {
+	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, UDP: a.udp, XDP: a.xdp, Borrow: a.borrow}); err != nil {
 		return nil, err
 	}
 	dom := w.dom

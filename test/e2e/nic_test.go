@@ -36,7 +36,7 @@ func newNICPair(t *testing.T) *nicPair {
 	p := &nicPair{nic: nic, loaded: &loaded{t: t, net: testnet.NewPair(t, testnet.Options{Queues: nic.Queues}), file: filepath.Join(t.TempDir(), "memory")}}
 	p.flags = []string{"--udp", "--region", "r=4KiB:key=0x11,backing=" + p.file, "--region", "other=64KiB:key=0x22"}
 	if nic.XDP == "generic" {
-		p.extra = []string{"--generic"}
+		p.extra = []string{"--xdp", "any"}
 		p.flags = append(p.flags, p.extra...)
 	}
 	p.node = serve(t, p.net.B, p.flags...)
@@ -178,7 +178,7 @@ func (p *nicPair) ethtool(t *testing.T, args ...string) (said string) {
 func (p *nicPair) adder(t *testing.T, args ...string) *process {
 	t.Helper()
 	if p.nic.XDP == "generic" {
-		args = append(args, "-generic")
+		args = append(args, "-xdp", "any")
 	}
 	return startAdder(t, p.net.A, p.node, append([]string{"-region", "r", "-udp"}, args...)...)
 }

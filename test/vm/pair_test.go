@@ -61,7 +61,7 @@ func (n *node) run(code int, script string) (out, errs string) {
 // the mode.
 func (n *node) serve() (mode string) {
 	n.t.Helper()
-	for _, generic := range []string{"", "--generic"} {
+	for _, generic := range []string{"", "--xdp any"} {
 		var log console
 		ended := make(chan int, 1)
 		go func() {
@@ -125,7 +125,7 @@ func TestTwoMachines(t *testing.T) {
 			kernel(t, k[0]) // before the programs are built for nothing
 			client, server := pair(t, k[0], k[1], programs(t, guestPrograms))
 			mode := server.serve()
-			flags := map[string]string{"native": "", "generic": "--generic"}[mode]
+			flags := map[string]string{"native": "", "generic": "--xdp any"}[mode]
 			for _, addr := range []string{server.mac, server.ip} {
 				now := client.add(0, addr, flags)
 				for i := range uint64(3) {
@@ -159,7 +159,7 @@ func TestRollingUpgrade(t *testing.T) {
 		files[at] = dir
 	}
 	client, server := pair(t, DefaultKernel, DefaultKernel, files)
-	flags := map[string]string{"native": "", "generic": "--generic"}[server.serve()]
+	flags := map[string]string{"native": "", "generic": "--xdp any"}[server.serve()]
 	line := fmt.Sprintf("xdpfab atomic sum uint64 1 -i eth0 --peer %s --region r %s", server.mac, flags)
 	before := client.add(1, server.mac, flags)
 	if _, errs := client.run(4, "/vm/next/"+line); !strings.Contains(errs, "not executed") {

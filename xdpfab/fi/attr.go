@@ -47,9 +47,6 @@ type DomainAttr struct {
 	Copy CopyMode
 	// XDP is the XDP mode, which XDPNative and XDPGeneric force.
 	XDP XDPMode
-	// Generic allows, with XDPAuto, the slow XDP mode of the kernel's generic hook
-	// where the driver has no native one.
-	Generic bool
 	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
 	// the interface has at each moment.
 	UDP bool
@@ -103,8 +100,8 @@ type DomainAttr struct {
 	AuthKey AuthKey
 
 	// Attach decides whether the domain goes through the daemon that has the interface;
-	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP, Generic and
-	// UDP are the daemon's and those here have no effect. GiveUp is the domain's own;
+	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP and UDP
+	// are the daemon's and those here have no effect. GiveUp is the domain's own;
 	// Window, RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are
 	// refused. InterfaceInfo.Daemon tells which way it went.
 	Attach AttachMode
@@ -180,8 +177,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Transport > TransportAuto:
 		return a, fmt.Errorf("xdpfab: %v: want TransportXDP, TransportUDP or TransportAuto", a.Transport)
-	case a.XDP > XDPGeneric:
-		return a, fmt.Errorf("xdpfab: %v: want XDPAuto, XDPNative or XDPGeneric", a.XDP)
+	case a.XDP > XDPAny:
+		return a, fmt.Errorf("xdpfab: %v: want XDPAuto, XDPNative, XDPGeneric or XDPAny", a.XDP)
 	case a.Copy > ZeroCopyForce:
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	}

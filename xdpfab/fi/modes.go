@@ -47,7 +47,7 @@ const (
 )
 
 // XDPMode is where in the kernel's receive path packets are taken. Its text is "auto",
-// "native" or "generic".
+// "native", "generic" or "any".
 type XDPMode uint8
 
 // The modes. See bpf.Mode.
@@ -58,12 +58,14 @@ const (
 	XDPAuto    XDPMode = iota
 	XDPNative          // or the interface is refused
 	XDPGeneric         // works on any interface, and is several times slower
+	XDPAny             // XDPAuto, and generic XDP where the driver has no native one
 )
 
 var (
 	progressNames = []string{ProgressAuto: "auto", ProgressManual: "manual"}
 	copyModeNames = []string{CopyAuto: "auto", CopyForce: "copy", ZeroCopyForce: "zero-copy"}
-	xdpModeNames  = []string{XDPAuto: "auto", XDPNative: "native", XDPGeneric: "generic"}
+	xdpModeNames  = []string{XDPAuto: "auto", XDPNative: "native", XDPGeneric: "generic",
+		XDPAny: "any"}
 )
 
 // String returns the text, or ProgressMode(n) for a value that is none of the constants.

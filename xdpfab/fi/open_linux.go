@@ -34,13 +34,13 @@ func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Dev
 
 var (
 	copyModes = [...]xsk.Mode{CopyAuto: xsk.Auto, CopyForce: xsk.Copy, ZeroCopyForce: xsk.ZeroCopy}
-	xdpModes  = [...]bpf.Mode{XDPAuto: bpf.Auto, XDPNative: bpf.Native, XDPGeneric: bpf.Generic}
+	xdpModes  = [...]bpf.Mode{XDPAuto: bpf.Auto, XDPNative: bpf.Native, XDPGeneric: bpf.Generic, XDPAny: bpf.Any}
 )
 
 // options say how an interface is opened.
 func (a *DomainAttr) options() port.Options {
 	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], XDP: xdpModes[a.XDP],
-		Generic: a.Generic, UDP: a.UDP, Execute: true}
+		UDP: a.UDP, Execute: true}
 }
 
 func probe(ctx context.Context, ifname string) (Probe, error) {

@@ -20,7 +20,7 @@ func TestVethProbe(t *testing.T) {
 			return err
 		}
 		granted := testnet.Granted(t)
-		d, err := xdpfab.Open(ctx(t), pair.A.IfName, fi.DomainAttr{Attach: fi.AttachNever, Generic: granted.XDP == "generic"})
+		d, err := xdpfab.Open(ctx(t), pair.A.IfName, fi.DomainAttr{Attach: fi.AttachNever, XDP: fi.XDPAny})
 		if err != nil {
 			return err
 		}

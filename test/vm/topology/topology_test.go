@@ -19,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/internal/testnet/veth"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 const times = 200 // additions that a client makes
@@ -128,7 +129,7 @@ func TestVLAN(t *testing.T) {
 	if err == nil || !contains(err, "no native XDP") {
 		t.Errorf("native XDP on %s: %v", p.A.IfName, err)
 	}
-	attr := xdpfab.DomainAttr{Generic: true, UDP: true}
+	attr := xdpfab.DomainAttr{XDP: fi.XDPAny, UDP: true}
 	serve(t, p.B, attr)
 	d := open(t, p.A, attr)
 	count(t, word(t, d, p.B.MAC.String(), 0), 0, times)
@@ -170,7 +171,7 @@ func TestVLANDisturbed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	attr := xdpfab.DomainAttr{Generic: true, GiveUp: patience}
+	attr := xdpfab.DomainAttr{XDP: fi.XDPAny, GiveUp: patience}
 	serve(t, p.B, attr)
 	w := word(t, open(t, p.A, attr), p.B.MAC.String(), 0)
 	begin := time.Now()

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// A takeover keeps the mode of XDP. One that forces another mode is refused, and the
+// daemon that is there continues.
+func TestProcessTakeoverMode(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	socket := socketPath(t)
+	first := launch(t, net.B, socket, nil, "--xdp", "generic")
+	first.said(t, "serving")
+	refused := launch(t, net.B, socket, nil, "--takeover", "--xdp", "native")
+	refused.said(t, "native XDP is wanted, and the program that is there runs in generic mode")
+	refused.said(t, "that daemon continues")
+	if code := refused.code(t); code != exitFailure {
+		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	next := launch(t, net.B, socket, nil, "--takeover")
+	next.said(t, "the program that was there ran so")
+	if code := first.code(t); code != exitOK {
+		t.Errorf("exit code %d of the former daemon, want %d", code, exitOK)
+	}
+	if s, err := daemonAt(socket); err != nil || s.Interface.XDP != "generic" || s.Interface.Copy != "copy" {
+		t.Errorf("%+v, %v; want generic XDP, copy", s.Interface, err)
+	}
+}
