@@ -55,10 +55,10 @@ func queues(s *Snapshot) Finding {
 // mtu: a packet has to fit into one buffer.
 func mtu(s *Snapshot) Finding {
 	i := s.Interface
-	if i.MTU >= nic.MinMTU && i.MTU <= i.MostMTU() {
+	if i.MTU >= nic.MinMTU && i.MTU <= s.Plan.MostMTU() {
 		return ok("%d bytes, in buffers of %d", i.MTU, s.Plan.Chunk)
 	}
-	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), i.MostMTU())),
+	return advice(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, min(max(i.MTU, 1500), s.Plan.MostMTU())),
 		"%d bytes", i.MTU)
 }
 

@@ -54,30 +54,44 @@ func whole(chunk int) int { return (chunk - headroom) &^ (coarseUnit - 1) }
 // MostMTU is the largest MTU at which the driver takes the program, for all that is
 // known: that of packets in several buffers, if driver and kernel have them.
 func (i *Interface) MostMTU() int {
-	if !i.several {
+	l := i.limits()
+	switch {
+	case !i.several:
 		return i.oneBuffer()
-	}
-	if l, _ := LimitsOf(i.Driver); l.FragsMTU != 0 {
+	case l.FragsMTU != 0:
 		return min(l.FragsMTU, MaxMTU)
 	}
 	return MaxMTU
 }
 
+// MostMTU is the largest MTU of the interface in the mode of the plan.
+func (p *Plan) MostMTU() int { return p.of.MostMTU() }
+
+// limits are those of the driver. It has a part in native mode alone: in generic mode the
+// kernel calls the program, and divides the packets.
+func (i *Interface) limits() Limits {
+	if i.generic {
+		return Limits{}
+	}
+	l, _ := LimitsOf(i.Driver)
+	return l
+}
+
 // oneBuffer is the largest MTU at which a packet fits into one buffer, of the driver's
 // and of ours.
 func (i *Interface) oneBuffer() int {
-	if l, _ := LimitsOf(i.Driver); l.MTU != 0 {
+	if l := i.limits(); l.MTU != 0 {
 		return min(l.MTU, OneBufferMTU)
 	}
 	return OneBufferMTU
 }
 
 // Reopens returns nil if the interface is up, and has an MTU that can be used as planned,
-// with what has changed since.
+// with the copy mode that was wanted, with what has changed since.
 func (p *Plan) Reopens(name string, mtu int, up bool) error {
 	as := p.of
 	as.Name, as.MTU, as.Up = name, mtu, up
-	_, unfit := fit(&as, xsk.Auto)
+	_, unfit := fit(&as, p.wanted)
 	return errors.Join(as.down(), unfit)
 }
 
@@ -93,7 +107,7 @@ type fitting struct {
 // enough for it.
 func fit(i *Interface, mode xsk.Mode) (f fitting, err error) {
 	packet := i.MTU + ethernetOverhead
-	limits, _ := LimitsOf(i.Driver)
+	limits := i.limits()
 	f = fitting{chunk: largeChunk, mode: mode}
 	switch {
 	case i.MTU < MinMTU:

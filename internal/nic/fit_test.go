@@ -95,8 +95,17 @@ func TestJumboInGenericMode(t *testing.T) {
 	if p := s.Plan(&i, Want{XDP: bpf.Generic}); !p.Usable || p.Segments != 4 {
 		t.Errorf("generic: %+v", p)
 	}
+	for _, c := range []struct{ mtu, segments int }{{3046, 0}, {3047, 0}, {OneBufferMTU, 0}, {OneBufferMTU + 1, 1}} {
+		i.MTU = c.mtu
+		if p := s.Plan(&i, Want{XDP: bpf.Generic}); !p.Usable || p.Segments != c.segments || p.MostMTU() != MaxMTU {
+			t.Errorf("generic, MTU %d: %+v, want %d segments", i.MTU, p, c.segments)
+		}
+	}
 	s.Kernel = "6.5.0"
-	if p := s.Plan(&i, Want{XDP: bpf.Generic}); p.Usable {
+	if p := s.Plan(&i, Want{XDP: bpf.Generic}); p.Usable || p.MostMTU() != OneBufferMTU {
 		t.Errorf("generic, on an old kernel: %+v", p)
+	}
+	if i.MTU = OneBufferMTU; !s.Plan(&i, Want{XDP: bpf.Generic}).Usable {
+		t.Errorf("generic, on an old kernel, an MTU of %d", i.MTU)
 	}
 }

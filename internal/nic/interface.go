@@ -52,6 +52,7 @@ type Interface struct {
 	offloads map[string]bool // those that its driver's row has, with true for those in force
 	channels channelling
 	several  bool // driver and kernel have packets in several buffers
+	generic  bool // the program is not the driver's to call
 }
 
 // Attached is the XDP program that an interface has now.

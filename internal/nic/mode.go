@@ -139,8 +139,12 @@ func (i *Interface) InTheWay() (list []Need) {
 	add := func(command, format string, args ...any) {
 		list = append(list, Need{fmt.Sprintf(format, args...), command})
 	}
-	if l.MTU != 0 && i.MTU > l.MTU {
-		add(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, l.MTU), "the MTU is %d, at most %d", i.MTU, l.MTU)
+	most := l.MTU
+	if i.several { // above it the program is one that takes packets in several buffers
+		most = l.FragsMTU
+	}
+	if most != 0 && i.MTU > most {
+		add(fmt.Sprintf("ip link set dev %s mtu %d", i.Name, most), "the MTU is %d, at most %d", i.MTU, most)
 	}
 	if off := i.inTheWay(&l); off != "" {
 		add(fmt.Sprintf("ethtool -K %s %s", i.Name, offText(off)), "%s on", onText(off))

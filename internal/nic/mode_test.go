@@ -46,6 +46,9 @@ func TestRefused(t *testing.T) {
 			[]string{`"XDP: not support LRO"`, "lro is on: `ethtool -K x lro off`"}},
 		{"ixgbe, nothing to see", func(i *Interface) { i.Driver = "ixgbe" }, refusal(unix.EINVAL, "", false), false,
 			[]string{"it needs no virtual functions (SR-IOV): `echo 0 > /sys/class/net/x/device/sriov_numvfs`"}},
+		{"ice, MTU, with a program that takes fragments", func(i *Interface) {
+			i.Driver, i.MTU, i.several = "ice", 9000, true
+		}, refusal(unix.EINVAL, "no", false), false, []string{`"no"`, "with the driver ice: it needs its DDP package"}},
 		{"a driver that has none", func(i *Interface) { i.Driver, i.FeaturesKnown, i.features = "e1000e", false, 0 },
 			refusal(unix.EOPNOTSUPP, "", true), true, nil},
 		{"an unknown driver", func(i *Interface) { i.Driver = "unheard-of" }, refusal(unix.EINVAL, "no", false), false,

@@ -67,8 +67,9 @@ type Plan struct {
 	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
 
 	of        Interface
-	refusals  []error // the errors behind Problems
-	privilege error   // the privileges that the caller lacks
+	wanted    xsk.Mode // of Mode: what was asked for, or what generic XDP leaves
+	refusals  []error  // the errors behind Problems
+	privilege error    // the privileges that the caller lacks
 }
 
 // RingSize is how many entries the rings of a queue have, apart from Fill, which takes
@@ -109,9 +110,10 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	}
 	p.Buffers = w.Chunks
 	if p.Attach == bpf.Generic { // the kernel divides the packets, whatever the driver is
-		p.of.several = !kernel.Lacks(s.Kernel, kernel.MultiBuffer)
+		p.of.generic, p.of.several = true, !kernel.Lacks(s.Kernel, kernel.MultiBuffer)
 	}
-	f, unfit := fit(&p.of, w.Copy)
+	p.wanted = w.Copy
+	f, unfit := fit(&p.of, p.wanted)
 	p.Chunk, p.Segments, p.Mode = f.chunk, f.segments, f.mode
 	p.Pinned = uint64(p.Bound) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {

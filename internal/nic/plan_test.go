@@ -193,6 +193,15 @@ func TestReopens(t *testing.T) {
 	if p = s.Plan(&i, Want{}); !errors.Is(p.Reopens(i.Name, 9000, true), ErrMTU) {
 		t.Error("a larger MTU than the driver's in native mode")
 	}
+	i.Driver, i.features = "igb", i.features|XDPZeroCopy
+	for _, c := range []struct {
+		wanted xsk.Mode
+		may    bool
+	}{{xsk.Auto, true}, {xsk.Copy, true}, {xsk.ZeroCopy, false}} { // which would cut packets off
+		if p = s.Plan(&i, Want{Copy: c.wanted}); (p.Reopens(i.Name, 3060, true) == nil) != c.may {
+			t.Errorf("%v at an MTU of 3060: %v", c.wanted, p.Reopens(i.Name, 3060, true))
+		}
+	}
 }
 
 // A program in the NIC's own hardware leaves room for one in the driver.
