@@ -117,6 +117,8 @@ func (c *conn) happened(ev session.Event) {
 		c.ended()
 	case session.Outlived:
 		c.r.outlived(ev.Life)
+	case session.Narrowed:
+		c.narrowed(c.r.e.now)
 	}
 	if ev.Partly > 0 {
 		c.partly(ev.Next, int(ev.Partly))
@@ -155,11 +157,8 @@ func (c *conn) progress() {
 }
 
 func (c *conn) tick(now int64) int64 {
-	switch c.ini.Tick(now).Kind {
-	case session.Ended:
+	if c.ini.Tick(now).Kind == session.Ended {
 		c.ended()
-	case session.Narrowed:
-		c.narrowed(now)
 	}
 	if state, _ := c.ini.State(); state == session.Suspended {
 		return c.wait(now)

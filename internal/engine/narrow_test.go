@@ -119,3 +119,65 @@ func TestPathBecomesNarrow(t *testing.T) {
 		t.Errorf("%d paths are narrow, want one", got)
 	}
 }
+
+// proving begins a session with a write, and stops where its first long probe is about to
+// leave.
+func (bn *bench) proving(p *engine.Peer, r *results) {
+	bn.t.Helper()
+	bn.transfer(p, r, wire.VerbWrite, 0, 20_000, func(s *engine.Submission) { s.SetOperands(make([]byte, 20_000), nil) })
+	bn.until(func() bool {
+		bn.b.Publish()
+		return bn.b.Counters()[engine.SessionsAccepted] == 1
+	})
+}
+
+// A target, or a path, that is silent for seconds when a session begins is not taken for
+// one on which long frames do not pass. Silence for the give-up time ends the session,
+// and what waited for it never ran.
+func TestSilenceIsNotNarrow(t *testing.T) {
+	for _, silence := range []time.Duration{time.Millisecond, 100 * time.Millisecond, 1300 * time.Millisecond,
+		4 * time.Second, 20 * time.Second} {
+		bn, p, mem := jumboBench(t, 1, wire.FeatureLongProbes, nil)
+		var r results
+		bn.proving(p, &r)
+		bn.a.port.SetFaults(port.Faults{Loss: 1})
+		end := bn.now + int64(silence)
+		bn.until(func() bool { return bn.now >= end })
+		bn.a.port.SetFaults(port.Faults{})
+		bn.until(func() bool { return r.n == 1 })
+		want := map[bool]engine.Outcome{false: engine.Success, true: engine.NotExecuted}[silence > 5*time.Second]
+		if r.last.Outcome != want {
+			t.Errorf("after %v of silence: %+v", silence, r.last)
+		}
+		if to, fro := bn.there(p, mem, 100_000); to > 40 || fro > 40 {
+			t.Errorf("after %v of silence: %d and %d packets", silence, to, fro)
+		}
+		bn.a.Publish()
+		if got := bn.a.Counters()[engine.PathsNarrow]; got != 0 {
+			t.Errorf("after %v of silence %d paths are narrow", silence, got)
+		}
+	}
+}
+
+// A target whose program looks at its frames once in a while answers several probes at
+// once, so that the length of what came has to be told by the one answer.
+func TestSeldomIsNotNarrow(t *testing.T) {
+	for _, pause := range []time.Duration{15 * time.Millisecond, 100 * time.Millisecond, time.Second, 1500 * time.Millisecond} {
+		bn, p, _ := jumboBench(t, 1, wire.FeatureLongProbes, nil)
+		var r results
+		bn.proving(p, &r)
+		for next := bn.now; r.n == 0; bn.now += int64(time.Millisecond) {
+			if bn.a.Step(); bn.now >= next {
+				next = bn.now + int64(pause)
+				bn.b.Step()
+			}
+			if bn.now > int64(time.Minute) {
+				t.Fatalf("steps every %v: nothing happens any more", pause)
+			}
+		}
+		bn.a.Publish()
+		if got := bn.a.Counters()[engine.PathsNarrow]; got != 0 || r.last.Outcome != engine.Success {
+			t.Errorf("steps every %v: %d paths are narrow, %+v", pause, got, r.last)
+		}
+	}
+}

@@ -193,7 +193,7 @@ func (s *Initiator) attend(now int64) {
 
 // Troubled reports whether the target has left a question unanswered for longer than
 // the network should take. It is no trouble that a message waits for room.
-func (s *Initiator) Troubled() bool { return s.rtt.backoff >= s.excused+2 }
+func (s *Initiator) Troubled() bool { return s.rtt.backoff >= s.excused+2 || s.unheard() }
 
 // Hurry makes the initiator ask again at once, because the path to the target
 // has changed.

@@ -59,9 +59,12 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
 	s.onSack(now, h)
 	shows := s.shows(h)
-	s.proven(shows, len(payload))
+	verdict := s.judgeLength(now, h, len(payload), shows)
 	s.hear(now, shows, h.Flags&wire.FlagBusy != 0 && s.Waits(h.Ack+1))
 	ev := s.answer(h)
+	if verdict != Nothing {
+		ev.Kind = verdict // the frame is an echo, which says nothing else
+	}
 	if h.Flags&wire.FlagBusy != 0 && h.Type != wire.Response && s.Waits(h.Ack+1) {
 		ev.Partly, ev.Next = h.Ops, h.Ack+1
 	}

@@ -107,7 +107,7 @@ type Target struct {
 	ended      wire.ResetReason // why this side ended the session, if it did
 	heardAt    int64            // when a frame last brought something new
 	probes     uint32           // number of the latest probe
-	echoPad    int              // bytes of zeros in the answer to it, as there were in it
+	echoPad    int              // bytes of zeros in the answer: the most of those answered by it
 	payload    int
 	credit     uint16
 }
@@ -196,7 +196,7 @@ func (t *Target) Receive(now int64, h *wire.Header, payload []byte) Verdict {
 		}
 		t.infoDue = true
 		if h.Flags&wire.FlagEcho != 0 && (!t.echoDue || wire.Diff(h.PSN, t.echo) > 0) {
-			t.echo, t.echoDue, t.echoPad = h.PSN, true, min(len(payload), t.payload)
+			t.echo, t.echoDue, t.echoPad = h.PSN, true, max(t.echoPad, min(len(payload), t.payload))
 		}
 	}
 	return Drop

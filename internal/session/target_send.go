@@ -101,10 +101,11 @@ func (t *Target) emitBare(b []byte, ty wire.Type) int {
 	h := t.header(ty)
 	h.PSN = t.expected // an ack from expected to expected-1 is an empty run
 	if ty == wire.Ack && t.echoDue {
-		h.Flags, h.PSN, t.echoDue = h.Flags|wire.FlagEcho, t.echo, false
+		zeros := t.echoPad
+		h.Flags, h.PSN, t.echoDue, t.echoPad = h.Flags|wire.FlagEcho, t.echo, false, 0
 		h.Put(b)
-		clear(b[wire.HeaderLen:][:t.echoPad])
-		return wire.HeaderLen + t.echoPad
+		clear(b[wire.HeaderLen:][:zeros])
+		return wire.HeaderLen + zeros
 	}
 	h.Put(b)
 	return wire.HeaderLen
