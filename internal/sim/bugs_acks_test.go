@@ -6,6 +6,7 @@ const (
 	sessionDelay      = "internal/session/delay.go"
 	sessionCongestion = "internal/session/congestion.go"
 	engineDelay       = "internal/engine/delay.go"
+	sessionProof      = "internal/session/proof.go"
 )
 
 // ackTests are the tests of acks that may be delayed.
@@ -36,4 +37,14 @@ var bugsOfAcks = []bug{
 		{engineDelay, "\t\te.port.Release()\n", ""}}},
 	{"a round waits though there is something to answer", ackTests, []edit{
 		{engineDelay, "e.delayed == n+more", "e.delayed > 0"}}},
+}
+
+// Bugs of the proof that long frames pass.
+var bugsOfLengths = []bug{
+	{"long frames are taken not to pass without an echo of a short one", "", []edit{
+		{sessionProof, "\ts.waits++\n", "\tif s.waits++; s.waits == 7 {\n\t\ts.proof, s.timer = proof{}, 0\n\t\ts.payload, s.credit = s.p.Sure-wire.HeaderLen, s.window\n\t\treturn Event{Kind: Narrowed}\n\t}\n"},
+		{"internal/engine/conn.go", "if c.ini.Tick(now).Kind == session.Ended {\n", "if k := c.ini.Tick(now).Kind; k == session.Narrowed {\n\t\tc.narrowed(now)\n\t} else if k == session.Ended {\n"}}},
+	{"silence counts as long probes that were lost", "", []edit{
+		{sessionProof, "\ts.waits++\n", "\ts.waits++\n\ts.misses++\n"},
+		{sessionProof, "s.misses == proofMisses", "s.misses >= proofMisses"}}},
 }

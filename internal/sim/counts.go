@@ -65,6 +65,7 @@ const (
 	packets
 	resends
 	anyOrders
+	narrowPaths
 	steps
 	numCounters
 )
@@ -79,7 +80,7 @@ var counterNames = [numCounters]string{
 	"events", "places refused",
 	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off",
 	"messages dropped on the way", "frames handed to guests", "receives", "receives cancelled", "messages peeked at",
-	"packets", "resends", "sessions without order", "steps",
+	"packets", "resends", "sessions without order", "paths found narrow", "steps",
 }
 
 // Report is the outcome of one or several runs.

@@ -149,8 +149,8 @@ func (n *node) engines(secret [32]byte, life uint64) {
 			Resident: n.lasting,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
 			Events: n.events, Inflow: n.inflow, Attendant: n.attendant,
-			Padding: n.pads,
-			Serve:   func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
+			Padding: n.pads, Narrow: n.narrowed,
+			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
 		if err != nil {
 			panic(err) // the plan is at fault: no engine can be like this
@@ -219,6 +219,7 @@ func (n *node) deliver(b []byte) {
 		w.count(rxOverflow)
 	default:
 		w.trace.packet('<', n, b)
+		w.tap.proofs.arrived(n, b)
 		if !n.stepping {
 			n.wake(w.now)
 		}

@@ -70,6 +70,9 @@ func (p *plan) tell(d dice, with Dims) {
 	p.tick, p.typed, p.hiccups = millisecond, d.chance(0.7), 0
 	p.encap = pick(d, wire.Ethernet, wire.UDP4, wire.UDP6)
 	p.mtu, p.delay, p.jitter = pick(d, 256, 1500), pick(d, 20*microsecond, 200*microsecond), 0
+	if p.mtu == 1500 && p.burst == 4 { // no draw, so that seeds mean what they meant
+		p.mtu = 9000
+	}
 	p.rates, p.incidents = rates{loss: pick(d, 0, 0, 0.02), duplicate: pick(d, 0, 0.05)}, incidents{}
 	p.uplink, p.downlink, p.queue, p.rxRing, p.txRing = 0, 0, 0, 2048, 2048
 	p.fences, p.badKeys, p.longOnes = pick(d, 0, 0.1), pick(d, 0, 0.02), pick(d, 0, 0.1)

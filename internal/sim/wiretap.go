@@ -16,6 +16,7 @@ type wiretap struct {
 	fences   map[wordID]*op           // each fenced operation has a word of its own
 	asked    map[uint64]wire.HelloMsg // by nonce
 	parts    map[frameID]progress     // of the message that a session is in the middle of
+	proofs   proofs
 
 	requestBytes, resentBytes int64 // packets that carry requests
 }
@@ -53,6 +54,8 @@ func (t *wiretap) sent(n *node, packet []byte) {
 		t.features(n, h.Type, payload)
 	case wire.Request:
 		t.request(n, to, &h, payload, len(packet))
+	case wire.Probe:
+		t.proofs.asked(n, to, &h, payload)
 	}
 }
 

@@ -61,7 +61,7 @@ func newWorld(d dice, p plan, trace io.Writer) *world {
 	w.trace = newTracer(w, trace)
 	w.trace.event("plan %+v", p)
 	w.tap = wiretap{w: w, requests: map[frameID]uint64{}, fences: map[wordID]*op{}, asked: map[uint64]wire.HelloMsg{},
-		parts: map[frameID]progress{}}
+		parts: map[frameID]progress{}, proofs: proofs{}}
 	for kind := range w.types {
 		for range regionWords[kind] {
 			w.types[kind] = append(w.types[kind], pick(d, dataTypes...))
