@@ -67,7 +67,7 @@ static bool admit(struct domain *d, struct session *s)
 	void *values = NULL;
 
 	if (m->form != 0 && m->form != XDPFAB_ATOMIC) {
-		if (!arena_take(&d->g.space, m->length, &s->at)) {
+		if (!serve_take(d, m->length, &s->at)) {
 			d->in->room = true; /* look again each time: nobody tells of the arena */
 			return false;
 		}

@@ -6,7 +6,7 @@
  * under way: in progress, or at the end of a call. What finds no room to start stays the
  * first of its list, so that a look costs one attempt for each endpoint, whatever waits.
  * Whoever makes room tries again: completions, and reads of them, do so by themselves;
- * only of the ring nobody tells (due_room).
+ * only of what the daemon takes from the ring nobody tells (due_room).
  */
 #include "defer.h"
 
@@ -196,7 +196,7 @@ static void run(struct domain *d, struct works *due)
 
 		if (error == -FI_EAGAIN) {
 			prepend(due, w);
-			d->due_room |= guest_full(&d->g);
+			d->due_room |= guest_full(&d->g) || serve_lends(d);
 			return;
 		}
 		d->due_count--;

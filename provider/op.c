@@ -175,7 +175,7 @@ static bool place(struct domain *d, struct op *op, struct work *w)
 		copy_in(w->e.operands, w);
 		return true;
 	}
-	if (!arena_take(&d->g.space, operands + list + w->result_len, &op->at))
+	if (!serve_take(d, operands + list + w->result_len, &op->at))
 		return false;
 	op->len = (uint32_t)(operands + list + w->result_len);
 	op->result = op->at + (uint32_t)(operands + list);

@@ -31,6 +31,18 @@ static void reclaim(struct domain *d, struct answers *a)
 	}
 }
 
+bool serve_take(struct domain *d, size_t n, uint32_t *at)
+{
+	if (d->answers->count > 0)
+		reclaim(d, d->answers);
+	return arena_take(&d->g.space, n, at);
+}
+
+bool serve_lends(const struct domain *d)
+{
+	return d->answers->count > 0;
+}
+
 /* Reads the operation at an offset of a record, and moves the offset behind it. Returns
  * false if there is none. */
 static bool next(const uint8_t *bytes, uint32_t len, uint32_t *at, struct operate_request *o)

@@ -21,7 +21,7 @@ bool stream_begin(struct domain *d, struct op *op, struct work *w)
 
 	if (n > 2 * PART)
 		n = 2 * PART;
-	while (!arena_take(&d->g.space, n, &op->at)) {
+	while (!serve_take(d, n, &op->at)) {
 		n /= 2;
 		if (n < LEAST_WINDOW)
 			return false;

@@ -57,7 +57,7 @@ struct domain {
 	struct works due;   /* that are to start, and of no endpoint: see defer.c */
 	uint32_t due_count; /* of all endpoints, too */
 	bool due_more;	    /* some have become due while others were started */
-	bool due_room;	    /* some wait for room in the ring */
+	bool due_room;	    /* some may wait for what the daemon takes from the ring */
 	uint32_t deferred;  /* works that wait */
 	struct cntr *cntrs;
 	struct ep **eps;    /* by number */
@@ -257,6 +257,11 @@ static inline void defer_start(struct domain *d)
 /* eq.c: they return 0 or a negative error. */
 int eq_event(struct eq *eq, uint32_t kind, const void *data, size_t len);
 int eq_error(struct eq *eq, const struct fi_eq_err_entry *e);
+
+/* serve.c: takes memory of the arena, and gives back before what answers had that the daemon has
+ * taken; whether it has not taken all. */
+bool serve_take(struct domain *d, size_t n, uint32_t *at);
+bool serve_lends(const struct domain *d);
 
 /* av.c: the lock is held. Returns FI_ADDR_NOTAVAIL for one that is not in the AV. */
 fi_addr_t av_find(const struct av *av, const struct addr *a);

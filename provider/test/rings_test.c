@@ -364,6 +364,32 @@ static void due_and_full(void)
 	close_all();
 }
 
+/* A peer reads so much that answers fill the arena. When the daemon has taken them, operations
+ * of the program have room again, though nothing more comes. */
+static void answers_taken(void)
+{
+	enum { BYTES = 4000 };
+	struct xdpfab_operation x = {.key = 1, .count = BYTES, .verb = XDPFAB_READ};
+	struct xdpfab_arrival r = {.kind = XDPFAB_OPERATE, .session = 1, .bytes = sizeof x, .count = 1};
+	struct guest *g;
+	uint32_t at;
+
+	open_all();
+	g = &dom()->g;
+	r.endpoint = ep(0)->number;
+	while (arena_take(&g->space, BYTES, &at)) {
+		arena_put(&g->space, at, BYTES);
+		write_ring(g, g->h->arrived, &r, sizeof r);
+		write_ring(g, g->h->arrived + sizeof r, &x, sizeof x);
+		g->h->arrived += (sizeof r + sizeof x + 63) & ~63ull;
+		CHECK(progress_now(dom()) > 0, "an operation waits");
+	}
+	CHECK(fi_read(p.ep[0], p.region, BYTES, NULL, p.to, 0, 1, NULL) == -FI_EAGAIN, "there is room");
+	complete_all(g);
+	CHECK(fi_read(p.ep[0], p.region, BYTES, NULL, p.to, 0, 1, NULL) == 0, "there is no room");
+	close_all();
+}
+
 int main(int argc, char **argv)
 {
 	static struct fake f = {.cut = -1};
@@ -378,6 +404,7 @@ int main(int argc, char **argv)
 	crowded_end();
 	fake_start(&f, path);
 	due_and_full();
+	answers_taken();
 	fake_stop();
 	for (long i = 0; i < atol(argv[2]); i++) {
 		seed = (uint32_t)(atol(argv[3]) + i);
