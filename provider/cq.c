@@ -244,10 +244,14 @@ int xdpfab_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_c
 {
 	struct domain *d = container_of(fid, struct domain, fid);
 	struct cq *cq;
-	int error = d->forked ? -FI_ENODEV : attr->size > MOST_QUEUE ? -FI_EINVAL : 0;
+	int error;
 
-	if (error != 0)
-		return error;
+	if (d->forked)
+		return -FI_ENODEV;
+	if (attr->size > MOST_QUEUE) {
+		WARN(CQ, "completion queue of %zu: at most %d can be had\n", attr->size, MOST_QUEUE);
+		return -FI_EINVAL;
+	}
 	cq = calloc(1, sizeof *cq);
 	if (cq == NULL)
 		return -FI_ENOMEM;

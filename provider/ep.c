@@ -313,19 +313,22 @@ static void describe(struct ep *ep, const struct fi_info *info)
 	ep->min_multi_recv = MULTI_RECV_MIN;
 }
 
-struct ep *ep_new(struct domain *d, const struct fi_info *info, size_t fclass, void *context)
+int ep_new(struct domain *d, const struct fi_info *info, size_t fclass, void *context, struct ep **to)
 {
-	struct ep *ep = calloc(1, sizeof *ep);
+	struct ep *ep;
 
+	if (!info_sizes(info->tx_attr, info->rx_attr))
+		return -FI_EINVAL;
+	*to = ep = calloc(1, sizeof *ep);
 	if (ep == NULL)
-		return NULL;
+		return -FI_ENOMEM;
 	*ep = (struct ep){.fid = {.fid = {.fclass = fclass, .context = context, .ops = &fid_ops}, .ops = &ep_ops,
 				  .cm = &xdpfab_cm_ops, .msg = &xdpfab_msg_ops, .rma = &xdpfab_rma_ops,
 				  .tagged = &xdpfab_tagged_ops, .atomic = &xdpfab_atomic_ops,
 				  .collective = &xdpfab_collective_ops},
 			  .base = ep, .dom = d};
 	describe(ep, info);
-	return ep;
+	return 0;
 }
 
 int ep_open(struct ep *ep, uint16_t number)
@@ -364,9 +367,11 @@ uint16_t ep_wanted(const struct fi_info *info)
 
 int xdpfab_endpoint(struct fid_domain *fid, struct fi_info *info, struct fid_ep **to, void *context)
 {
-	struct ep *ep = ep_new(container_of(fid, struct domain, fid), info, FI_CLASS_EP, context);
-	const int error = ep == NULL ? -FI_ENOMEM : ep_open(ep, ep_wanted(info));
+	struct ep *ep;
+	int error = ep_new(container_of(fid, struct domain, fid), info, FI_CLASS_EP, context, &ep);
 
+	if (error == 0)
+		error = ep_open(ep, ep_wanted(info));
 	if (error == 0)
 		*to = &ep->fid;
 	return error;

@@ -40,7 +40,7 @@ static bool rx_fits(const struct fi_rx_attr *h)
 		return refuse("rx_attr msg_order");
 	if (h->comp_order != 0)
 		return refuse("rx_attr comp_order");
-	if (h->size > MOST_QUEUE || h->iov_limit > MOST_IOV || h->total_buffered_recv > (size_t)1 << 30)
+	if (h->size > MOST_QUEUE || h->iov_limit > MOST_IOV || h->total_buffered_recv > MOST_BUFFERED)
 		return refuse("rx_attr size, iov_limit or total_buffered_recv");
 	return true;
 }
@@ -72,6 +72,34 @@ static bool domain_fits(const struct fi_domain_attr *h)
 	if (h->auth_key_size != 0)
 		return refuse("domain_attr auth_key_size");
 	return true;
+}
+
+/* Of shared contexts there may be fewer than hinted, as libfabric's ofi_check_domain_attr has it: the
+ * info says how many there are. */
+bool info_within(const struct fi_domain_attr *h, const struct fi_domain_attr *d, uint32_t version)
+{
+	if (h->max_ep_stx_ctx > d->max_ep_stx_ctx || h->max_ep_srx_ctx > d->max_ep_srx_ctx)
+		INFO(CORE, "hints: domain_attr max_ep_stx_ctx or max_ep_srx_ctx: there are %zu and %zu\n", d->max_ep_stx_ctx,
+		     d->max_ep_srx_ctx);
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return true;
+	if (h->cntr_cnt > d->cntr_cnt || h->mr_cnt > d->mr_cnt)
+		return refuse("domain_attr cntr_cnt or mr_cnt");
+	return h->max_err_data <= d->max_err_data || refuse("domain_attr max_err_data");
+}
+
+static bool at_most(const char *what, size_t n, size_t most)
+{
+	if (n > most)
+		WARN(EP_CTRL, "%s of %zu: at most %zu can be had\n", what, n, most);
+	return n <= most;
+}
+
+bool info_sizes(const struct fi_tx_attr *tx, const struct fi_rx_attr *rx)
+{
+	return (tx == NULL || at_most("tx_attr size", tx->size, MOST_QUEUE)) &&
+	       (rx == NULL || (at_most("rx_attr size", rx->size, MOST_QUEUE) &&
+			       at_most("rx_attr total_buffered_recv", rx->total_buffered_recv, MOST_BUFFERED)));
 }
 
 bool info_fits(const struct fi_info *h)

@@ -220,10 +220,10 @@ static bool address(struct fi_info *i, const struct wanted *w)
 	return true;
 }
 
-/* Whether an info is of the names and the format that are hinted, and its daemon takes messages
- * of the length. */
-static bool meant(const struct fi_info *i, const struct fi_info *h)
+/* Whether an info is of the names and the format that are hinted, and its daemon offers what is. */
+static bool meant(const struct fi_info *i, const struct wanted *w)
 {
+	const struct fi_info *h = w->hints;
 	const char *only = param_text("iface");
 
 	if (only != NULL && strcmp(only, i->domain_attr->name) != 0)
@@ -234,6 +234,8 @@ static bool meant(const struct fi_info *i, const struct fi_info *h)
 		return false;
 	if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != i->addr_format &&
 	    !(h->addr_format == FI_SOCKADDR && i->addr_format != FI_ADDR_STR))
+		return false;
+	if (h->domain_attr != NULL && !info_within(h->domain_attr, i->domain_attr, w->version))
 		return false;
 	if (h->domain_attr != NULL && h->domain_attr->name != NULL &&
 	    strcasecmp(h->domain_attr->name, i->domain_attr->name) != 0)
@@ -250,7 +252,7 @@ static void add(struct fi_info ***last, const struct offer *o, const struct netw
 		return;
 	if ((i->caps & TARGET_CAPS) != 0 && !o->attended)
 		INFO(FABRIC, "%s: the daemon has peers operate on memfds alone: install a later one\n", o->path);
-	else if (meant(i, w->hints) && address(i, w)) {
+	else if (meant(i, w) && address(i, w)) {
 		**last = i;
 		*last = &i->next;
 		return;

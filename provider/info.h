@@ -16,6 +16,7 @@ enum {
 	RX_SIZE = 4096,
 	MOST_QUEUE = 65536,	 /* entries of tx, rx and completion queues */
 	BUFFERED = 4 << 20,	 /* bytes of messages that wait for a receive */
+	MOST_BUFFERED = 1 << 30, /* likewise */
 	PROTOCOL_VERSION = 1,
 	CONTEXT_BITS = 8, /* at most, of the number of a receive context in an fi_addr_t */
 	MOST_CONTEXTS = 1 << CONTEXT_BITS,
@@ -47,6 +48,12 @@ enum {
 
 /* Whether an info asks for no more than there is. The reason is logged. */
 bool info_fits(const struct fi_info *hints);
+
+/* Whether hints of an API version ask for no more than a domain has. */
+bool info_within(const struct fi_domain_attr *hints, const struct fi_domain_attr *domain, uint32_t version);
+
+/* Whether queues of a size can be made; the log says which cannot. Attributes may be NULL. */
+bool info_sizes(const struct fi_tx_attr *tx, const struct fi_rx_attr *rx);
 
 /* The text of the network that an address is in, which is the name of its fabric. */
 void info_fabric(const struct network *n, char *to, size_t room);

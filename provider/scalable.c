@@ -60,9 +60,9 @@ static int context_new(struct ep *sep, struct fi_info *info, size_t fclass, int 
 
 	if (index < 0 || (size_t)index >= (fclass == FI_CLASS_TX_CTX ? sep->tx_size : sep->rx_size))
 		return -FI_EINVAL;
-	ep = ep_new(d, info, fclass, context);
-	if (ep == NULL)
-		return -FI_ENOMEM;
+	error = ep_new(d, info, fclass, context, &ep);
+	if (error != 0)
+		return error;
 	ep->sep = sep;
 	error = ep_open(ep, fclass == FI_CLASS_TX_CTX ? 0 : (uint16_t)(sep->number + index));
 	if (error != 0)
@@ -118,9 +118,9 @@ int xdpfab_scalable_ep(struct fid_domain *fid, struct fi_info *info, struct fid_
 
 	if (tx > MOST_CONTEXTS || rx > MOST_CONTEXTS)
 		return -FI_EINVAL;
-	sep = ep_new(d, info, FI_CLASS_SEP, context);
-	if (sep == NULL)
-		return -FI_ENOMEM;
+	error = ep_new(d, info, FI_CLASS_SEP, context, &sep);
+	if (error != 0)
+		return error;
 	sep->fid.fid.ops = &sep_fid_ops;
 	sep->fid.ops = &sep_ops;
 	sep->tx_size = tx; /* of it, the numbers of contexts */

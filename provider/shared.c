@@ -122,11 +122,11 @@ int xdpfab_srx_ctx(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_e
 	struct fi_rx_attr none = {.caps = 0}, *rx = attr == NULL ? &none : attr;
 	struct domain *d = container_of(fid, struct domain, fid);
 	struct fi_info info = {.caps = rx->caps == 0 ? RX_CAPS : rx->caps, .rx_attr = rx};
-	struct ep *srx = ep_new(d, &info, FI_CLASS_SRX_CTX, context);
-	int error;
+	struct ep *srx;
+	int error = ep_new(d, &info, FI_CLASS_SRX_CTX, context, &srx);
 
-	if (srx == NULL)
-		return -FI_ENOMEM;
+	if (error != 0)
+		return error;
 	srx->fid.fid.ops = &srx_fid_ops;
 	error = enter(d);
 	if (error == 0) {
@@ -198,10 +198,13 @@ static struct fi_ops_ep stx_ops = {
 int xdpfab_stx_ctx(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_stx **to, void *context)
 {
 	struct domain *d = container_of(fid, struct domain, fid);
-	struct stx *x = calloc(1, sizeof *x);
-	int error = x == NULL ? -FI_ENOMEM : enter(d);
+	struct stx *x;
+	int error;
 
-	(void)attr;
+	if (!info_sizes(attr, NULL))
+		return -FI_EINVAL;
+	x = calloc(1, sizeof *x);
+	error = x == NULL ? -FI_ENOMEM : enter(d);
 	if (error != 0) {
 		free(x);
 		return error;

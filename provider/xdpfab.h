@@ -293,9 +293,9 @@ void peers_fail(struct ep *ep, int error);
 void peer_forget(struct ep *ep, fi_addr_t at);
 void peers_retry(struct ep *ep);
 
-/* ep.c: makes the structure of an endpoint or of a shared context, NULL without memory; puts it
- * into the domain's list, and takes it out. */
-struct ep *ep_new(struct domain *d, const struct fi_info *info, size_t fclass, void *context);
+/* ep.c: makes the structure of an endpoint or of a shared context, and returns 0 or a negative
+ * error; puts it into the domain's list, and takes it out. */
+int ep_new(struct domain *d, const struct fi_info *info, size_t fclass, void *context, struct ep **to);
 void ep_list(struct ep *ep);
 void ep_unlist(struct ep *ep);
 

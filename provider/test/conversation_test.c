@@ -197,6 +197,63 @@ static void refusals(const char *path)
 	}
 }
 
+/* Queues of any size are refused if they are longer than the longest, and the log says so. */
+static void sizes(const char *path)
+{
+	struct fake f = {.cut = -1};
+	struct program p = {NULL};
+	struct fi_rx_attr rx = {.size = MOST_QUEUE + 1};
+	struct fi_tx_attr tx = {.size = SIZE_MAX};
+	struct fi_cq_attr cq = {.size = MOST_QUEUE + 1};
+	struct fid_ep *srx;
+	unsigned before;
+
+	fake_start(&f, path);
+	CHECK(open_domain(&p), "no domain");
+	before = warnings;
+	CHECK(fi_srx_context(p.domain, &rx, &srx, NULL) == -FI_EINVAL, "a shared receive context");
+	CHECK(strstr(warned, "65537") != NULL, "the log says: %s", warned);
+	CHECK(fi_stx_context(p.domain, &tx, &p.stx, NULL) == -FI_EINVAL && fi_cq_open(p.domain, &cq, &p.cq, NULL) == -FI_EINVAL,
+	      "a context or a queue");
+	p.info->tx_attr->size = tx.size;
+	CHECK(fi_endpoint(p.domain, p.info, &p.ep, NULL) == -FI_EINVAL, "an endpoint that sends");
+	p.info->tx_attr->size = 0;
+	p.info->rx_attr->total_buffered_recv = SIZE_MAX;
+	CHECK(fi_endpoint(p.domain, p.info, &p.ep, NULL) == -FI_EINVAL, "an endpoint that receives");
+	CHECK(warnings == before + 5, "%u warnings", warnings - before);
+	rx.size = MOST_QUEUE;
+	CHECK(fi_srx_context(p.domain, &rx, &srx, NULL) == 0 && fi_close(&srx->fid) == 0, "the largest");
+	close_all(&p);
+	fake_stop();
+}
+
+/* What hints ask for of a domain is compared with what there is. */
+static void hints(const char *path)
+{
+	struct fake f = {.cut = -1};
+	struct fi_info *h = fi_allocinfo(), *found;
+	size_t *const all[] = {&h->domain_attr->cntr_cnt, &h->domain_attr->mr_cnt, &h->domain_attr->max_err_data,
+			       &h->domain_attr->mr_iov_limit};
+
+	fake_start(&f, path);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		*all[i] = 1 << 20;
+		CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, h, &found) == -FI_ENODATA, "hint %zu", i);
+		*all[i] = 0;
+	}
+	h->domain_attr->cntr_cnt = 1 << 20; /* before 1.5 the field was not */
+	h->domain_attr->max_ep_srx_ctx = 1 << 20;
+	CHECK(provider->getinfo(FI_VERSION(1, 4), NULL, NULL, 0, h, &found) == 0, "version 1.4");
+	fi_freeinfo(found);
+	h->domain_attr->cntr_cnt = 1;
+	CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, h, &found) == 0 &&
+		      found->domain_attr->max_ep_srx_ctx == 256,
+	      "shared contexts");
+	fi_freeinfo(found);
+	fi_freeinfo(h);
+	fake_stop();
+}
+
 static void cuts(const char *path)
 {
 	struct fake whole = {.cut = -1};
@@ -273,6 +330,8 @@ int main(int argc, char **argv)
 	provider = fi_prov_ini();
 	if (strcmp(argv[1], "cuts") == 0) {
 		refusals(path);
+		sizes(path);
+		hints(path);
 		CHECK(one((struct fake){.cut = -1, .late = 1100}, path, "late", 0), "a daemon that is busy is given up");
 		cuts(path);
 		puts("ok");
