@@ -143,7 +143,7 @@ func TestRenew(t *testing.T) {
 func TestAttachRefuses(t *testing.T) {
 	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
 		p := mustLoad(t, cfg, 1)
-		for _, mode := range []Mode{Detached, Detached + 1} {
+		for _, mode := range []Mode{Detached, Any + 1} {
 			if err := p.Attach(pair.B.IfIndex, mode); err == nil {
 				t.Errorf("attached in mode %v", mode)
 			}

@@ -53,9 +53,9 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A driver that takes a program but cannot redirect is never given one, whether it tells
-// its features or the table knows it. Before 6.3 a driver that has native XDP is not asked
-// whether it has, and one of which nothing is known is.
+// A driver that takes a program but cannot redirect is never given one, whether it
+// tells its features or the table knows it. Before 6.3 a driver that has native XDP is
+// not asked whether it has, and one of which nothing is known is.
 func TestWhereTheProgramGoes(t *testing.T) {
 	unknown := func(driver string) func(i *Interface) {
 		return func(i *Interface) { i.FeaturesKnown, i.features, i.Driver = false, 0, driver }
