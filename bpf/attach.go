@@ -104,8 +104,10 @@ func (p *Program) attachIn(ifc *net.Interface, m Mode) error {
 	o := link.XDPOptions{Program: p.objects.XdpfabSteer, Interface: ifc.Index, Flags: attachFlags[m]}
 	l, err := link.AttachXDP(o)
 	if errno := unix.Errno(0); errors.As(err, &errno) && mayBeDriver(errno) {
-		r, passed := p.refusal(ifc.Name, ifc.Index, m, errno)
-		if !passed {
+		switch r, odd := p.refusal(ifc.Name, ifc.Index, m, errno); {
+		case odd != nil:
+			return errors.Join(attachError(ifc, m, err), odd)
+		case r != nil:
 			return r
 		}
 		l, err = link.AttachXDP(o)

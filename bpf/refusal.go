@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 )
 
@@ -57,21 +59,82 @@ func (e *Refusal) Unwrap() []error {
 }
 
 // refusal finds out why a driver has refused the program: the reason reaches users of
-// netlink alone, so the program is attached that way for an instant. attached reports
-// that the driver has taken it this time.
-func (p *Program) refusal(ifname string, ifindex int, m Mode, errno unix.Errno) (r *Refusal, attached bool) {
-	r = &Refusal{Interface: ifname, Mode: m, Errno: errno}
-	said, err := setXDP(ifindex, p.objects.XdpfabSteer.FD(), 0, netlinkFlags[m]|unix.XDP_FLAGS_UPDATE_IF_NOEXIST)
+// netlink alone, so another one is attached that way for an instant. What netlink
+// attaches stays when the process ends, so it is one that passes all packets. The refusal
+// is nil if the driver has taken it this time.
+//
+// Any other error means that the other one could not be made or, ErrLeftTrial, that it
+// may be there still.
+func (p *Program) refusal(ifname string, ifindex int, m Mode, errno unix.Errno) (*Refusal, error) {
+	trial, err := p.newTrial()
+	if err != nil {
+		return nil, err
+	}
+	defer trial.Close()
+	r := &Refusal{Interface: ifname, Mode: m, Errno: errno}
+	said, err := setXDP(ifindex, trial.FD(), 0, netlinkFlags[m]|unix.XDP_FLAGS_UPDATE_IF_NOEXIST)
+	if gone := endTrial(ifname, ifindex, m, trial); gone != nil {
+		return nil, gone
+	}
 	if err == nil {
-		_, _ = setXDP(ifindex, -1, p.objects.XdpfabSteer.FD(), netlinkFlags[m]|unix.XDP_FLAGS_REPLACE)
-		return r, true
+		return nil, nil
 	}
 	if errors.Is(err, errno) {
 		r.Said = said
 	}
 	r.NoNative = m == Native && errno == unix.EOPNOTSUPP && (r.Said == "" || strings.HasPrefix(r.Said, noNativeSaid))
-	return r, false
+	return r, nil
 }
+
+// trialName is what the kernel calls the program that is attached for a trial.
+const trialName = "xdpfab_trial"
+
+// newTrial makes a program that passes all packets, and that drivers take if they take p.
+func (p *Program) newTrial() (*ebpf.Program, error) {
+	spec := &ebpf.ProgramSpec{Name: trialName, Type: ebpf.XDP, License: "Apache-2.0",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, passPacket), asm.Return()}}
+	if p.frags {
+		spec.Flags = unix.BPF_F_XDP_HAS_FRAGS
+	}
+	trial, err := ebpf.NewProgram(spec)
+	if err != nil {
+		return nil, explain("loading a program to try the driver with", err)
+	}
+	return trial, nil
+}
+
+const (
+	passPacket = 2 // XDP_PASS
+	trialEnds  = 3 // how often it is tried to detach a trial
+)
+
+// ErrLeftTrial means that a program that was attached for a trial could not be detached.
+// It passes all packets, and keeps others away.
+var ErrLeftTrial = errors.New("a program that was attached for a trial is there still")
+
+// endTrial detaches a trial, and looks whether it is gone: an answer of the kernel may
+// have been lost, be it that of the attachment.
+func endTrial(ifname string, ifindex int, m Mode, trial *ebpf.Program) (err error) {
+	info, err := trial.Info()
+	if err != nil {
+		return explain("reading the id of the trial", err)
+	}
+	id, _ := info.ID()
+	for try := 0; ; try++ {
+		on, look := attachedTo(ifindex)
+		if look == nil && on[m] != uint32(id) {
+			return nil
+		}
+		if err = errors.Join(err, look); try == trialEnds {
+			break
+		}
+		_, err = setLinkXDP(ifindex, -1, trial.FD(), netlinkFlags[m]|unix.XDP_FLAGS_REPLACE)
+	}
+	return fmt.Errorf("bpf: %s: %w: `ip link set dev %s %s off` (%v)", ifname, ErrLeftTrial, ifname, ipKeyword[m], err)
+}
+
+// setLinkXDP is setXDP. Tests replace it.
+var setLinkXDP = setXDP
 
 // netlinkFlags holds netlink's flag for each mode.
 var netlinkFlags = map[Mode]uint32{Native: unix.XDP_FLAGS_DRV_MODE, Generic: unix.XDP_FLAGS_SKB_MODE}

@@ -70,12 +70,46 @@ func TestRefusalWithoutNative(t *testing.T) {
 func TestSecondTryIsUndone(t *testing.T) {
 	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
 		p := mustLoad(t, cfg, 1)
-		if r, attached := p.refusal("veth0", pair.B.IfIndex, Native, unix.EINVAL); !attached {
-			t.Fatalf("the second try: %v", r)
+		if r, err := p.refusal("veth0", pair.B.IfIndex, Native, unix.EINVAL); r != nil || err != nil {
+			t.Fatalf("the second try: %v, %v", r, err)
 		}
 		wantXDP(t, pair.B.IfIndex, 0, nl.XDP_ATTACHED_NONE)
 		if err := p.Attach(pair.B.IfIndex, Native); err != nil {
 			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// A second try that cannot be undone is told, with the command that undoes it. It is
+// tried more than once, and what stays passes packets. An answer that says nothing is
+// not believed.
+func TestSecondTryThatStays(t *testing.T) {
+	was := setLinkXDP
+	t.Cleanup(func() { setLinkXDP = was })
+	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
+		p, tried := mustLoad(t, cfg, 1), 0
+		setLinkXDP = func(ifindex, fd, expected int, flags uint32) (string, error) {
+			if tried++; tried == trialEnds {
+				return was(ifindex, fd, expected, flags)
+			}
+			return "", unix.EAGAIN
+		}
+		if r, err := p.refusal("veth0", pair.B.IfIndex, Native, unix.EINVAL); r != nil || err != nil || tried != trialEnds {
+			t.Errorf("detached at the last try: %v, %v after %d", r, err, tried)
+		}
+		wantXDP(t, pair.B.IfIndex, 0, nl.XDP_ATTACHED_NONE)
+		tried, setLinkXDP = 0, func(int, int, int, uint32) (string, error) { tried++; return "", nil }
+		if r, err := p.refusal("veth0", pair.B.IfIndex, Native, unix.EINVAL); !errors.Is(err, ErrLeftTrial) ||
+			tried != trialEnds || !strings.Contains(err.Error(), "`ip link set dev veth0 xdpdrv off`") {
+			t.Errorf("%v, %v after %d tries; want that the program is there", r, err, tried)
+		}
+		b := new(BusyError)
+		if err := p.Attach(pair.B.IfIndex, Native); !errors.As(err, &b) || b.Name != trialName || b.LinkID != 0 {
+			t.Errorf("afterwards: %v, want the trial in the way", err)
+		}
+		testnet.IP(t, pair.B, "link set dev "+pair.B.IfName+" xdpdrv off")
+		if err := p.Attach(pair.B.IfIndex, Native); err != nil {
+			t.Errorf("after the command: %v", err)
 		}
 	})
 }
