@@ -5,6 +5,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/version"
 )
 
 // connected returns the two ends of a connection.
@@ -121,5 +123,27 @@ func TestTakeoverRefusedLate(t *testing.T) {
 	_ = conn.CloseWrite()
 	if err := <-end; err == nil || !strings.Contains(err.Error(), "another one was first") {
 		t.Errorf("%v; want what the other daemon says", err)
+	}
+}
+
+// What two daemons say to each other is of the version of the handover, too; older ones
+// go without answers that they do not know.
+func TestTakeoverKeepsItsShape(t *testing.T) {
+	const want = "42a2dff86d5a33c2"
+	if got, lines := version.Shape(claim{}, verdict{}, legacy{}); got != want {
+		t.Errorf("the shape is %s, was %s: raise host.HandoverVersion unless a daemon of before may pass over the "+
+			"change, and note it here\n%s", got, want, lines)
+	}
+}
+
+// A daemon whose handover is of another version, older or newer, is refused before
+// anything stops.
+func TestTakeoverOfAnotherVersion(t *testing.T) {
+	s := &server{}
+	for _, v := range []int{host.HandoverVersion - 1, host.HandoverVersion + 1} {
+		want := fmt.Sprintf("hands over version %d, release old takes version %d: stop this daemon", host.HandoverVersion, v)
+		if err := s.fits(&claim{Version: v, Release: "old"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("version %d: %v, want %q", v, err, want)
+		}
 	}
 }
