@@ -26,10 +26,14 @@ const (
 // NICs describes what NewPair makes pairs of.
 type NICs struct {
 	names  [2]string
-	XDP    string // "native" or "generic"
+	XDP    string // "native" or "generic", or Refused
 	Copy   string // "zero-copy" or "copy"
 	Queues int    // the most that they have
 }
+
+// Refused in place of an XDP mode means that the driver has native XDP, and refuses it in
+// the settings of these NICs: generic XDP can be had only by force.
+const Refused = "refused"
 
 // Borrowed returns the NICs that NewPair makes pairs of, or nil where it makes veths.
 // Package vm names those of its machines; whoever has two NICs to spare, joined by a

@@ -24,6 +24,7 @@ import (
 type nicPair struct {
 	*loaded
 	nic   *testnet.NICs
+	mtu   int
 	extra []string // flags of every client
 }
 
@@ -35,11 +36,19 @@ func newNICPair(t *testing.T) *nicPair {
 	}
 	p := &nicPair{nic: nic, loaded: &loaded{t: t, net: testnet.NewPair(t, testnet.Options{Queues: nic.Queues}), file: filepath.Join(t.TempDir(), "memory")}}
 	p.flags = []string{"--udp", "--region", "r=4KiB:key=0x11,backing=" + p.file, "--region", "other=64KiB:key=0x22"}
-	if nic.XDP == "generic" {
+	switch nic.XDP {
+	case "generic":
 		p.extra = []string{"--xdp", "any"}
-		p.flags = append(p.flags, p.extra...)
+	case testnet.Refused:
+		p.extra = []string{"--xdp", "generic"}
 	}
+	p.flags = append(p.flags, p.extra...)
 	p.node = serve(t, p.net.B, p.flags...)
+	s, err := p.ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mtu = s.Interface.MTU
 	return p
 }
 
@@ -48,7 +57,17 @@ func newNICPair(t *testing.T) *nicPair {
 // length, a daemon that is killed comes back, and a link that goes away costs time alone.
 func TestNIC(t *testing.T) {
 	p := newNICPair(t)
-	t.Run("modes", p.modes)
+	if p.nic.XDP == testnet.Refused {
+		t.Run("refused", p.refused)
+	} else {
+		t.Run("modes", p.modes)
+	}
+	switch {
+	case p.mtu > 1500:
+		t.Run("jumbo", p.jumbo)
+	case p.nic.XDP == "native" && p.nic.Copy == "copy":
+		t.Run("copies", p.copies)
+	}
 	t.Run("frames", p.frames)
 	t.Run("sums", p.sums)
 	t.Run("flap", p.flap)
@@ -82,14 +101,14 @@ func (p *nicPair) frames(t *testing.T) {
 	const headers = 14 + 20 + 8 // Ethernet, IPv4, UDP or ICMP
 	udpEchoOf(t, p.net, p.net.B.IP4, 1, 1024-headers, 1025-headers, 1400, 1514-headers)
 	tcpEcho(t, p.net, p.net.B.IP4)
-	for _, size := range []string{"983", "1400"} {
+	for _, size := range []int{983, 1400, p.mtu - (headers - 14)} {
 		var out []byte
 		err := p.net.A.Do(func() (err error) {
-			out, err = exec.Command("ping", "-c", "3", "-W", "60", "-s", size, p.net.B.IP4.String()).CombinedOutput()
+			out, err = exec.Command("ping", "-c", "3", "-W", "60", "-s", strconv.Itoa(size), p.net.B.IP4.String()).CombinedOutput()
 			return err
 		})
 		if err != nil {
-			t.Errorf("ping -s %s while the daemon runs: %v: %s", size, err, out)
+			t.Errorf("ping -s %d while the daemon runs: %v: %s", size, err, out)
 		}
 	}
 }
@@ -177,8 +196,11 @@ func (p *nicPair) ethtool(t *testing.T, args ...string) (said string) {
 
 func (p *nicPair) adder(t *testing.T, args ...string) *process {
 	t.Helper()
-	if p.nic.XDP == "generic" {
+	switch p.nic.XDP {
+	case "generic":
 		args = append(args, "-xdp", "any")
+	case testnet.Refused:
+		args = append(args, "-xdp", "generic")
 	}
 	return startAdder(t, p.net.A, p.node, append([]string{"-region", "r", "-udp"}, args...)...)
 }

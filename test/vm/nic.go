@@ -26,7 +26,10 @@ type NIC struct {
 	Expect  string   // what xdpfab gets with it: XDP mode and copy mode
 	Leaks   bool     // the driver never frees XDP programs that it had when it was set down
 
-	tap bool // joined by a bridge of the host, which several queues of virtio-net take
+	// warns is the kernel's function that warns of the device whatever is attached to it;
+	// empty for none.
+	warns string
+	tap   bool // joined by a bridge of the host, which several queues of virtio-net take
 }
 
 // NICs are the kinds that [FindNIC] knows.
@@ -38,6 +41,14 @@ var NICs = []NIC{
 	{Name: "virtio-queues", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on,mq=on,vectors=10", Queues: 2,
 		Kernel: "sid",
 		Expect: "native zero-copy", tap: true},
+	{Name: "virtio-copy", Device: "virtio-net-pci", Queues: 1, Kernel: "sid", Expect: "native copy"},
+	{Name: "virtio-jumbo", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on,host_mtu=9000", Queues: 1,
+		Kernel: "sid", Expect: "native copy"}, // zero-copy takes one buffer a packet
+	{Name: "virtio-rss", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on,mq=on,vectors=10,rss=on,hash=on",
+		Queues: 2, Kernel: "sid", Expect: "native zero-copy", tap: true},
+	{Name: "virtio-offloads", Device: "virtio-net-pci,ctrl_guest_offloads=off", Queues: 1, Kernel: "sid",
+		Expect: testnet.Refused + " copy", tap: true, // the host joins packets, and cannot be told not to
+		warns: "generic_xdp_install"}, // "failed to disable GRO_HW!"
 	{Name: "vmxnet3", Device: "vmxnet3", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"vmxnet3"},
 		Expect: "native copy", Leaks: true},
 	{Name: "e1000e", Device: "e1000e", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"e1000e"},
@@ -79,11 +90,14 @@ func (n *NIC) arguments() (args []string) {
 	return args
 }
 
-// cabling joins two tap interfaces by a bridge, and then executes its arguments.
+// cabling joins two tap interfaces by a bridge, with the mode that is its first argument,
+// and then executes the other arguments.
 const cabling = `set -e
+mode=$1
+shift
 ip link add cable type bridge mcast_snooping 0
 for i in nic0 nic1; do
-	ip tuntap add dev $i mode tap multi_queue
+	ip tuntap add dev $i mode $mode
 	ip link set dev $i addrgenmode none master cable up
 done
 ip link set dev cable addrgenmode none up
@@ -103,7 +117,11 @@ func (n *NIC) enclose(cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	cmd.Args = append([]string{sh, "-c", cabling, sh, cmd.Path}, cmd.Args[1:]...)
+	mode := "tap"
+	if n.Queues > 1 {
+		mode += " multi_queue" // QEMU opens the interface of one queue as one that has no others
+	}
+	cmd.Args = append([]string{sh, "-c", cabling, sh, mode, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = sh
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -118,6 +136,14 @@ func (n *NIC) ours(left []string) []string {
 		return left
 	}
 	return slices.DeleteFunc(left, func(l string) bool { return strings.HasPrefix(l, "BPF ") })
+}
+
+// foreign leaves out the warnings that the kernel gives of this device by itself.
+func (n *NIC) foreign(warnings []string) []string {
+	if n == nil || n.warns == "" {
+		return warnings
+	}
+	return slices.DeleteFunc(warnings, func(w string) bool { return strings.Contains(w, " "+n.warns+"+0x") })
 }
 
 // env tells the tests in the guest of the NICs.

@@ -163,7 +163,7 @@ func (m *Machine) inspect(ctx context.Context, first before) (problems []string,
 	if !whole {
 		problems = append(problems, "the kernel's log is full, so that warnings may be lost: raise log_buf_len")
 	}
-	for _, w := range warnings(since) {
+	for _, w := range m.nic.foreign(warnings(since)) {
 		remedy := ""
 		if outOfMemory.MatchString(w) {
 			remedy = ": raise -memory"
