@@ -36,6 +36,8 @@ type Image struct {
 	Files   map[string]string // host's path by guest's, of files and folders
 	Tools   []string          // programs of the host besides those of every machine
 	Drivers []string          // kernel modules besides those of every machine, which the kernel must have
+
+	physical []string // guest.Config.Physical
 }
 
 // Build writes the initramfs to a file and returns its size in bytes.
@@ -74,7 +76,7 @@ func (m *Image) fill(a *archive, init string) error {
 	if err != nil {
 		return err
 	}
-	var c guest.Config
+	c := guest.Config{Physical: m.physical}
 	for _, k := range modules {
 		at := "lib/modules/" + m.Kernel.Release + "/" + k.name + ".ko"
 		a.file(at, 0o644, k.data)

@@ -161,6 +161,7 @@ func (c *Config) initramfs(dir string) (path string, err error) {
 		}
 	}
 	path = filepath.Join(dir, "initramfs")
+	c.Image.physical = c.NIC.physical()
 	size, err := c.Image.Build(path, init)
 	if err != nil {
 		return "", err

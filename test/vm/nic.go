@@ -29,7 +29,9 @@ type NIC struct {
 	// warns is the kernel's function that warns of the device whatever is attached to it;
 	// empty for none.
 	warns string
-	tap   bool // joined by a bridge of the host, which several queues of virtio-net take
+	// virtual is whether the tests have a virtual function (SR-IOV) of each of the two.
+	virtual bool
+	tap     bool // joined by a bridge of the host, which several queues of virtio-net take
 }
 
 // NICs are the kinds that [FindNIC] knows.
@@ -38,6 +40,8 @@ var NICs = []NIC{
 		Expect: "native zero-copy"},
 	{Name: "igb", Device: "igb", Queues: 2, Kernel: FullKernel.Name, Modules: []string{"igb"},
 		Expect: "native zero-copy"},
+	{Name: "igbvf", Device: "igb", Queues: 1, Kernel: FullKernel.Name, Modules: []string{"igb", "igbvf"},
+		Expect: "generic copy", virtual: true},
 	{Name: "virtio-queues", Device: "virtio-net-pci,iommu_platform=on,disable-legacy=on,mq=on,vectors=10", Queues: 2,
 		Kernel: "sid",
 		Expect: "native zero-copy", tap: true},
@@ -130,6 +134,14 @@ func (n *NIC) enclose(cmd *exec.Cmd) error {
 	return nil
 }
 
+// physical are the interfaces of which the guest makes virtual functions.
+func (n *NIC) physical() []string {
+	if n == nil || !n.virtual {
+		return nil
+	}
+	return []string{"eth0", "eth1"}
+}
+
 // ours are those of the traces of a test that the driver did not leave.
 func (n *NIC) ours(left []string) []string {
 	if n == nil || !n.Leaks {
@@ -151,6 +163,10 @@ func (n *NIC) env() []string {
 	if n == nil {
 		return nil
 	}
-	return []string{testnet.NICsEnv + "=eth0 eth1", testnet.NICModesEnv + "=" + n.Expect,
+	names := "eth0 eth1"
+	if n.virtual {
+		names = "eth2 eth3"
+	}
+	return []string{testnet.NICsEnv + "=" + names, testnet.NICModesEnv + "=" + n.Expect,
 		fmt.Sprintf("%s=%d", testnet.NICQueuesEnv, n.Queues)}
 }

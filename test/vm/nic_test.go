@@ -19,9 +19,12 @@ func TestNICs(t *testing.T) {
 		if words := strings.Fields(n.Expect); len(words) != 2 || !strings.Contains(text, testnet.NICModesEnv+"="+n.Expect) {
 			t.Errorf("%s: expects %q, and tells %q", n.Name, n.Expect, text)
 		}
+		if want := map[bool]string{false: "=eth0 eth1\n", true: "=eth2 eth3\n"}[n.virtual]; !strings.Contains(text, want) {
+			t.Errorf("%s: tells %q, want %q", n.Name, text, want)
+		}
 	}
 	var none *NIC
-	if none.env() != nil {
+	if none.physical() != nil || none.env() != nil {
 		t.Error("a machine without NICs has some")
 	}
 	const known = "<4>[1.0] WARNING: net/core/dev.c:1879 at generic_xdp_install+0x130/0x1b0, CPU#0: xdpfabd/133"

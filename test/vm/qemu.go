@@ -56,7 +56,10 @@ func bootLimit(a Accel) time.Duration {
 // network unless a cable is given.
 func (c *Config) arguments(a Accel, initrd string) []string {
 	arch := c.Image.Kernel.Arch
-	accel, cpu := "kvm", "host"
+	accel, cpu, machine := "kvm", "host", arch.machine
+	if c.NIC != nil && c.NIC.virtual {
+		machine = expressMachine
+	}
 	kernel := []string{"console=" + arch.console, commandLine}
 	if a != KVM {
 		accel, cpu = arch.tcg, arch.cpu
@@ -65,7 +68,7 @@ func (c *Config) arguments(a Accel, initrd string) []string {
 	kernel = append(kernel, c.Append)
 	args := []string{
 		"-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(c.CPUs), "-m", fmt.Sprintf("%dM", c.Memory>>20),
-		"-machine", arch.machine, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-machine", machine, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-device", "virtio-serial-pci", "-chardev", fmt.Sprintf("socket,id=port,fd=%d", portFD),
 		"-device", "virtserialport,chardev=port,name=" + guest.PortName,
@@ -81,6 +84,9 @@ func (c *Config) arguments(a Accel, initrd string) []string {
 	}
 	return args
 }
+
+// expressMachine has PCI Express, whose registers virtual functions are made by.
+const expressMachine = "q35,usb=off,vmport=off"
 
 // commandLine is that of the kernel, but for its console. An oops ends the guest, as
 // tests after it prove nothing; a CPU that the host keeps waiting does not count as

@@ -55,6 +55,11 @@ func main() error {
 	if err := comforts(); err != nil {
 		return err
 	}
+	for _, name := range c.Physical {
+		if err := virtualFunction(name); err != nil {
+			return fmt.Errorf("a virtual function of %s: %w", name, err)
+		}
+	}
 	port, err := openPort()
 	if err != nil {
 		return err
@@ -125,6 +130,26 @@ func comforts() error {
 		return err
 	}
 	return unix.Sethostname([]byte("xdpfab-vm"))
+}
+
+// virtualFunction makes a virtual function of a NIC, and waits for its interface. It has
+// the carrier of the NIC, which is set up for that.
+func virtualFunction(name string) error {
+	device := "/sys/class/net/" + name + "/device/"
+	if out, err := exec.Command("/bin/busybox", "ip", "link", "set", name, "up").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	if err := os.WriteFile(device+"sriov_numvfs", []byte("1"), 0); err != nil {
+		return err
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if found, _ := filepath.Glob(device + "virtfn0/net/*"); len(found) == 1 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.New("no driver has made an interface of it")
+		}
+	}
 }
 
 // openPort finds the port to the host.

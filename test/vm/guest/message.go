@@ -24,6 +24,9 @@ const Fatal = "vminit: fatal: "
 // Config is the guest's part of the image.
 type Config struct {
 	Modules []string // paths of kernel modules, in the order to load them
+	// Physical are interfaces, each of which is to have a virtual function (SR-IOV), in
+	// this order, when the modules are loaded.
+	Physical []string
 }
 
 // Request asks the guest for one thing.
