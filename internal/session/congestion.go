@@ -64,6 +64,19 @@ func (c *congestion) answered(now, rtt int64, frames uint32) {
 		c.cut(now, rtt, min(cutFactor*excess/float64(rtt), maxCut))
 		return
 	}
+	c.grow(n, frames)
+}
+
+// waited records the answer to a frame that was sent once, and waited for the target's
+// program: its round trip says nothing of queues, so only losses decrease the window.
+func (c *congestion) waited(frames uint32) {
+	n := float64(1 + c.also)
+	c.also = 0
+	c.grow(n, frames)
+}
+
+// grow increases the window for n answers.
+func (c *congestion) grow(n float64, frames uint32) {
 	if c.slow {
 		c.window += n
 	} else {

@@ -35,6 +35,24 @@ func TestWindowShrinksWithDelayAndRecovers(t *testing.T) {
 	}
 }
 
+// Answers that waited for the target's program open the window, too, and after losses
+// again: a session on the memory of a program has no others.
+func TestWindowGrowsWhereProgramsAnswer(t *testing.T) {
+	p := newPair(t, 1, Config{})
+	p.open()
+	p.busy = true
+	for range 4 {
+		p.now += 1e6
+		p.ini.cc.lost(p.now, 1)
+	}
+	least := p.ini.cc.window
+	p.run(2 * MaxWindow * MaxWindow)
+	if w := p.ini.cc.window; least > initialWindow/2 || w < MaxWindow-1 {
+		t.Errorf("window %v after losses, and %v after answers of the program; want less than %d, and %d", least, w,
+			initialWindow/2, MaxWindow)
+	}
+}
+
 // One burst of losses costs one decrease, not one for each frame.
 func TestOneDecreaseARoundTrip(t *testing.T) {
 	var c congestion

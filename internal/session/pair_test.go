@@ -41,6 +41,7 @@ type pair struct {
 	verdict map[Verdict]int
 	riders  bool // acks may ride; then few requests have results
 	rode    int  // acks that did
+	busy    bool // answers say that they waited for the target's program
 }
 
 type flight struct {
@@ -159,6 +160,11 @@ func (p *pair) execute(payload []byte) {
 	}
 	serial := binary.LittleEndian.Uint64(payload)
 	p.ran = append(p.ran, serial)
+	if p.busy {
+		binary.LittleEndian.PutUint64(b, serial+1)
+		p.tgt.Executed(b, 8, 1, wire.FlagBusy)
+		return
+	}
 	if p.clean(serial) {
 		p.tgt.Executed(b, 0, 1, 0)
 		return
