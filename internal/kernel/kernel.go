@@ -28,6 +28,7 @@ var (
 	DriverFeatures    = Version{6, 3}  // drivers report their XDP features
 	AdoptRings        = Version{6, 4}  // all rings of a bound AF_XDP socket can be mapped by another process
 	MultiBuffer       = Version{6, 6}  // packets of several AF_XDP chunks
+	NAPISettings      = Version{6, 13} // each queue can hold its interrupts back by itself
 	SendBudget        = Version{6, 17} // XDP_MAX_TX_SKB_BUDGET
 	CopiedCompletions = Version{6, 18} // completions in copy mode are always right
 )

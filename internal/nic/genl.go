@@ -71,30 +71,56 @@ func (h genlHeader) Serialize() []byte { return h[:] }
 // ask sends one request to a generic netlink family and returns the attributes of
 // the answer by number.
 func ask(family string, command uint8, attrs ...nl.NetlinkRequestData) (map[uint16][]byte, error) {
-	f, err := call(unix.GENL_ID_CTRL, genlHeader{unix.CTRL_CMD_GETFAMILY, 1},
-		nl.NewRtAttr(unix.CTRL_ATTR_FAMILY_NAME, nl.ZeroTerminated(family)))
+	id, version, err := familyOf(family)
 	if err != nil {
-		return nil, fmt.Errorf("nic: generic netlink family %s: %w", family, err)
+		return nil, err
 	}
-	id, version := f[unix.CTRL_ATTR_FAMILY_ID], number(f, unix.CTRL_ATTR_VERSION)
-	if len(id) != 2 {
-		return nil, fmt.Errorf("nic: generic netlink family %s: an id of %d bytes, want 2", family, len(id))
-	}
-	found, err := call(int(binary.NativeEndian.Uint16(id)), genlHeader{command, uint8(version)}, attrs...)
+	found, err := call(id, genlHeader{command, version}, attrs...)
 	if err != nil {
 		return nil, fmt.Errorf("nic: asking %s: %w", family, err)
 	}
 	return found, nil
 }
 
-// call sends one request to the family of an id.
-func call(id int, h genlHeader, attrs ...nl.NetlinkRequestData) (map[uint16][]byte, error) {
-	req := nl.NewNetlinkRequest(id, 0)
+// tell sends one request to which there is no answer but success or an error.
+func tell(family string, command uint8, attrs ...nl.NetlinkRequestData) error {
+	id, version, err := familyOf(family)
+	if err != nil {
+		return err
+	}
+	if _, err = execute(id, unix.NLM_F_ACK, genlHeader{command, version}, attrs); err != nil {
+		return fmt.Errorf("nic: telling %s: %w", family, err)
+	}
+	return nil
+}
+
+// familyOf finds a generic netlink family.
+func familyOf(family string) (id int, version uint8, err error) {
+	f, err := call(unix.GENL_ID_CTRL, genlHeader{unix.CTRL_CMD_GETFAMILY, 1},
+		nl.NewRtAttr(unix.CTRL_ATTR_FAMILY_NAME, nl.ZeroTerminated(family)))
+	if err != nil {
+		return 0, 0, fmt.Errorf("nic: generic netlink family %s: %w", family, err)
+	}
+	b := f[unix.CTRL_ATTR_FAMILY_ID]
+	if len(b) != 2 {
+		return 0, 0, fmt.Errorf("nic: generic netlink family %s: an id of %d bytes, want 2", family, len(b))
+	}
+	return int(binary.NativeEndian.Uint16(b)), uint8(number(f, unix.CTRL_ATTR_VERSION)), nil
+}
+
+// execute sends one request to the family of an id, and returns the answers.
+func execute(id, flags int, h genlHeader, attrs []nl.NetlinkRequestData) ([][]byte, error) {
+	req := nl.NewNetlinkRequest(id, flags)
 	req.AddData(h)
 	for _, a := range attrs {
 		req.AddData(a)
 	}
-	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+	return req.Execute(unix.NETLINK_GENERIC, 0)
+}
+
+// call sends one request to the family of an id.
+func call(id int, h genlHeader, attrs ...nl.NetlinkRequestData) (map[uint16][]byte, error) {
+	msgs, err := execute(id, 0, h, attrs)
 	if err != nil {
 		return nil, err
 	}

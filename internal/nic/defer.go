@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package nic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// BusyDeferral is how the interrupts of a queue are held back whose poller polls it
+// itself. Flush is as long as an idle poller spins: a poller that stays away longer, for
+// it works, or sleeps, leaves the queue to the kernel, so that is how late a packet can
+// be at most. After twice that time without one there are interrupts again.
+var BusyDeferral = Deferral{Polls: 2, Flush: 50_000}
+
+// Deferrals are the interrupts of queues that are held back. A file says what was before,
+// from before the first change on until the last one is undone: so the next process can
+// undo it after kill -9.
+type Deferrals struct {
+	n    NAPIs
+	path string
+}
+
+// deferred is the file.
+type deferred struct {
+	Interface string         `json:"interface"`
+	Index     int            `json:"index"`
+	MAC       string         `json:"mac"`
+	Set       Deferral       `json:"set"`
+	Was       []deferralOf   `json:"was"`
+	ids       map[uint32]int // to Was
+}
+
+// deferralOf is what a queue had.
+type deferralOf struct {
+	Queue int      `json:"queue"`
+	Had   Deferral `json:"had"`
+}
+
+// Defer holds the interrupts of queues 0 to queues-1 of an interface back, after what a
+// former process may have left was undone. If it cannot, nothing is changed.
+func Defer(n NAPIs, path string, i *Interface, queues int, d Deferral) (*Deferrals, error) {
+	if err := Undefer(n, path, i); err != nil {
+		return nil, err
+	}
+	f := &deferred{Interface: i.Name, Index: i.Index, MAC: i.MAC, Set: d, ids: map[uint32]int{}}
+	for queue := range queues {
+		id, err := n.Of(i.Index, queue)
+		if err != nil {
+			return nil, err
+		}
+		if _, shared := f.ids[id]; shared {
+			continue
+		}
+		had, err := n.Deferral(id)
+		if err != nil {
+			return nil, fmt.Errorf("queue %d: %w", queue, err)
+		}
+		f.ids[id] = len(f.Was)
+		f.Was = append(f.Was, deferralOf{queue, had})
+	}
+	if err := f.save(path); err != nil {
+		return nil, fmt.Errorf("remembering what was there: %w", err)
+	}
+	for id := range f.ids {
+		if err := f.set(n, id); err != nil {
+			return nil, errors.Join(err, Undefer(n, path, i))
+		}
+	}
+	return &Deferrals{n, path}, nil
+}
+
+// set makes one change, and looks whether it was made.
+func (f *deferred) set(n NAPIs, id uint32) error {
+	queue := f.Was[f.ids[id]].Queue
+	if err := n.Defer(id, f.Set); err != nil {
+		return fmt.Errorf("queue %d: %w", queue, err)
+	}
+	if now, err := n.Deferral(id); err != nil || now != f.Set {
+		return fmt.Errorf("queue %d: its deferral was set to %+v, and is %+v (%w)", queue, f.Set, now, err)
+	}
+	return nil
+}
+
+// Undo puts everything back as it was.
+func (d *Deferrals) Undo(i *Interface) error { return Undefer(d.n, d.path, i) }
+
+// Undefer undoes what a process has left that held interrupts back, if there was one.
+// What somebody has changed since is left as it is, and so is what a driver has that has
+// made its queues anew.
+func Undefer(n NAPIs, path string, i *Interface) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f := &deferred{}
+	if err == nil {
+		err = json.Unmarshal(text, f)
+	}
+	if err != nil {
+		return fmt.Errorf("nic: how interrupts were held back before: %w; remove the file %s when they are as you want "+
+			"them", err, path)
+	}
+	if f.Index == i.Index && f.MAC == i.MAC { // the queues of one that is gone went with it
+		for _, w := range f.Was {
+			if err := f.restore(n, w); err != nil {
+				return fmt.Errorf("nic: %s: queue %d: interrupts are still held back: %w", i.Name, w.Queue, err)
+			}
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("nic: %w", err)
+	}
+	return nil
+}
+
+func (f *deferred) restore(n NAPIs, w deferralOf) error {
+	id, err := n.Of(f.Index, w.Queue)
+	if err != nil {
+		return nil // there is no such queue any more
+	}
+	switch now, err := n.Deferral(id); {
+	case err != nil:
+		return err
+	case now != f.Set:
+		return nil
+	}
+	return n.Defer(id, w.Had)
+}
+
+// save writes the file in one step: there is never half of it. It is for the next
+// process and not for the next boot.
+func (f *deferred) save(path string) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	next := path + ".new"
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}

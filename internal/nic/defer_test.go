@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package nic
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/kernel"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// queuesOf is a NIC's: which instance polls each queue, and what each has. It fails
+// once so many calls were made.
+type queuesOf struct {
+	ids   []uint32
+	has   map[uint32]Deferral
+	left  int // calls that change something; negative: no end
+	looks int // as left, of calls that look
+}
+
+func newQueues() *queuesOf {
+	return &queuesOf{ids: []uint32{11, 12, 12, 13}, has: map[uint32]Deferral{11: {}, 12: {1, 7}, 13: {}}, left: -1, looks: -1}
+}
+
+func spend(n *int) error {
+	if *n == 0 {
+		return unix.EIO
+	}
+	*n--
+	return nil
+}
+
+func (q *queuesOf) Of(_, queue int) (uint32, error) {
+	if queue >= len(q.ids) {
+		return 0, unix.ENOENT
+	}
+	return q.ids[queue], nil
+}
+
+func (q *queuesOf) Deferral(id uint32) (Deferral, error) { return q.has[id], spend(&q.looks) }
+
+func (q *queuesOf) Defer(id uint32, d Deferral) error {
+	if err := spend(&q.left); err != nil {
+		return err
+	}
+	q.has[id] = d
+	return nil
+}
+
+// Interrupts are held back on the queues that are meant, once for those that share an
+// instance, and everything is as before in the end, whoever ends it.
+func TestDefer(t *testing.T) {
+	i := &Interface{Name: "x", Index: 5, MAC: "02:00:00:00:00:05"}
+	want := map[uint32]Deferral{11: {2, 50_000}, 12: {2, 50_000}, 13: {}}
+	q, path := newQueues(), filepath.Join(t.TempDir(), "new", "x.napi")
+	before := maps.Clone(q.has)
+	d, err := Defer(q, path, i, 3, BusyDeferral)
+	if err != nil || !maps.Equal(q.has, want) {
+		t.Fatalf("%v, %v", q.has, err)
+	}
+	if err := d.Undo(i); err != nil || !maps.Equal(q.has, before) {
+		t.Errorf("undone: %v, %v", q.has, err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the file: %v", err)
+	}
+	for range 2 { // killed, and twice
+		if _, err := Defer(q, path, i, 3, BusyDeferral); err != nil || !maps.Equal(q.has, want) {
+			t.Fatalf("%v, %v", q.has, err)
+		}
+	}
+	q.ids[0], q.has[14], q.has[12] = 14, Deferral{9, 9}, Deferral{3, 3} // made anew, and changed by somebody
+	delete(q.has, 11)
+	if err := Undefer(q, path, i); err != nil || q.has[14] != (Deferral{9, 9}) || q.has[12] != (Deferral{3, 3}) {
+		t.Errorf("what is another's: %v, %v", q.has, err)
+	}
+}
+
+// Whatever fails, and wherever a process is killed, the next one puts everything back.
+func TestDeferFails(t *testing.T) {
+	i := &Interface{Name: "x", Index: 5, MAC: "02:00:00:00:00:05"}
+	for _, of := range []func(*queuesOf) *int{func(q *queuesOf) *int { return &q.left }, func(q *queuesOf) *int { return &q.looks }} {
+		for n := range 7 {
+			q, path := newQueues(), filepath.Join(t.TempDir(), "x.napi")
+			before := maps.Clone(q.has)
+			left := of(q)
+			*left = n
+			_, err := Defer(q, path, i, 4, BusyDeferral)
+			if (err == nil) == errors.Is(err, unix.EIO) || n < 3 && err == nil {
+				t.Fatalf("%d: %v", n, err)
+			}
+			*left = -1
+			if err := Undefer(q, path, i); err != nil || !maps.Equal(q.has, before) {
+				t.Errorf("after %d steps, undone: %v, %v", n, q.has, err)
+			}
+		}
+	}
+	q, path := newQueues(), filepath.Join(t.TempDir(), "x.napi")
+	if _, err := Defer(q, path, i, 5, BusyDeferral); !errors.Is(err, unix.ENOENT) || len(q.has) != 3 || q.has[11] != (Deferral{}) {
+		t.Errorf("a queue that is not there: %v, %v", q.has, err)
+	}
+	for what, c := range map[string]struct {
+		text string
+		say  string
+	}{
+		"another interface": {`{"index":6,"set":{"defer_hard_irqs":1,"gro_flush_timeout":7},"was":[{"queue":1}]}`, ""},
+		"no file of ours":   {"{", "remove the file " + path},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Undefer(q, path, i)
+		if (err != nil) != (c.say != "") || err != nil && !strings.Contains(err.Error(), c.say) || q.has[12] != (Deferral{1, 7}) {
+			t.Errorf("%s: %v, %v", what, err, q.has)
+		}
+	}
+}
+
+// The kernel has the settings of each NAPI. A veth has NAPIs with GRO, and tells of no
+// queue which it has.
+func TestKernelNAPIs(t *testing.T) {
+	p := testnet.NewVeth(t, testnet.Options{})
+	if kernel.Before(kernel.NAPISettings) {
+		t.Skipf("it takes Linux %v", kernel.NAPISettings)
+	}
+	err := p.A.Do(func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		const setGRO = 0x2c // ETHTOOL_SGRO
+		if err := ethtool(fd, p.A.IfName, words(setGRO, 1)); err != nil {
+			return err
+		}
+		if _, err := KernelNAPIs.Of(p.A.IfIndex, 0); !errors.Is(err, unix.EOPNOTSUPP) {
+			t.Errorf("a veth tells its NAPI: %v", err)
+		}
+		ids, err := napisOf(p.A.IfIndex)
+		for _, id := range ids {
+			was, err := KernelNAPIs.Deferral(id)
+			if err != nil || was != (Deferral{}) {
+				t.Errorf("NAPI %d has %+v, %v", id, was, err)
+			}
+			for _, d := range []Deferral{BusyDeferral, {}} {
+				if err := KernelNAPIs.Defer(id, d); err != nil {
+					t.Errorf("NAPI %d: %v", id, err)
+				}
+				if now, err := KernelNAPIs.Deferral(id); err != nil || now != d {
+					t.Errorf("NAPI %d has %+v, %v; want %+v", id, now, err, d)
+				}
+			}
+		}
+		if len(ids) == 0 {
+			t.Errorf("no NAPIs: %v", err)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// napisOf lists the ids of an interface's NAPIs.
+func napisOf(ifindex int) (ids []uint32, err error) {
+	family, version, err := familyOf("netdev")
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := execute(family, unix.NLM_F_DUMP, genlHeader{netdevNAPIGet, version}, []nl.NetlinkRequestData{word(1, ifindex)})
+	for _, m := range msgs {
+		if a, err := attributes(m[nl.SizeofGenlmsg:]); err == nil {
+			ids = append(ids, number(a, napiID))
+		}
+	}
+	return ids, err
+}
