@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 )
 
+// worthPairs is the number of words from which on pairs of them are faster.
+const worthPairs = 16
+
 // WriteBytes copies from to mem, which is as long, in ascending order. Each word of 8
 // bytes, by its address, changes at once, whole or in the part that mem has of it: so
 // readers that use this package or sync/atomic see no word that is torn, and updates of
@@ -18,6 +21,12 @@ func WriteBytes(mem, from []byte) {
 		n := min(8-in, len(mem))
 		writePart(mem[:n], from)
 		mem, from = mem[n:], from[n:]
+	}
+	if len(mem) >= 8*worthPairs {
+		n := 8 * writePairs(words64(mem[:len(mem)&^7]), from)
+		if mem, from = mem[n:], from[n:]; len(mem) < 8 {
+			fence()
+		}
 	}
 	if n := len(mem) &^ 7; n > 0 {
 		writeWords(words64(mem[:n]), from)
@@ -71,6 +80,10 @@ func ReadBytes(to, mem []byte) {
 	if in := misalignment(mem, 8); in != 0 {
 		n := min(8-in, len(mem))
 		readPart(to, mem[:n])
+		to, mem = to[n:], mem[n:]
+	}
+	if len(mem) >= 8*worthPairs {
+		n := 8 * readPairs(to, words64(mem[:len(mem)&^7]))
 		to, mem = to[n:], mem[n:]
 	}
 	n := len(mem) &^ 7

@@ -11,6 +11,7 @@ func TestOlderCPUs(t *testing.T) {
 	atomicMOVDQA = false
 	t.Run("without AVX", TestVectors)
 	t.Run("without AVX, torn reads", TestNoTornReads)
+	t.Run("without AVX, bytes", TestBytesAreCopied)
 	native16 = false
 	t.Run("without CMPXCHG16B", TestVectors)
 }

@@ -37,3 +37,12 @@ func loadMOVDQA(p unsafe.Pointer) (lo, hi uint64)
 //
 //go:noescape
 func loadCX16(p unsafe.Pointer) (lo, hi uint64)
+
+// storePairs stores 16 bytes at a time, loadPairs loads them. The words begin at a
+// multiple of 16 and are a multiple of 8, at least 8; the bytes are as long.
+//
+//go:noescape
+func storePairs(to []uint64, from []byte)
+
+//go:noescape
+func loadPairs(to []byte, from []uint64)

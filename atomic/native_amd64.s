@@ -36,3 +36,45 @@ TEXT ·loadCX16(SB), NOSPLIT, $0-24
 	MOVQ AX, lo+8(FP)
 	MOVQ DX, hi+16(FP)
 	RET
+
+// func storePairs(to []uint64, from []byte)
+TEXT ·storePairs(SB), NOSPLIT, $0-48
+	MOVQ to_base+0(FP), DI
+	MOVQ to_len+8(FP), CX
+	MOVQ from_base+24(FP), SI
+
+store:
+	MOVOU (SI), X0
+	MOVOU 16(SI), X1
+	MOVOU 32(SI), X2
+	MOVOU 48(SI), X3
+	MOVO  X0, (DI)
+	MOVO  X1, 16(DI)
+	MOVO  X2, 32(DI)
+	MOVO  X3, 48(DI)
+	ADDQ  $64, SI
+	ADDQ  $64, DI
+	SUBQ  $8, CX
+	JNZ   store
+	RET
+
+// func loadPairs(to []byte, from []uint64)
+TEXT ·loadPairs(SB), NOSPLIT, $0-48
+	MOVQ to_base+0(FP), DI
+	MOVQ from_base+24(FP), SI
+	MOVQ from_len+32(FP), CX
+
+load:
+	MOVO  (SI), X0
+	MOVO  16(SI), X1
+	MOVO  32(SI), X2
+	MOVO  48(SI), X3
+	MOVOU X0, (DI)
+	MOVOU X1, 16(DI)
+	MOVOU X2, 32(DI)
+	MOVOU X3, 48(DI)
+	ADDQ  $64, SI
+	ADDQ  $64, DI
+	SUBQ  $8, CX
+	JNZ   load
+	RET

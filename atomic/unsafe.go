@@ -178,6 +178,9 @@ func words64(b []byte) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
+// betweenPairs reports whether words begin in the middle of 16 aligned bytes.
+func betweenPairs(w []uint64) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(w)))&8 != 0 }
+
 // wordAround returns the aligned word of 8 bytes that holds the first byte of b, and how
 // far to shift it right to have that byte lowest. An aligned word never leaves the page.
 func wordAround(b []byte) (word *uint64, shift int) {

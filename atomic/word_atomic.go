@@ -12,3 +12,7 @@ func storeWord(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
 
 // fence has nothing to wait for.
 func fence() {}
+
+// writePairs and readPairs leave all words to others.
+func writePairs([]uint64, []byte) int { return 0 }
+func readPairs([]byte, []uint64) int  { return 0 }
