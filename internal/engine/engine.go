@@ -230,7 +230,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, port: cfg.Port,
 		clock: newClock(cfg.Clock),
-		crowd: newCrowd(cfg.Sessions),
+		crowd: newCrowd(),
 		pairs: newPairs(cfg.Secret),
 		begun: make(map[atTarget]*conn), starved: make(map[*remote]struct{}),
 		reqs:  session.NewPool(payload, cfg.Buffers),

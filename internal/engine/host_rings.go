@@ -129,7 +129,7 @@ func (s *hostRings) rise() {
 // mayConnect reports whether the host ring that an origin belongs to, if any, may have
 // another session: as long as it has fewer than are left for all others.
 func (o *Origin) mayConnect() bool {
-	return o.payer == nil || o.payer.sessions < len(o.e.table.free)
+	return o.payer == nil || o.payer.sessions < o.e.table.left()
 }
 
 // count counts a session of the origin in or out.

@@ -25,8 +25,8 @@ type crowd struct {
 	fullUntil int64                    // in lived: until then room need not look again
 }
 
-func newCrowd(sessions int) crowd {
-	return crowd{parties: make(map[session.Party]*party), sizes: make([]int, sessions+1)}
+func newCrowd() crowd {
+	return crowd{parties: make(map[session.Party]*party), sizes: make([]int, 1)}
 }
 
 func partyOf(src *wire.Source) session.Party {
@@ -67,6 +67,9 @@ func (c *crowd) leave(p *party) {
 // resize keeps count of how many parties have how many sessions, and of the most that
 // one has.
 func (c *crowd) resize(p *party, sessions int) {
+	if sessions == len(c.sizes) {
+		c.sizes = append(c.sizes, 0)
+	}
 	c.sizes[p.sessions]--
 	c.sizes[sessions]++
 	p.sessions = sessions

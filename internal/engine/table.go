@@ -31,27 +31,44 @@ type slot struct {
 }
 
 // table finds sessions by the index part of their id, and gives ids out. The tag part,
-// random and never 0, tells the present holder of an index from those before it.
+// random and never 0, tells the present holder of an index from those before it. It grows
+// while sessions need it, and has at most so many as it was made for, but for those that
+// come from another engine, whose table may have been larger.
 type table struct {
 	lane, queue uint8
 	random      func() uint64
+	most        int
 	byIndex     []entry
 	free        []uint16 // unused indexes, the longest unused first
 	all         []entry  // the entries, in no order
 }
 
-func (t *table) init(lane, queue uint8, size int, random func() uint64) {
-	t.lane, t.queue, t.random = lane, queue, random
-	t.byIndex = make([]entry, size)
-	for i := range size {
+// firstIndexes is how many indexes a table begins with, if it may have as many.
+const firstIndexes = 4096
+
+func (t *table) init(lane, queue uint8, most int, random func() uint64) {
+	t.lane, t.queue, t.random, t.most = lane, queue, random, most
+	t.grow(min(most, firstIndexes))
+}
+
+// grow makes room for n indexes.
+func (t *table) grow(n int) {
+	for i := len(t.byIndex); i < n; i++ {
 		t.free = append(t.free, uint16(i))
 	}
+	t.byIndex = append(t.byIndex, make([]entry, n-len(t.byIndex))...)
 }
+
+// left returns how many sessions there is room for.
+func (t *table) left() int { return max(0, t.most-len(t.all)) }
 
 // add gives x an id; false means that the table is full.
 func (t *table) add(x entry) bool {
-	if len(t.free) == 0 {
+	if t.left() == 0 {
 		return false
+	}
+	if len(t.free) == 0 {
+		t.grow(min(2*len(t.byIndex), t.most))
 	}
 	index := t.free[0]
 	t.free = t.free[1:]
@@ -83,11 +100,17 @@ func (t *table) remove(x entry) {
 	s.id = 0
 }
 
-// place gives x the id that it had in the table of another engine; false means that there
-// is no such index here, or that another has it. Settle has to follow.
+// place gives x the id that it had in the table of another engine; false means that it is
+// of another queue, or that another has it. Settle has to follow.
 func (t *table) place(x entry, id wire.SessionID) bool {
 	i := int(id.Index())
-	if id == 0 || id.Lane() != t.lane || id.Queue() != t.queue || i >= len(t.byIndex) || t.byIndex[i] != nil {
+	if id == 0 || id.Lane() != t.lane || id.Queue() != t.queue {
+		return false
+	}
+	if i >= len(t.byIndex) {
+		t.grow(i + 1)
+	}
+	if t.byIndex[i] != nil {
 		return false
 	}
 	t.put(x, id)
