@@ -102,6 +102,7 @@ mpi-check:
 demo:
 	@scripts/need root go ip
 	@$(GO) build -o bin/ ./cmd/...
+	@if command -v gcc >/dev/null && [ -e /usr/include/rdma/fi_atomic.h ]; then $(MAKE) -s -C provider; fi
 	@bin/xdpfab demo
 
 # The longest packages wait more than they compute, and leave the cores to the vectors. The

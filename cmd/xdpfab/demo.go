@@ -39,6 +39,7 @@ type demoReport struct {
 	Latency    []benchReport  `json:"latency"`
 	Throughput []benchReport  `json:"throughput"`
 	Resident   []benchReport  `json:"resident"` // latency, then throughput; none on an old kernel
+	C          cReport        `json:"c"`
 	Exact      bool           `json:"exact"`
 	Seconds    float64        `json:"seconds"`
 }
@@ -56,7 +57,8 @@ func (a *app) demoCmd() *cobra.Command {
 		Short: "Show all of it on this machine: needs root, leaves nothing behind",
 		Long: `demo makes two network namespaces joined by a veth pair, starts xdpfabd in one
 and runs clients in the other: processes of this same program. It checks that
-increments, a lock, a leaderboard and a floating-point sum are exact, then
+increments, a lock, a leaderboard and a floating-point sum are exact, runs a
+program in C through libfabric if gcc, libfabric and the provider are there, then
 measures round trips and throughput. No other interface is touched.
 
 It exits with 0 only if every check is exact. Namespaces and processes are gone
@@ -78,6 +80,8 @@ that you can try things.`,
 type demo struct {
 	a      *app
 	self   string
+	binary string // of the daemon
+	dir    string // for files
 	pair   *veth.Pair
 	daemon *daemon
 	report demoReport
@@ -102,8 +106,9 @@ func (a *app) demo(c *cobra.Command, f *demoFlags) (err error) {
 		return interfaceError(err)
 	}
 	defer func() { err = errors.Join(err, pair.Close()) }()
-	d := &demo{a: a, self: self, pair: pair}
-	if d.daemon, err = startDaemon(c.Context(), pair.B, binary, filepath.Join(dir, "control.sock")); err != nil {
+	d := &demo{a: a, self: self, binary: binary, dir: dir, pair: pair}
+	socket := filepath.Join(dir, "control.sock")
+	if d.daemon, err = startDaemon(c.Context(), pair.B, serverCPUs, binary, socket); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.daemon.close()) }()
@@ -179,6 +184,9 @@ func (d *demo) run(ctx context.Context) error {
 			return err
 		}
 		r.Reads = append(r.Reads, read)
+	}
+	if err := d.inC(ctx); err != nil {
+		return err
 	}
 	if err := d.measure(ctx, mac, ip); err != nil {
 		return err
@@ -277,6 +285,9 @@ func (r *demoReport) check() error {
 				b.Acknowledged)
 		}
 	}
+	if err := r.C.check(); err != nil {
+		return err
+	}
 	r.Exact = true
 	return nil
 }
@@ -294,6 +305,7 @@ func (r *demoReport) text(w io.Writer) {
 			work.Seconds)
 	}
 	fmt.Fprintf(w, "  read back by another process\t\t\t%d of %d agree\n", len(r.Reads), len(r.Reads))
+	r.C.text(w)
 	fmt.Fprintf(w, "\nRound trips, one operation in flight\n\n")
 	fmt.Fprintln(w, "  \tmin\tp50\tp90\tp99\tp99.9\tmax")
 	for n, p := range r.Ping {

@@ -88,17 +88,18 @@ type daemon struct {
 
 // startDaemon starts the daemon on the namespace's interface and waits until it
 // answers. On error no process is left.
-func startDaemon(ctx context.Context, side *veth.Side, binary, socket string) (*daemon, error) {
+func startDaemon(ctx context.Context, side *veth.Side, share int, binary, socket string) (*daemon, error) {
 	// The daemon outlives an interrupt, so that close can end it in order.
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d := &daemon{stop: stop, ended: make(chan struct{}), socket: socket}
-	args := []string{"--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB"}
+	args := []string{"--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB",
+		"--guest", "allow:user=0"} // the program in C
 	if !kernel.Before(kernel.Resident) {
 		args = append(args, "--region", residentRegion+"=64KiB:resident", "--pin", "none")
 	}
 	d.cmd = command(own, binary, args...)
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	if err := startOn(side, d.cmd, serverCPUs); err != nil {
+	if err := startOn(side, d.cmd, share); err != nil {
 		stop()
 		return nil, fmt.Errorf("starting the daemon: %w", err)
 	}

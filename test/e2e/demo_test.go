@@ -7,6 +7,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,7 +59,25 @@ func children() (found []string) {
 	return found
 }
 
+// provider builds the libfabric provider beside the programs, and reports whether all is
+// there that the demo's program in C needs.
+func provider(t *testing.T) bool {
+	t.Helper()
+	_, err := exec.LookPath("gcc")
+	if _, missing := os.Stat("/usr/include/rdma/fi_atomic.h"); err != nil || missing != nil {
+		return false
+	}
+	dir := filepath.Join(filepath.Dir(xdpfabPath), "provider")
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if out, err := exec.Command("make", "-s", "-j2", "-C", "../../provider", "OUT="+dir, "CFLAGS=-O0").CombinedOutput(); err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+	return true
+}
+
 func TestDemo(t *testing.T) {
+	testnet.Require(t)
+	inC := provider(t)
 	demo, temp := startDemo(t, "--json")
 	type work struct {
 		Workload, Got, Want string
@@ -72,7 +91,11 @@ func TestDemo(t *testing.T) {
 		Latency    []benchReport
 		Throughput []benchReport
 		Resident   []benchReport
-		Exact      bool
+		C          struct {
+			Skipped           string
+			Adds, First, Last int
+		}
+		Exact bool
 	}
 	r := decoded[report](demo)
 	if !r.Exact || len(r.Work) != 8 || len(r.Reads) != 4 || len(r.Ping) != 2 || len(r.Latency) == 0 || len(r.Throughput) != 3 || r.Daemon.Counters["ops_executed"] == 0 {
@@ -82,6 +105,9 @@ func TestDemo(t *testing.T) {
 		if !w.Exact || w.Got != w.Want || w.Got == "" {
 			t.Errorf("%+v is not exact", w)
 		}
+	}
+	if c := r.C; inC && (c.Skipped != "" || c.Adds == 0 || c.Last != c.Adds-1) || !inC && c.Skipped == "" {
+		t.Errorf("in C %+v; all that it needs is there: %v", c, inC)
 	}
 	if n := len(r.Resident); n != 2 && !testnet.KernelBefore(t, 5, 18) {
 		t.Errorf("%d figures of a resident region, want 2", n)

@@ -45,8 +45,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// A daemon that is stopped, or several, do not keep a program from the one that answers, and
-// cost it no more than one limit; the log names their sockets.
+// Daemons that are stopped do not keep a program from the one that answers, and cost it
+// one limit together; the log names their sockets.
 func TestStoppedDaemons(t *testing.T) {
 	t.Parallel()
 	if got := run(t, nil, whole(t, "conversation_test"), "stopped", t.TempDir()); string(got) != "ok\n" {

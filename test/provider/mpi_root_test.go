@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// stubs take the place of the tools of scripts/mpi: debootstrap makes half a tree and ends
-// if there is a file named fail, and nothing runs in the tree.
+// stubs take the place of the tools of scripts/mpi: debootstrap makes half a tree and
+// ends if there is a file named fail, and nothing runs in the tree.
 var stubs = map[string]string{
 	"debootstrap": `mkdir -p "$3/etc/dpkg/dpkg.cfg.d" || exit 1
 [ ! -e "$STUBS/fail" ] || { touch "$3/half"; exit 1; }
