@@ -17,10 +17,9 @@ const (
 	// NoRing as Config.RXSize or TXSize leaves that ring out.
 	NoRing = -1
 
-	maxRingSize       = 1 << 24
-	maxQueue          = 1<<16 - 1 // bind cuts higher numbers to 16 bits instead of refusing them
-	defaultTXBudget   = 32        // TX_BATCH_SIZE in net/xdp/xsk.c
-	defaultBusyBudget = 64        // NAPI_POLL_WEIGHT
+	maxRingSize     = 1 << 24
+	maxQueue        = 1<<16 - 1 // bind cuts higher numbers to 16 bits instead of refusing them
+	defaultTXBudget = 32        // TX_BATCH_SIZE in net/xdp/xsk.c
 )
 
 // Mode is how frames pass between the UMEM and the driver.
@@ -89,15 +88,6 @@ type Config struct {
 	BindTimeout time.Duration
 }
 
-// BusyPoll makes system calls on the socket drive the NIC's queue in place of
-// interrupts (Linux 5.11, CAP_NET_ADMIN). It is for NICs, with
-// /sys/class/net/IF/napi_defer_hard_irqs (2) and gro_flush_timeout (200000 ns)
-// set. Never use it on veth, which becomes ten times slower.
-type BusyPoll struct {
-	Time   time.Duration // SO_BUSY_POLL, in steps of 1 µs; 0 means no busy polling
-	Budget int           // SO_BUSY_POLL_BUDGET, frames for each call; 0 means 64
-}
-
 // field names a ring size of Config.
 type field struct {
 	name     string
@@ -130,8 +120,8 @@ func (c *Config) complete(sameQueue bool) error {
 		return fmt.Errorf("xsk: queue %d: %w: the kernel numbers them 0 to %d", c.Queue, ErrNoQueue, maxQueue)
 	case c.SendBuffer < 0 || c.SendBuffer > 1<<30:
 		return bad("send buffer of %d bytes is not within 0 and 2^30", c.SendBuffer)
-	case c.BusyPoll.Time < 0 || c.BusyPoll.Time > time.Second || c.BusyPoll.Budget < 0 || c.BusyPoll.Budget > 1<<16-1:
-		return bad("busy poll for %v with a budget of %d: want up to 1 s and 65535", c.BusyPoll.Time, c.BusyPoll.Budget)
+	case c.BusyPoll.Check() != nil:
+		return bad("%v", c.BusyPoll.Check())
 	case c.RXSize == NoRing && c.TXSize == NoRing:
 		return bad("a socket needs an RX or a TX ring")
 	case sameQueue && (c.FillSize != 0 || c.CompletionSize != 0):

@@ -31,6 +31,7 @@ type Config struct {
 	Cores      []int
 	Spin       time.Duration
 	BusyPoll   time.Duration // SO_BUSY_POLL; 0: interrupts
+	BusyBudget int           // frames for each call
 	Copy       xsk.Mode
 	XDP        bpf.Mode
 	UDP        bool
@@ -87,7 +88,7 @@ func defaultConfig() Config {
 	return Config{
 		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
 		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
-		SocketMode: control.DefaultMode, ResidentSessions: 256, Pin: pinAuto,
+		SocketMode: control.DefaultMode, BusyBudget: 64, ResidentSessions: 256, Pin: pinAuto,
 	}
 }
 
@@ -108,6 +109,11 @@ func (c Config) controlPath() string {
 	return control.DefaultPath(c.Interface)
 }
 
+// beside returns the path of a file beside the control socket.
+func (c Config) beside(suffix string) string {
+	return strings.TrimSuffix(c.controlPath(), ".sock") + suffix
+}
+
 // node returns how the node works.
 func (c Config) node() node.Config {
 	return node.Config{
@@ -124,7 +130,9 @@ func (c Config) options(log *slog.Logger, folder string) host.Options {
 		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, UDP: c.UDP,
 		Transport: c.Transport, Pin: folder, Config: c.node(),
 	}
-	o.BusyPoll.Time = c.BusyPoll
+	if o.Remember = c.beside(".napi"); c.BusyPoll > 0 {
+		o.BusyPoll = xsk.BusyPoll{Time: c.BusyPoll, Budget: c.BusyBudget}
+	}
 	o.Log, o.ResidentLeave = log, c.Leave && folder != ""
 	return o
 }

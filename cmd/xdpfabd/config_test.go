@@ -38,6 +38,8 @@ queues = 2
 cores = [0,
   1] # two lines
 spin = "1ms"
+busy-poll = "20us"
+busy-budget = 16
 copy = "zero-copy"
 xdp = "any"
 udp = true
@@ -78,7 +80,7 @@ entries = 64
 deny = true
 `)
 	want := Config{
-		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, Copy: xsk.ZeroCopy,
+		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, BusyPoll: 20 * time.Microsecond, BusyBudget: 16, Copy: xsk.ZeroCopy,
 		XDP: bpf.Any, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
 		SocketGroup: "7", SocketMode: 0o666, ResidentSessions: 64, Pin: "/sys/fs/bpf/node", Leave: true,
@@ -93,7 +95,9 @@ deny = true
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
 	}
-	if attr := got.options(nil, ""); attr.Window != 8 || attr.Copy != xsk.ZeroCopy || !attr.UDP || attr.RTOMin != 20*time.Millisecond || attr.ResidentSessions != 64 {
+	if attr := got.options(nil, ""); attr.BusyPoll != (xsk.BusyPoll{Time: 20 * time.Microsecond, Budget: 16}) || attr.Remember != "/tmp/c.napi" {
+		t.Errorf("busy polling: %+v", attr)
+	} else if attr.Window != 8 || attr.Copy != xsk.ZeroCopy || !attr.UDP || attr.RTOMin != 20*time.Millisecond || attr.ResidentSessions != 64 {
 		t.Errorf("domain attributes: %+v", attr)
 	}
 }

@@ -42,9 +42,11 @@ var options = []option[Config]{
 		func(c *Config) field { return coresField(&c.Cores) }},
 	{"spin", "an idle poller spins for this `time` before it sleeps",
 		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
-	{"busy-poll", "pollers run the NIC's driver themselves, for this `time` a call, in place of interrupts " +
-		"(docs/tuning.md); 0: never; not on veth",
+	{"busy-poll", "pollers run the NIC's driver themselves, for this `time` a call, in place of the interrupts of " +
+		"their queues, which are held back until the end (docs/tuning.md); 0: never; not on veth or with generic XDP",
 		func(c *Config) field { return durationField(&c.BusyPoll, 0, time.Second) }},
+	{"busy-budget", "`frames` that the driver hands over for each such call",
+		func(c *Config) field { return intField(&c.BusyBudget, 1, 1<<16-1) }},
 	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
 		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
 	{"xdp", "`mode` of XDP: native; generic, on any interface, several times slower; auto: native, and generic on " +

@@ -22,6 +22,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
 )
 
@@ -266,6 +267,10 @@ func (s *server) announce() {
 			"above", i.Above)
 	}
 	s.tellQueues(i)
+	if s.cfg.BusyPoll > 0 && i.Transport == udpnode.XDP.String() {
+		s.log.Info("the pollers run the NIC's driver: interrupts of their queues are held back until the daemon ends",
+			"time", s.cfg.BusyPoll.String(), "budget", s.cfg.BusyBudget, "remembered", s.cfg.beside(".napi"))
+	}
 	regions := s.describe()
 	for _, r := range regions {
 		s.tell("region", r)

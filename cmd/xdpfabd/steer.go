@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +28,7 @@ type steering struct {
 
 // steerPath returns the path of the file, beside the control socket, that holds the NIC's
 // settings from before the daemon changed them.
-func (c Config) steerPath() string { return strings.TrimSuffix(c.controlPath(), ".sock") + ".steer" }
+func (c Config) steerPath() string { return c.beside(".steer") }
 
 // steer sets the NIC up, if that is wanted, after what a daemon before this one may have
 // left was undone.

@@ -51,7 +51,7 @@ func TestToSteer(t *testing.T) {
 func TestProcessBusyPoll(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	p := launch(t, net.B, socketPath(t), nil, "--busy-poll", "20us")
-	p.said(t, "busy polling makes veth ten times slower")
+	p.said(t, "busy polling makes veth ten times slower; want none")
 	if code := p.code(t); code != exitInterface {
 		t.Errorf("exit code %d, want %d", code, exitInterface)
 	}

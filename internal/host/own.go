@@ -27,6 +27,7 @@ type Options struct {
 	XDP          bpf.Mode
 	UDP          bool
 	BusyPoll     xsk.BusyPoll
+	Remember     string // port.Options.Remember
 	Pin          string // DomainAttr.ResidentPin
 	Transport    udpnode.Transport
 	node.Config
@@ -34,7 +35,7 @@ type Options struct {
 
 func (o *Options) port() port.Options {
 	return port.Options{Queues: o.Queues, Lend: o.Lend, Copy: o.Copy, XDP: o.XDP, UDP: o.UDP,
-		BusyPoll: o.BusyPoll, Execute: true}
+		BusyPoll: o.BusyPoll, Remember: o.Remember, Execute: true}
 }
 
 // Open puts an interface to use for guests. The node takes no packets until its Resume

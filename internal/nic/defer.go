@@ -104,8 +104,8 @@ func Undefer(n NAPIs, path string, i *Interface) error {
 		err = json.Unmarshal(text, f)
 	}
 	if err != nil {
-		return fmt.Errorf("nic: how interrupts were held back before: %w; remove the file %s when they are as you want "+
-			"them", err, path)
+		return fmt.Errorf("nic: how interrupts were held back before: %w; remove the file %s when they are as you "+
+			"want them", err, path)
 	}
 	if f.Index == i.Index && f.MAC == i.MAC { // the queues of one that is gone went with it
 		for _, w := range f.Was {

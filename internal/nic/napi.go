@@ -92,8 +92,8 @@ func (kernelNAPIs) Defer(id uint32, d Deferral) error {
 // word is an attribute of 32 bits.
 func word(attr, v int) *nl.RtAttr { return nl.NewRtAttr(attr, nl.Uint32Attr(uint32(v))) }
 
-// longNumber reads an attribute that the kernel writes with 4 bytes if they are enough, and
-// otherwise with 8.
+// longNumber reads an attribute that the kernel writes with 4 bytes if they are enough,
+// and otherwise with 8.
 func longNumber(b []byte) uint64 {
 	switch len(b) {
 	case 4:

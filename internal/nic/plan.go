@@ -118,7 +118,8 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	p.Pinned = uint64(p.Bound) * uint64(w.Chunks) * uint64(p.Chunk)
 	if i.Ethernet {
 		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), useless, unfit, i.unequal(),
-			i.tooFew(p.Bound, w.lending()), i.tooMany(p.Bound), i.polled(w.BusyPoll), i.taken())
+			i.tooFew(p.Bound, w.lending()), i.tooMany(p.Bound), i.polled(w.BusyPoll, p.Attach == bpf.Generic),
+			i.taken())
 	} else {
 		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
 	}
@@ -204,11 +205,17 @@ func (i *Interface) tooMany(queues int) error {
 		i.Name, queues, MaxQueues, i.Name, MaxQueues, xsk.ErrNoQueue)
 }
 
-func (i *Interface) polled(busily bool) error {
-	if !busily || i.Driver != "veth" {
+func (i *Interface) polled(busily, generic bool) error {
+	switch {
+	case !busily:
 		return nil
+	case i.Driver == "veth":
+		return fmt.Errorf("%s: busy polling makes veth ten times slower; want none (BusyPoll, --busy-poll)", i.Name)
+	case generic:
+		return fmt.Errorf("%s: busy polling runs a driver that hands frames to sockets, which none does with generic "+
+			"XDP: want native XDP, or no busy polling (BusyPoll, --busy-poll)", i.Name)
 	}
-	return fmt.Errorf("%s: busy polling makes veth ten times slower; leave BusyPoll zero", i.Name)
+	return nil
 }
 
 func (i *Interface) taken() error {

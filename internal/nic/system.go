@@ -41,6 +41,7 @@ var features = []Feature{
 	{Name: "resident regions: XDP executes operations", since: kernel.Resident},
 	{Name: "drivers tell their XDP features", since: kernel.DriverFeatures},
 	{Name: "queues lent to other programs", since: kernel.AdoptRings},
+	{Name: "interrupts of single queues held back", since: kernel.NAPISettings},
 	{Name: "larger bursts for each system call", since: kernel.SendBudget},
 	{Name: "correct completions in copy mode", since: kernel.CopiedCompletions},
 }

@@ -40,7 +40,8 @@ type Interface struct {
 	udp    bool
 
 	forgets bool      // the driver forgets its program when the interface is set down
-	netns   namespace // of the interface, if so or with UDP
+	netns   namespace // of the interface, if so, with UDP, or with busy polling
+	held    heldBack  // interrupts
 
 	xdp      bpf.Mode
 	generic  string // why it is generic
@@ -85,7 +86,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 	i.label.Store(&i.name)
 	i.generic = plan.Reason
 	i.forgets = slices.Contains(forgetful, i.driver)
-	if i.netns.fd = -1; i.forgets || i.udp {
+	if i.netns.fd = -1; i.forgets || i.udp || o.BusyPoll.Time > 0 {
 		i.netns = thisNamespace()
 	}
 	if err := i.start(ctx, plan, o); err != nil {
@@ -179,6 +180,9 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil {
 		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
 	}
+	if err := i.holdBack(plan.Bound, o); err != nil {
+		return err
+	}
 	// Last, when nothing can fail: until then the former program runs.
 	if o.adopts() {
 		if err := i.program.Replace(); err != nil {
@@ -249,7 +253,7 @@ func (i *Interface) Close() error {
 		return nil
 	}
 	i.closed = true
-	errs := []error{i.netns.close(), i.closeAside()}
+	errs := []error{i.letIn(), i.netns.close(), i.closeAside()}
 	i.release()
 	if i.program != nil {
 		errs = append(errs, i.program.Close())

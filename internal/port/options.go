@@ -5,6 +5,7 @@
 package port
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"time"
@@ -54,8 +55,13 @@ type Options struct {
 	// receive into and half to send from. 0 means twice RingSize, and the maximum is
 	// twice as many. If both are 0, it is 4096.
 	Chunks int
-	// BusyPoll is for NICs; see xsk.BusyPoll. Open refuses it on veth.
+	// BusyPoll is for NICs; see xsk.BusyPoll. Open holds the interrupts of the queues in
+	// use back, and refuses if that cannot be; so it does on veth, and with generic XDP.
 	BusyPoll xsk.BusyPoll
+	// Remember is the path of a file that says which interrupts are held back, for the
+	// next user of the interface, if this process is killed. Open undoes what it says.
+	// Empty: there is none, so no BusyPoll.
+	Remember string
 
 	chunk    int           // bytes of a packet buffer; like segments, that of the nic.Plan
 	segments int           // see nic.Plan
@@ -102,6 +108,8 @@ func (o *Options) complete() error {
 			4*o.RingSize)
 	case o.Queues < 0:
 		return fmt.Errorf("port: %d queues: want 0 for at most 4, or more", o.Queues)
+	case o.BusyPoll.Time > 0 && o.Remember == "":
+		return errors.New("port: busy polling without a file to remember what is changed for it: want both")
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ func TestNIC(t *testing.T) {
 	t.Run("sums", p.sums)
 	t.Run("flap", p.flap)
 	t.Run("kill", p.killed)
+	t.Run("busy", p.busyPoll)
 	if p.nic.Queues > 1 {
 		t.Run("queues", p.queues)
 	}

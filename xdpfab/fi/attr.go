@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/resident"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // DomainAttr are the attributes of a domain. The zero value of a field means
@@ -47,6 +48,11 @@ type DomainAttr struct {
 	Copy CopyMode
 	// XDP is the XDP mode, which XDPNative and XDPGeneric force.
 	XDP XDPMode
+	// BusyPoll has the domain's pollers and waiters run the NIC's driver themselves, in
+	// place of the interrupts of its queues, which are held back until the domain is
+	// closed: see docs/tuning.md. A file beside Control remembers what was there. It
+	// takes a NIC with native XDP, and Linux 6.13. None.
+	BusyPoll xsk.BusyPoll
 	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
 	// the interface has at each moment.
 	UDP bool
@@ -100,13 +106,13 @@ type DomainAttr struct {
 	AuthKey AuthKey
 
 	// Attach decides whether the domain goes through the daemon that has the interface;
-	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP and UDP
-	// are the daemon's and those here have no effect. GiveUp is the domain's own;
-	// Window, RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are
-	// refused. InterfaceInfo.Daemon tells which way it went.
+	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP, BusyPoll and UDP
+	// are the daemon's and those here have no effect. GiveUp is the domain's own; Window,
+	// RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are refused.
+	// InterfaceInfo.Daemon tells which way it went.
 	Attach AttachMode
 	// Control is the path of the daemon's control socket; that of the environment
-	// variable ControlEnv, or else DefaultControl.
+	// variable ControlEnv, or else /run/xdpfabd/<interface>.sock.
 	Control string
 	// Borrow makes the domain borrow a queue of the interface from the daemon, and drive
 	// it by itself, at the speed of a domain that has the interface, and without a
@@ -177,6 +183,10 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Transport > TransportAuto:
 		return a, fmt.Errorf("xdpfab: %v: want TransportXDP, TransportUDP or TransportAuto", a.Transport)
+	case a.BusyPoll.Check() != nil:
+		return a, fmt.Errorf("xdpfab: %w", a.BusyPoll.Check())
+	case a.BusyPoll.Time > 0 && a.Transport == TransportUDP:
+		return a, errors.New("xdpfab: UDP sockets poll no driver: want no BusyPoll, or TransportXDP")
 	case a.XDP > XDPAny:
 		return a, fmt.Errorf("xdpfab: %v: want XDPAuto, XDPNative, XDPGeneric or XDPAny", a.XDP)
 	case a.Copy > ZeroCopyForce:

@@ -185,7 +185,7 @@ func TakeOver(
 		return nil, err
 	}
 	a := f.attr
-	dev, at, err := h.OpenDevice(ctx, ifname, a.ResidentPin, a.options())
+	dev, at, err := h.OpenDevice(ctx, ifname, a.ResidentPin, a.options(ifname))
 	if err != nil {
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}

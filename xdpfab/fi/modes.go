@@ -206,9 +206,6 @@ var ErrHostLost = errno.HostLost
 // DomainAttr.Control does not.
 const ControlEnv = "XDPFAB_CONTROL"
 
-// DefaultControl is where the daemon of an interface has its control socket.
-func DefaultControl(ifname string) string { return share.DefaultControl(ifname) }
-
 // control returns the path of the daemon's socket, and whether the caller has chosen it.
 func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
 	if a.Control != "" {
@@ -217,5 +214,5 @@ func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
 	if path := os.Getenv(ControlEnv); path != "" {
 		return path, true
 	}
-	return DefaultControl(ifname), false
+	return share.DefaultControl(ifname), false
 }

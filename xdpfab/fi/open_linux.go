@@ -5,6 +5,7 @@ package fi
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/guest"
@@ -25,7 +26,8 @@ func openAttached(ctx context.Context, ifname, path string, chosen bool) (node.D
 // store of what is resident there. UDP sockets have no resident memory.
 func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Store, error) {
 	a.UDP = a.UDP || a.Transport == TransportAuto
-	dev, at, err := udpnode.Open(ctx, ifname, udpnode.Transport(a.Transport), a.ResidentPin, a.Spread, a.options())
+	dev, at, err := udpnode.Open(ctx, ifname, udpnode.Transport(a.Transport), a.ResidentPin, a.Spread,
+		a.options(ifname))
 	if udp, is := dev.(*udpnode.Device); is {
 		a.bySockets(ctx, ifname, udp)
 	}
@@ -38,9 +40,14 @@ var (
 )
 
 // options say how an interface is opened.
-func (a *DomainAttr) options() port.Options {
-	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], XDP: xdpModes[a.XDP],
-		UDP: a.UDP, Execute: true}
+func (a *DomainAttr) options(ifname string) port.Options {
+	remember := ""
+	if a.BusyPoll.Time > 0 {
+		path, _ := a.control(ifname)
+		remember = strings.TrimSuffix(path, ".sock") + ".napi"
+	}
+	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], XDP: xdpModes[a.XDP], UDP: a.UDP,
+		BusyPoll: a.BusyPoll, Remember: remember, Execute: true}
 }
 
 func probe(ctx context.Context, ifname string) (Probe, error) {
