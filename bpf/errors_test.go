@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -88,5 +89,12 @@ func TestRemedies(t *testing.T) {
 	hinted := fmt.Errorf("map create: %w (MEMLOCK may be too low)", unix.EPERM) // as the library has it
 	if err := explain("loading", hinted); !errors.Is(err, unix.EPERM) || strings.Contains(err.Error(), "may be too low") {
 		t.Errorf("%v, want EPERM without the library's guess", err)
+	}
+	// The verifier says EACCES for lack of CAP_PERFMON, and for much else.
+	verifier := &ebpf.VerifierError{Cause: unix.EACCES, Log: []string{"invalid zero-sized read"}}
+	for want, p := range map[string]privileges{"the verifier of this kernel refuses": {all, none, false}, "missing CAP_BPF and CAP_PERFMON": {1 << unix.CAP_NET_ADMIN, none, false}} {
+		if err := p.explain("loading", verifier); !errors.Is(err, unix.EACCES) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "zero-sized read") || strings.Contains(err.Error(), "namespace") {
+			t.Errorf("%v, want %q and what the verifier says", err, want)
+		}
 	}
 }

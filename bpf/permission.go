@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/kernel"
@@ -27,14 +28,21 @@ var needed = []struct {
 
 // explain wraps an error of the kernel, and names the permission that is
 // missing.
-func explain(doing string, err error) error {
+func explain(doing string, err error) error { return standing().explain(doing, err) }
+
+// explain is that of a thread with these privileges.
+func (p privileges) explain(doing string, err error) error {
+	var verifier *ebpf.VerifierError
 	switch {
+	case errors.As(err, &verifier) && len(p.missing()) == 0:
+		// Whatever the errno: a thread without these privileges does not get so far.
+		return fmt.Errorf("bpf: %s: the verifier of this kernel refuses the program: %w", doing, err)
 	case errors.Is(err, unix.EPERM):
 		// The errno alone: the library's text suspects a limit, whatever the kernel.
-		return fmt.Errorf("bpf: %s: %s: %w", doing, standing().remedy(), unix.EPERM)
+		return fmt.Errorf("bpf: %s: %s: %w", doing, p.remedy(), unix.EPERM)
 	case errors.Is(err, unix.EACCES):
 		// The verifier's error for a program that needs CAP_PERFMON.
-		return fmt.Errorf("bpf: %s: %s: %w", doing, standing().remedy(), err)
+		return fmt.Errorf("bpf: %s: %s: %w", doing, p.remedy(), err)
 	}
 	return fmt.Errorf("bpf: %s: %w", doing, err)
 }
@@ -62,14 +70,19 @@ func standing() privileges {
 	return p
 }
 
-// remedy reports what is in the way of a thread that was refused.
-func (p privileges) remedy() string {
-	var missing []string
+// missing lists the capabilities that a thread lacks.
+func (p privileges) missing() (names []string) {
 	for _, c := range needed {
 		if p.effective&(1<<c.bit|1<<c.or) == 0 {
-			missing = append(missing, c.name)
+			names = append(names, c.name)
 		}
 	}
+	return names
+}
+
+// remedy reports what is in the way of a thread that was refused.
+func (p privileges) remedy() string {
+	missing := p.missing()
 	switch {
 	case missing != nil:
 		return "missing " + strings.Join(missing, " and ")
