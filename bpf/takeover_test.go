@@ -211,9 +211,7 @@ func TestTakeOverGeneric(t *testing.T) {
 // share no map of executors. So a program of the other kind gets maps of its own, unless
 // there is an executor.
 func TestTakeOverFrags(t *testing.T) {
-	if testnet.KernelBefore(t, 5, 18) {
-		t.Skip("this kernel has no XDP packets in fragments; it takes 5.18")
-	}
+	skipWithoutFrags(t)
 	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
 		ifindex := pair.B.IfIndex
 		cfg.Execute = true
