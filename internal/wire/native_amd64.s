@@ -19,6 +19,8 @@ TEXT ·checksumNative(SB), NOSPLIT, $0-28
 	ADDQ   $34, SI
 	SUBQ   $34, CX
 	LEAQ   ·powers(SB), R8
+	CMPB   ·wide(SB), $1
+	JEQ    wide
 
 // Three streams of n words each, n at most 64: an instruction takes three cycles, and one
 // can begin in each. For less than 192 bytes a single stream is as fast.
@@ -81,4 +83,116 @@ rest:
 done:
 	NOTL AX
 	MOVL AX, ret+24(FP)
+	RET
+
+// Of each 248 bytes of a long frame, products sum 128 and three streams 120, five words
+// each, at the same time: they take different units of the CPU, and together they are 1.7
+// times as fast as either alone (Zen 3). The products' part comes first.
+#define FOLD(K, FROM, TO, TMP) \
+	VPCLMULQDQ $0x00, K, FROM, TMP;    \
+	VPCLMULQDQ $0x11, K, FROM, FROM;   \
+	VPXOR      FROM, TMP, TMP;         \
+	VPXOR      TMP, TO, TO
+
+#define NEXT(AT, SUM, TMP) \
+	VPCLMULQDQ $0x00, Y8, SUM, TMP;    \
+	VPCLMULQDQ $0x11, Y8, SUM, SUM;    \
+	VPXOR      AT(SI), TMP, TMP;       \
+	VPXOR      TMP, SUM, SUM
+
+#define WORDS(AT) \
+	CRC32Q AT(R13), R9;          \
+	CRC32Q AT(R13)(R11*1), R10;  \
+	CRC32Q AT(R13)(R11*2), R12
+
+wide:
+	CMPQ           CX, $744
+	JB             streams
+	VBROADCASTI128 ·folds(SB), Y8
+	MOVQ           CX, DI
+	SHRQ           $3, DI
+	IMULQ          $33826, DI      // n = CX / 248, for CX below 2^17
+	SHRQ           $20, DI
+	CMPQ           DI, $40         // as powers has it
+	JBE            begin
+	MOVQ           $40, DI
+
+begin:
+	IMUL3Q  $248, DI, BX
+	SUBQ    BX, CX
+	MOVQ    DI, R13
+	SHLQ    $7, R13
+	ADDQ    SI, R13
+	LEAQ    (DI)(DI*4), R11
+	SHLQ    $3, R11              // the length of a stream
+	XORL    R9, R9
+	XORL    R10, R10
+	XORL    R12, R12
+	VMOVD   AX, X0
+	VPXOR   (SI), Y0, Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+	JMP     five
+
+fold:
+	NEXT(0, Y0, Y4)
+	NEXT(32, Y1, Y5)
+	NEXT(64, Y2, Y6)
+	NEXT(96, Y3, Y7)
+
+five:
+	WORDS(0)
+	WORDS(8)
+	WORDS(16)
+	WORDS(24)
+	WORDS(32)
+	ADDQ $128, SI
+	ADDQ $40, R13
+	DECQ DI
+	JNZ  fold
+
+	// The products' 128 bytes become 16, and these a state.
+	VBROADCASTI128 ·folds+16(SB), Y8
+	FOLD(Y8, Y0, Y2, Y4)
+	FOLD(Y8, Y1, Y3, Y5)
+	VBROADCASTI128 ·folds+32(SB), Y8
+	FOLD(Y8, Y2, Y3, Y6)
+	VMOVDQU        ·folds+48(SB), X8
+	VEXTRACTI128   $1, Y3, X1
+	FOLD(X8, X3, X1, X4)
+	VMOVQ          X1, BX
+	VPEXTRQ        $1, X1, DI
+	VZEROUPPER
+	XORL           AX, AX
+	CRC32Q         BX, AX
+	CRC32Q         DI, AX
+
+	// It has to advance over three streams, the first one's over two, the second one's
+	// over one.
+	LEAQ      (R11)(R11*2), BX
+	MOVQ      AX, X0
+	MOVQ      (R8)(BX*1), X1
+	PCLMULQDQ $0, X1, X0
+	MOVQ      R9, X2
+	MOVQ      (R8)(R11*2), X3
+	PCLMULQDQ $0, X3, X2
+	PXOR      X2, X0
+	MOVQ      R10, X4
+	MOVQ      (R8)(R11*1), X5
+	PCLMULQDQ $0, X5, X4
+	PXOR      X4, X0
+	MOVQ      X0, BX
+	XORL      AX, AX
+	CRC32Q    BX, AX
+	XORL      R12, AX
+	LEAQ      (R13)(R11*2), SI
+	JMP       wide
+
+// func features7() uint32
+TEXT ·features7(SB), NOSPLIT, $0-4
+	MOVL $7, AX
+	XORL CX, CX
+	CPUID
+	MOVL CX, ret+0(FP)
 	RET

@@ -4,6 +4,6 @@
 
 package wire
 
-var native = false
+var native, wide = false, false
 
 func checksumNative([]byte) uint32 { panic("wire: no such instruction") }

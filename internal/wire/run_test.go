@@ -107,14 +107,15 @@ func TestWriterKeepsAccount(t *testing.T) {
 }
 
 // The checksum by our own instructions is that of hash/crc32, at any length and
-// alignment.
+// alignment, also where the CPU has no products of two pairs.
 func TestNativeChecksum(t *testing.T) {
 	if !native {
 		t.Skip("the CPU lacks the instructions")
 	}
-	rng := rand.New(rand.NewPCG(1, 77))
-	lengths := []int{4000, 8999, MaxFrame - 1, MaxFrame}
-	for n := MinFrame; n < 1700; n++ {
+	defer func(was bool) { wide = was }(wide)
+	rng, both := rand.New(rand.NewPCG(1, 77)), wide
+	lengths := []int{8999, 3 * 248 * 40, 9954, 9953, MaxFrame - 1, MaxFrame}
+	for n := MinFrame; n < 4100; n++ {
 		lengths = append(lengths, n)
 	}
 	for _, n := range lengths {
@@ -123,12 +124,13 @@ func TestNativeChecksum(t *testing.T) {
 			big[i] = byte(rng.Uint32())
 		}
 		f := big[n%8:][:n]
-		got := Checksum(f)
 		native = false
 		want := Checksum(f)
 		native = true
-		if got != want {
-			t.Fatalf("%d bytes: %#x, want %#x", n, got, want)
+		for _, wide = range []bool{false, both} {
+			if got := Checksum(f); got != want {
+				t.Fatalf("%d bytes, wide %v: %#x, want %#x", n, wide, got, want)
+			}
 		}
 	}
 }
