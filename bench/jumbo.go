@@ -9,8 +9,11 @@ import (
 	"time"
 )
 
-// jumboMTU is that of storage and HPC networks, in bytes: a frame takes three chunks.
-const jumboMTU = 9000
+// MTUs of both interfaces, in bytes.
+const (
+	jumboMTU   = 9000  // that of storage and HPC networks: a frame takes three chunks
+	longestMTU = 65518 // xdpfab's largest: as much as TCP hands to a veth as one packet
+)
 
 // jumboPlan has contests of messages and of remote memory access with jumbo frames.
 func jumboPlan(t time.Duration) []entry {
@@ -20,11 +23,17 @@ func jumboPlan(t time.Duration) []entry {
 		{"msg4k_jumbo", messageRates,
 			withMTU(jumboMTU, fabTransfer("xdpfab tagged messages, manual, ThreadDomain", page))},
 		{"ucx_msg4k_jumbo", messageRates, withMTU(jumboMTU, ucxTransfer("UCX/TCP tagged messages", page))},
+		{"floor_stream_jumbo", streams,
+			withMTU(jumboMTU, floorStream("floor: frames one way", writePart(jumboMTU), false, t))},
 		{"floor_stream_copied_jumbo", streams, withMTU(jumboMTU,
 			floorStream("floor: frames one way, from memory to memory", writePart(jumboMTU), true, t))},
 		{"write_jumbo", streams, withMTU(jumboMTU, fabTransfer("xdpfab write, manual, ThreadDomain", write))},
 		{"ucx_write_jumbo", streams, withMTU(jumboMTU, ucxTransfer("UCX/TCP put", write))},
 		{"libfabric_write_jumbo", streams, withMTU(jumboMTU, libfabricTransfer("libfabric tcp;ofi_rxm write", write))},
+		{"write_longest", streams, withMTU(longestMTU, fabTransfer("xdpfab write, manual, ThreadDomain", write))},
+		{"ucx_write_longest", streams, withMTU(longestMTU, ucxTransfer("UCX/TCP put", write))},
+		{"libfabric_write_longest", streams,
+			withMTU(longestMTU, libfabricTransfer("libfabric tcp;ofi_rxm write", write))},
 	}
 }
 
