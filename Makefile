@@ -10,6 +10,7 @@
 #   make provider the libfabric provider, in C; make provider-check: its tests with sanitizers
 #   make fabtests libfabric's own tests of the provider, and beside it of rxm
 #   make mpi-check: Open MPI and MPICH on it
+#   make bench-provider: a program in C, by the provider, beside one in Go
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -72,6 +73,14 @@ KILLS ?= 1000
 soak-provider:
 	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info
 	XDPFAB_PROVIDER_KILLS=$(KILLS) $(CHECKED) -v -run '^TestKills$$'
+
+# A program in C beside one in Go, as guests of the same daemons, in ROUNDS: fetch-adds with 1
+# to 256 in flight.
+ROUNDS ?= 5
+.PHONY: bench-provider
+bench-provider:
+	@scripts/need root go ip gcc libc6-dev make libfabric-dev fi_info
+	XDPFAB_PROVIDER_SPEED=$(ROUNDS) $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestSpeed$$' ./test/provider
 
 # libfabric's own tests, built from Debian's source, with the provider between two namespaces.
 .PHONY: fabtests

@@ -53,9 +53,11 @@ func newInitiator(ctx context.Context, dom *xdpfab.Domain, s *settings) (*initia
 	if err != nil {
 		return nil, err
 	}
-	region, err := peer.Lookup(ctx, s.region)
-	if err != nil {
-		return nil, err
+	region := xdpfab.RemoteRegion{Key: s.key}
+	if s.key == 0 {
+		if region, err = peer.Lookup(ctx, s.region); err != nil {
+			return nil, err
+		}
 	}
 	g, err := load.New(ctx, dom, s.peer, load.Config{
 		Kind: kind, Region: region, Window: s.window, Endpoints: s.endpoints, Words: s.words, Elements: s.elements,

@@ -56,7 +56,8 @@ type settings struct {
 	elements  int
 	scatter   int
 	region    string
-	garbage   int64 // bytes a second, also of a target
+	key       uint64 // of the region, in place of its name, or 0
+	garbage   int64  // bytes a second, also of a target
 	rate      float64
 	loss      float64
 	unordered bool
@@ -117,6 +118,7 @@ func run(ctx context.Context, args []string) error {
 		s.ofMeasurements(fs)
 		s.ofGarbage(fs)
 		fs.StringVar(&s.peer, "peer", "", "MAC or IP address of the target")
+		fs.Uint64Var(&s.key, "key", 0, "key of the target's region, in place of its name")
 		fs.StringVar(&s.op, "op", "fetch", "base, fetch or compare")
 		fs.IntVar(&s.window, "window", 1, "posts in flight, over all endpoints")
 		fs.IntVar(&s.endpoints, "endpoints", 1, "endpoints, each with a session")

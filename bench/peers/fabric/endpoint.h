@@ -14,7 +14,7 @@
 
 #include "../../c/measure.h"
 
-#define MOST 64 /* completions that are taken at a time */
+#define MOST 256 /* completions that are taken at a time; operations in flight */
 
 static struct {
 	struct fi_info *info;
