@@ -197,6 +197,7 @@ var cases = []struct {
 	{"irq-affinity", func(s *server) { s.set(cpu+"online", "0") }, NotApplicable, "one CPU"},
 	{"irqbalance", func(s *server) { s.set("proc/500/comm", "irqbalance") }, Advice, "process 500"},
 	{"irqbalance", func(s *server) { s.remove("proc/1"); s.remove("proc/77") }, Unknown, "no processes"},
+	{"busy-poll", func(*server) {}, OK, "--busy-poll defers those of its queues"},
 	{"busy-poll", func(s *server) { s.set("sys/class/net/eth5/gro_flush_timeout", "200000") }, Advice, "200000 ns"},
 	{"busy-poll", func(s *server) { s.veth(); s.set("sys/class/net/eth5/napi_defer_hard_irqs", "2") }, Advice,
 		"echo 0 > /sys/class/net/eth5/napi_defer_hard_irqs"},

@@ -144,10 +144,10 @@ func coalescing(s *Snapshot) Finding {
 		how, d.RXUsecs)
 }
 
-// deferral: with napi_defer_hard_irqs and gro_flush_timeout the kernel leaves the
-// queue to an application that polls it, until the timeout. xdpfab does so only
-// when it is told to; otherwise each packet may wait for that long. A veth has no
-// interrupts, and gets ten times slower.
+// deferral: with napi_defer_hard_irqs and gro_flush_timeout the kernel leaves all queues
+// to applications that poll them, until the timeout. xdpfab does so only when it is told
+// to, and then sets it for its own queues, where the kernel can; otherwise each packet
+// may wait for that long. A veth has no interrupts, and gets ten times slower.
 func deferral(s *Snapshot) Finding {
 	if f, shown := s.sysfs(); !shown {
 		return f
@@ -159,12 +159,20 @@ func deferral(s *Snapshot) Finding {
 		return missing(err1, "this kernel cannot defer interrupts")
 	case err2 != nil:
 		return missing(err2, "this kernel cannot defer interrupts")
-	case polls == 0 && timeout == 0:
+	case polls == 0 && timeout == 0 && !s.pollsAlone():
 		return ok("napi_defer_hard_irqs 0, gro_flush_timeout 0")
+	case polls == 0 && timeout == 0:
+		return ok("napi_defer_hard_irqs 0, gro_flush_timeout 0; xdpfabd --busy-poll defers those of its queues, if " +
+			"it shall take a core for each")
 	}
 	dir := "/" + s.net("")
 	return advice(fmt.Sprintf("echo 0 > %snapi_defer_hard_irqs; echo 0 > %sgro_flush_timeout", dir, dir),
 		"napi_defer_hard_irqs %d, gro_flush_timeout %d ns", polls, timeout)
+}
+
+// pollsAlone reports whether busy polling is to be had without these settings.
+func (s *Snapshot) pollsAlone() bool {
+	return s.Interface.Kind == "device" && s.Plan.XDP == "native" && s.System.DefersQueues()
 }
 
 func yesNo(b bool) string {

@@ -47,6 +47,9 @@ const (
 	napiFlush    = 6 // NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT
 )
 
+// DefersQueues reports whether the kernel can hold back the interrupts of single queues.
+func (s *System) DefersQueues() bool { return !kernel.Lacks(s.Kernel, kernel.NAPISettings) }
+
 // KernelNAPIs are those of the running kernel.
 var KernelNAPIs NAPIs = kernelNAPIs{}
 
