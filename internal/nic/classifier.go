@@ -26,10 +26,21 @@ type Classifier interface {
 	Delete(place uint32) error
 }
 
-// Rule sends packets of an EtherType to a queue.
+// Rule sends packets to a queue: those of an EtherType, or those over UDP, of IP version
+// 4 or 6, to a port.
 type Rule struct {
-	EtherType uint16 `json:"ether_type"`
+	EtherType uint16 `json:"ether_type,omitempty"`
+	IP        uint8  `json:"ip,omitempty"` // 4, 6, or 0 for a rule on an EtherType
+	Port      uint16 `json:"port,omitempty"`
 	Queue     uint64 `json:"queue"`
+}
+
+// String returns what the rule is on.
+func (r Rule) String() string {
+	if r.IP == 0 {
+		return fmt.Sprintf("EtherType %#04x", r.EtherType)
+	}
+	return fmt.Sprintf("UDP port %d over IPv%d", r.Port, r.IP)
 }
 
 // Commands and constants of linux/ethtool.h.
@@ -42,6 +53,8 @@ const (
 	getTable     = 0x38 // ETHTOOL_GRXFHINDIR
 	setTable     = 0x39 // ETHTOOL_SRXFHINDIR
 
+	udp4Flow     = 0x02       // UDP_V4_FLOW
+	udp6Flow     = 0x06       // UDP_V6_FLOW
 	etherFlow    = 0x12       // ETHER_FLOW
 	placeSpecial = 0x80000000 // RX_CLS_LOC_SPECIAL
 	placeAny     = 0xffffffff // RX_CLS_LOC_ANY
@@ -49,22 +62,25 @@ const (
 
 // Offsets in struct ethtool_rxnfc, bytes: fs is a struct ethtool_rx_flow_spec.
 const (
-	atData     = 8
-	atFlow     = 16           // fs.flow_type
-	atValue    = atFlow + 4   // fs.h_u, of which an ethhdr has its EtherType at 12
-	atMask     = atValue + 72 // fs.m_u, behind h_ext
-	atQueue    = atFlow + 152 // fs.ring_cookie
-	atPlace    = atFlow + 160 // fs.location
-	atCount    = atFlow + 168
-	atPlaces   = atCount + 4
-	rxnfcLen   = 192
-	atProtocol = 12
+	atData   = 8
+	atFlow   = 16           // fs.flow_type
+	atValue  = atFlow + 4   // fs.h_u
+	atMask   = atValue + 72 // fs.m_u, behind h_ext; m_ext follows
+	maskLen  = 72
+	atQueue  = atFlow + 152 // fs.ring_cookie
+	atPlace  = atFlow + 160 // fs.location
+	atCount  = atFlow + 168
+	atPlaces = atCount + 4
+	rxnfcLen = 192
 )
+
+// field is where the only number of a rule is in fs.h_u and fs.m_u, two bytes, by the
+// kind of flow: in a struct ethhdr, ethtool_tcpip4_spec or ethtool_tcpip6_spec.
+var field = map[uint32]int{etherFlow: 12, udp4Flow: 10, udp6Flow: 34}
 
 // driverClassifier is that of an interface of the network namespace of a socket.
 type driverClassifier struct {
-	fd   int
-	name string
+	call func(data []byte) error // SIOCETHTOOL
 }
 
 // OpenClassifier returns the classifier of an interface of the calling thread's network
@@ -74,10 +90,9 @@ func OpenClassifier(ifname string) (Classifier, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("nic: %w", err)
 	}
-	return driverClassifier{fd, ifname}, func() { _ = unix.Close(fd) }, nil
+	call := func(data []byte) error { return ethtool(fd, ifname, data) }
+	return driverClassifier{call}, func() { _ = unix.Close(fd) }, nil
 }
-
-func (c driverClassifier) call(data []byte) error { return ethtool(c.fd, c.name, data) }
 
 // words makes a structure of 32-bit numbers.
 func words(list ...uint32) (b []byte) {
@@ -159,21 +174,46 @@ func (c driverClassifier) Rules() (map[uint32]Rule, error) {
 	return rules, nil
 }
 
-// ruleOf reads a rule, which is zero unless it is on the EtherType alone.
+// ruleOf reads a rule, which is zero unless it is on such a number alone.
 func ruleOf(b []byte) Rule {
-	mask := make([]byte, 14)
-	mask[atProtocol], mask[atProtocol+1] = 0xff, 0xff
-	if wordAt(b, atFlow) != etherFlow || string(b[atMask:atMask+14]) != string(mask) {
+	flow := wordAt(b, atFlow)
+	at, known := field[flow]
+	mask := make([]byte, maskLen)
+	if known {
+		mask[at], mask[at+1] = 0xff, 0xff
+	}
+	if !known || string(b[atMask:atMask+maskLen]) != string(mask) {
 		return Rule{}
 	}
-	return Rule{binary.BigEndian.Uint16(b[atValue+atProtocol:]), binary.NativeEndian.Uint64(b[atQueue:])}
+	n, r := binary.BigEndian.Uint16(b[atValue+at:]), Rule{Queue: binary.NativeEndian.Uint64(b[atQueue:])}
+	switch flow {
+	case udp4Flow:
+		r.IP, r.Port = 4, n
+	case udp6Flow:
+		r.IP, r.Port = 6, n
+	default:
+		r.EtherType = n
+	}
+	return r
+}
+
+// flow returns the kind of flow of the rule, and its number.
+func (r Rule) flow() (uint32, uint16) {
+	switch r.IP {
+	case 4:
+		return udp4Flow, r.Port
+	case 6:
+		return udp6Flow, r.Port
+	}
+	return etherFlow, r.EtherType
 }
 
 // put writes the rule for a place.
 func (r Rule) put(b []byte, place uint32) {
-	binary.NativeEndian.PutUint32(b[atFlow:], etherFlow)
-	binary.BigEndian.PutUint16(b[atValue+atProtocol:], r.EtherType)
-	binary.BigEndian.PutUint16(b[atMask+atProtocol:], 0xffff)
+	flow, n := r.flow()
+	binary.NativeEndian.PutUint32(b[atFlow:], flow)
+	binary.BigEndian.PutUint16(b[atValue+field[flow]:], n)
+	binary.BigEndian.PutUint16(b[atMask+field[flow]:], 0xffff)
 	binary.NativeEndian.PutUint64(b[atQueue:], r.Queue)
 	binary.NativeEndian.PutUint32(b[atPlace:], place)
 }

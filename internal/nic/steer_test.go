@@ -216,37 +216,3 @@ func TestSteerRefused(t *testing.T) {
 		t.Errorf("a file that nobody wrote: %v", err)
 	}
 }
-
-// The structure of the kernel's interface, byte by byte, for ether proto 0x88b5 action 2.
-func TestRuleBytes(t *testing.T) {
-	b := rxnfc(insertRule, 0)
-	r := Rule{EtherType: 0x88b5, Queue: 2}
-	r.put(b, 9)
-	want := map[int]byte{0: 0x32, 16: etherFlow, 32: 0x88, 33: 0xb5, 104: 0xff, 105: 0xff, 168: 2, 176: 9}
-	for i, x := range b {
-		if x != want[i] {
-			t.Errorf("byte %d is %#x, want %#x", i, x, want[i])
-		}
-	}
-	if got := ruleOf(b); got != r || len(b) != 192 {
-		t.Errorf("%+v of %d bytes", got, len(b))
-	}
-	if b[104] = 0; ruleOf(b) != (Rule{}) {
-		t.Error("a rule on half an EtherType is taken for ours")
-	}
-}
-
-// A veth has neither a table nor rules.
-func TestClassifierOfNone(t *testing.T) {
-	c, done, err := OpenClassifier("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer done()
-	if _, err := c.Table(); !errors.Is(err, unix.EOPNOTSUPP) {
-		t.Error(err)
-	}
-	if _, err := c.Rules(); !errors.Is(err, unix.EOPNOTSUPP) {
-		t.Error(err)
-	}
-}
