@@ -95,6 +95,7 @@ type arguments struct {
 	sockets      []string
 	check, print bool
 	takeover     bool
+	unsteer      bool
 	flagged      Config // the options that were given as flags
 }
 
@@ -124,6 +125,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.BoolVar(&a.check, "check", false, "check the configuration and exit; opens nothing")
 	flags.BoolVar(&a.takeover, "takeover", false, "take the place of the daemon that serves the interface, see above")
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
+	flags.BoolVar(&a.unsteer, "unsteer", false,
+		"put back the NIC's settings that a daemon with --steer left when it was killed, and exit")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		cfg, err := a.load(flags.Changed)
 		if err != nil {
@@ -134,6 +137,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 			return cfg.print(stdout)
 		case a.check:
 			return nil
+		case a.unsteer:
+			return unsteer(cmd.Context(), cfg, newLogger(cfg, stderr))
 		}
 		return start(cfg, stderr)
 	}

@@ -35,8 +35,8 @@ var options = []option[Config]{
 		func(c *Config) field { return intField(&c.Lend, 0, 63) }},
 	{"spread", "give sessions to the queues in turn, where the NIC puts all frames into one",
 		func(c *Config) field { return boolField(&c.Spread) }},
-	{"steer", "have the NIC deliver frames on the queues in use: by its indirection table, which is for all traffic, " +
-		"and a rule for raw Ethernet, both undone at the end",
+	{"steer", "have the NIC deliver frames on the queues in use: by rules, or by its indirection table, which is for " +
+		"all traffic; undone at the end, see --unsteer",
 		func(c *Config) field { return boolField(&c.Steer) }},
 	{"cores", "pin the queues' pollers to these `CPUs`, in turn, e.g. 2,3; none: the kernel chooses",
 		func(c *Config) field { return coresField(&c.Cores) }},

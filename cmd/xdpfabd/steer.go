@@ -6,8 +6,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -15,51 +17,109 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // steering is how the NIC is made to deliver frames on the queues in use, and what has
 // come of it: that the driver took the settings proves little, so the frames are counted.
 type steering struct {
 	set   *nic.Steering // nil: nothing was set
-	nic   nic.Interface
+	name  string
 	close func()
 	judge atomic.Pointer[control.Steering]
 }
 
 // steerPath returns the path of the file, beside the control socket, that holds the NIC's
 // settings from before the daemon changed them.
-func (c Config) steerPath() string { return c.beside(".steer") }
+func (c Config) steerPath() string { return c.beside(nic.SteerSuffix) }
 
 // steer sets the NIC up, if that is wanted, after what a daemon before this one may have
-// left was undone.
+// left was undone. A daemon that is not to steer serves whatever the file of a former one
+// is like.
 func (s *server) steer() (err error) {
-	if _, none := os.Stat(s.cfg.steerPath()); none != nil && !s.cfg.Steer {
+	err = s.setUp()
+	if err != nil && !s.cfg.Steer {
+		s.log.Warn("a former daemon's steering is not undone", "cause", err, "remembered", s.cfg.steerPath())
 		return nil
 	}
-	if s.steering.nic, err = nic.Inspect(s.host.Node().Dev.Info().Name); err != nil {
-		return err
+	return err
+}
+
+func (s *server) setUp() error {
+	if !s.cfg.Steer && len(steerFiles(s.cfg.steerPath())) == 0 {
+		return nil
 	}
-	c, done, err := nic.OpenClassifier(s.steering.nic.Name)
+	info := s.host.Node().Dev.Info()
+	n, err := nic.ToSteer(info.Name)
 	if err != nil {
 		return err
 	}
-	s.steering.close = done
-	at, info := &s.steering.nic, s.host.Node().Dev.Info()
-	queues := info.Queues
-	if lack := toSteer(info, at.RXQueues); !s.cfg.Steer || lack != "" {
+	c, done, err := nic.OpenClassifier(n.Name)
+	if err != nil {
+		return err
+	}
+	s.steering.close, s.steering.name = done, n.Name
+	n.Use, n.UDP = info.Queues, s.cfg.UDP
+	if lack := toSteer(info, n.RXQueues); !s.cfg.Steer || lack != "" {
 		if s.cfg.Steer {
-			s.log.Info("nothing to steer: "+lack, "queues", queues)
+			s.log.Info("nothing to steer: "+lack, "queues", n.Use)
 		}
-		return nic.Unsteer(c, s.cfg.steerPath(), at)
+		notes, err := nic.Unsteer(c, s.cfg.steerPath(), n)
+		tellNotes(s.log, notes)
+		return err
 	}
-	set, err := nic.Steer(c, s.cfg.steerPath(), at, queues)
-	if err != nil {
+	set, notes, err := nic.Steer(c, s.cfg.steerPath(), n)
+	if tellNotes(s.log, notes); err != nil {
 		return fmt.Errorf("steer: %w", err)
 	}
 	s.steering.set = set
-	s.steering.judge.Store(&control.Steering{Queues: queues, Rule: set.Rule, Lacks: set.Why})
-	s.log.Info("the NIC steers frames to the queues in use, until the daemon ends", "queues", queues, "of", at.RXQueues,
-		"rule", set.Rule, "lacks", set.Why, "remembered", s.cfg.steerPath())
+	s.steering.judge.Store(&control.Steering{Queues: n.Use, Rule: set.Rule, Ports: set.Ports, Table: set.Table,
+		Lacks: set.Why})
+	s.log.Info("the NIC steers frames to the queues in use, until the daemon ends", "queues", n.Use, "of", n.RXQueues,
+		"rule", set.Rule, "udp_rules", set.Ports, "table", set.Table, "lacks", set.Why, "remembered", s.cfg.steerPath())
+	return nil
+}
+
+// steerFiles are the files of this daemon's folder, each of a NIC that was steered.
+func steerFiles(path string) []string {
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*"+nic.SteerSuffix))
+	return found
+}
+
+// tellNotes logs what undoing a former steering has met.
+func tellNotes(log *slog.Logger, notes []string) {
+	for _, n := range notes {
+		log.Warn("former steering: " + n)
+	}
+}
+
+// unsteer undoes what a daemon that was killed has left, when no other one will come. A
+// daemon that serves has the control socket, and undoes its own steering when it ends.
+func unsteer(ctx context.Context, cfg Config, log *slog.Logger) error {
+	l, err := control.Listen(ctx, cfg.controlPath(), control.Access{Mode: control.DefaultMode})
+	if err != nil {
+		return explainListen(cfg, err)
+	}
+	defer l.Close()
+	path := cfg.steerPath()
+	if len(steerFiles(path)) == 0 {
+		log.Info("no NIC was left steered", "looked_for", path)
+		return nil
+	}
+	n, err := nic.ToSteer(cfg.Interface)
+	if err != nil && !errors.Is(err, xsk.ErrNoInterface) { // its NIC may have another name by now
+		return errInterface(err)
+	}
+	c, done, err := nic.OpenClassifier(n.Name)
+	if err != nil {
+		return errInterface(err)
+	}
+	defer done()
+	notes, err := nic.Unsteer(c, path, n)
+	if tellNotes(log, notes); err != nil {
+		return errFailure(err)
+	}
+	log.Info("no NIC is steered by what lay here any more", "looked_for", path)
 	return nil
 }
 
@@ -78,9 +138,10 @@ func toSteer(i node.InterfaceInfo, there int) string {
 // endSteering puts the NIC's settings back.
 func (s *server) endSteering() {
 	if s.steering.set != nil {
-		if err := s.steering.set.Undo(&s.steering.nic); err != nil {
-			s.log.Warn("the NIC's settings could not be put back; the next daemon tries again", "cause", err,
-				"remembered", s.cfg.steerPath())
+		notes, err := s.steering.set.Undo()
+		if tellNotes(s.log, notes); err != nil {
+			s.log.Warn("the NIC's settings could not be put back; the next daemon tries again, or xdpfabd --unsteer",
+				"cause", err, "remembered", s.cfg.steerPath())
 		}
 	}
 	if s.steering.close != nil {
@@ -129,7 +190,7 @@ func (s *server) judgeSteering(ctx context.Context) {
 		case next.Astray > 0:
 			s.log.Warn("the NIC does not steer all frames as it was set to", "frames", next.Frames,
 				"astray", next.Astray, "remedy", fmt.Sprintf("ethtool -S %[1]s shows where; or use one queue: "+
-					"ethtool -L %[1]s combined 1", s.steering.nic.Name))
+					"ethtool -L %[1]s combined 1", s.steering.name))
 		default:
 			s.log.Info("the NIC steers frames as it was set to", "frames", next.Frames)
 		}

@@ -9,7 +9,10 @@ import (
 	"os"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
@@ -59,28 +62,18 @@ func TestProcessBusyPoll(t *testing.T) {
 
 // A veth cannot be steered, and the daemon says so. What a former daemon has left is
 // dealt with whether or not this one steers; with all queues in use there is nothing to
-// steer.
+// steer. A file that cannot be used keeps only a daemon away that is to steer.
 func TestProcessSteer(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{Queues: 2})
 	socket := socketPath(t)
 	path := Config{Control: socket}.steerPath()
-	leave := func() {
-		t.Helper()
-		text, err := json.Marshal(map[string]any{"index": net.B.IfIndex, "mac": net.B.MAC.String(), "set": []int{0, 0}})
-		if err == nil {
-			err = os.WriteFile(path, text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	gone := func(what string) {
 		t.Helper()
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("%s: what a former daemon has left is there still: %v", what, err)
 		}
 	}
-	leave()
+	leaveSteered(t, net.B, path)
 	p := launch(t, net.B, socket, nil, "--queues", "1", "--steer")
 	p.said(t, "neither an indirection table nor rules")
 	p.said(t, "ethtool -L")
@@ -88,9 +81,81 @@ func TestProcessSteer(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}
 	gone("a daemon that fails to steer")
-	leave()
+	leaveSteered(t, net.B, path)
 	p = launch(t, net.B, socket, nil, "--steer")
 	p.said(t, "nothing to steer: all queues are in use")
 	p.said(t, "serving")
 	gone("a daemon with all queues")
+	p.signal(t, unix.SIGKILL)
+	p.code(t)
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = launch(t, net.B, socket, nil, "--queues", "1", "--steer")
+	p.said(t, "remove the file when")
+	if code := p.code(t); code != exitFailure {
+		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	p = launch(t, net.B, socket, nil)
+	p.said(t, "a former daemon's steering is not undone")
+	p.said(t, "serving")
+}
+
+// leaveSteered writes the file of a daemon that was killed, which had set nothing.
+func leaveSteered(t *testing.T, s *testnet.Side, path string) {
+	t.Helper()
+	var n *nic.Steered
+	err := s.Do(func() (err error) {
+		n, err = nic.ToSteer(s.IfName)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]any{"version": 2, "interface": "former", "nic": n.Identity, "queues": 1})
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The command undoes what a killed daemon has left, once, and not while a daemon serves.
+// The interface need not have the name that it had.
+func TestProcessUnsteer(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{Queues: 2})
+	socket := socketPath(t)
+	path := Config{Control: socket}.steerPath()
+	run := func(want int, said string, args ...string) {
+		t.Helper()
+		p := launch(t, net.B, socket, nil, append(args, "--unsteer")...)
+		p.said(t, said)
+		if code := p.code(t); code != want {
+			t.Errorf("%q: exit code %d, want %d", said, code, want)
+		}
+	}
+	run(exitOK, "no NIC was left steered")
+	leaveSteered(t, net.B, path)
+	run(exitOK, "was steered as former")
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+	leaveSteered(t, net.B, path)
+	run(exitOK, "no longer is", "--interface", "former")
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+	leaveSteered(t, net.A, path) // in another namespace: out of reach
+	run(exitOK, "not here any more")
+	if _, err := os.Stat(path + ".gone"); err != nil {
+		t.Error(err)
+	}
+	p := launch(t, net.B, socket, nil)
+	p.said(t, "serving")
+	leaveSteered(t, net.B, path)
+	run(exitInterface, "stop it first")
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
 }

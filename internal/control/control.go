@@ -22,6 +22,8 @@ package control
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -60,9 +62,30 @@ type Region struct {
 type Steering struct {
 	Queues int    `json:"queues"` // from 0 on, that hashed traffic goes to
 	Rule   bool   `json:"rule"`   // raw Ethernet has a rule for queue 0
+	Ports  bool   `json:"ports"`  // and UDP has rules for its port
+	Table  bool   `json:"table"`  // the indirection table was set
 	Lacks  string `json:"lacks,omitempty"`
 	Frames uint64 `json:"frames"` // that have come on the queues in use
 	Astray uint64 `json:"astray"` // that have come on others
+}
+
+// String says for people how the NIC was steered, and what has come of it.
+func (s *Steering) String() string {
+	var by []string
+	for _, b := range []struct {
+		on   bool
+		text string
+	}{{s.Rule, "a rule on the EtherType"}, {s.Ports, "rules on UDP ports"}, {s.Table, "the indirection table"}} {
+		if b.on {
+			by = append(by, b.text)
+		}
+	}
+	text := fmt.Sprintf("to %d queues by %s: %d frames came there, %d elsewhere", s.Queues, strings.Join(by, ", "),
+		s.Frames, s.Astray)
+	if s.Lacks != "" {
+		text += "; " + s.Lacks
+	}
+	return text
 }
 
 // Guest describes a program that uses the interface through the daemon.

@@ -9,15 +9,16 @@ import (
 	_ "embed" // of drivers.json
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Limits are what is known of a driver: one row of drivers.json. Whatever the driver
 // itself reports, or the kernel when it is tried, goes before the row.
 //
-// The fields have these users. Plan, `xdpfab info` and the errors need XDP, Redirect,
-// MTU, Off, Channels and Needs; the choice of buffers needs ZeroCopyUnit; an MTU above
-// one buffer needs FragsMTU (the largest MTU at all), Segments, and MTU (up to which the
-// program need not take fragments).
+// The fields have these users. Errors of steering need Rules; Plan, `xdpfab info` and
+// the errors need XDP, Redirect, MTU, Off, Channels and Needs; the choice of buffers
+// needs ZeroCopyUnit; an MTU above one buffer needs FragsMTU (the largest MTU at all),
+// Segments, and MTU (up to which the program need not take fragments).
 type Limits struct {
 	// Driver is the name that `ethtool -i` prints.
 	Driver string `json:"driver"`
@@ -56,9 +57,35 @@ type Limits struct {
 	// Unset are the refusals of settings for which the driver says EOPNOTSUPP, as if
 	// it had no native XDP.
 	Unset bool `json:"unset,omitempty"`
+	// Rules are those with which `xdpfabd --steer` chooses queues; nil if unknown.
+	Rules *Rules `json:"rules,omitempty"`
 	// Needs are further conditions that xdpfab cannot look up.
 	Needs []Need `json:"needs,omitempty"`
 	Note  string `json:"note,omitempty"`
+}
+
+// Rules says which rules a driver takes: on EtherTypes, and on UDP destination ports. It
+// has evidence of its own, since most NICs that take some were never tried.
+type Rules struct {
+	Evidence string `json:"evidence"`
+	Ether    bool   `json:"ether,omitempty"`
+	UDP      bool   `json:"udp,omitempty"`
+	Note     string `json:"note,omitempty"`
+}
+
+// of says for people what the table has, with the name of the interface.
+func (r *Rules) of(ifname string) string {
+	text := "its driver takes rules on " + map[[2]bool]string{
+		{}: "nothing", {true, false}: "EtherTypes", {false, true}: "UDP ports",
+		{true, true}: "EtherTypes and UDP ports",
+	}[[2]bool{r.Ether, r.UDP}]
+	if r.Evidence == BySource {
+		text += ", by source"
+	}
+	if r.Note != "" {
+		text += ": " + strings.ReplaceAll(r.Note, "IFACE", ifname)
+	}
+	return text
 }
 
 // Need is a condition of a driver, and the command that fulfils it, with IFACE for the

@@ -35,6 +35,9 @@ func TestDrivers(t *testing.T) {
 		if !slices.Contains([]string{"", "combined", "half", "equal half"}, l.Channels) {
 			t.Errorf("%s: channels %q", l.Driver, l.Channels)
 		}
+		if r := l.Rules; r != nil && r.Evidence != Tried && r.Evidence != BySource {
+			t.Errorf("%s: rules by evidence %q", l.Driver, r.Evidence)
+		}
 		for _, n := range l.Needs {
 			if n.What == "" || n.Command != "" && !strings.Contains(n.Command, "IFACE") {
 				t.Errorf("%s: need %+v", l.Driver, n)

@@ -5,217 +5,171 @@
 package nic
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Steering has a NIC deliver xdpfab's frames on the queues in use. What is spread by
-// hash, UDP and all other traffic, is spread over those alone; raw Ethernet has a rule
-// for queue 0, where the driver takes one. A file says what was before, from before the
-// first change on until the last one is undone: so the next process can undo it after
-// kill -9.
+// Steering has a NIC deliver xdpfab's frames on the queues in use. Raw Ethernet has a
+// rule for queue 0, where the driver takes one, and so has UDP if one queue is in use:
+// all other traffic is then left alone. Otherwise the indirection table spreads what is
+// hashed, UDP and all other traffic, over the queues in use alone. A file says what was
+// before, from before the first change on until the last one is undone: so the next
+// process can undo it after kill -9.
 type Steering struct {
-	Rule bool   // raw Ethernet has its rule
-	Why  string // it has none, in the driver's word; or the table was not set
+	Rule  bool   // raw Ethernet has its rule
+	Ports bool   // and UDP has its rules
+	Table bool   // the indirection table was set
+	Why   string // what is not steered, in the driver's words; empty if everything is
 
 	c    Classifier
 	path string
+	nic  *Steered
 	was  before
 }
 
-// before is the file.
-type before struct {
-	Interface string   `json:"interface"`
-	Index     int      `json:"index"`
-	MAC       string   `json:"mac"`
-	Table     []uint32 `json:"table"`   // as it was; empty: the driver's own
-	Set       []uint32 `json:"set"`     // as it is now; empty if it was left
-	Rule      Rule     `json:"rule"`    // that is added
-	Places    []uint32 `json:"places"`  // of the rules that there were
-	Rules     bool     `json:"rules"`   // the driver has rules
-	Queues    int      `json:"queues"`  // in use
-	Default   bool     `json:"default"` // Table was the driver's own
+// Steered is a NIC that is to be steered.
+type Steered struct {
+	Interface
+	Identity Identity
+	Use      int  // queues, from 0 on
+	UDP      bool // is used, besides raw Ethernet
+
+	// find opens the NIC of an identity under whatever name it has by now, and returns
+	// what closes it; or an error that matches fs.ErrNotExist.
+	find func(Identity) (*Steered, Classifier, func(), error)
 }
 
 // ErrNoSteering means that the driver lets nobody choose queues.
-var ErrNoSteering = errors.New("the driver has neither an indirection table nor rules on EtherTypes")
+var ErrNoSteering = errors.New("the driver takes neither an indirection table nor rules")
 
-// Steer steers to queues 0 to queues-1 of an interface. If a former process has left it
-// steered so, it is taken over, and otherwise undone first.
-func Steer(c Classifier, path string, i *Interface, queues int) (*Steering, error) {
-	s := &Steering{c: c, path: path, was: before{Interface: i.Name, Index: i.Index, MAC: i.MAC, Queues: queues,
-		Rule: Rule{EtherType: wire.EtherType}}}
-	former, err := load(path)
-	if err == nil && former.of(i) && former.Queues == queues && former.holds(c) {
+// Steer steers a NIC. If a former process has left it steered so, it is taken over, and
+// otherwise undone first. The notes say what was met.
+func Steer(c Classifier, path string, n *Steered) (s *Steering, notes []string, err error) {
+	s = &Steering{c: c, path: path, nic: n}
+	if former, err := load(path); err == nil && former.continues(c, n) {
 		s.was = *former
-		s.Rule = s.ruled()
-		return s, nil
+		s.look()
+		s.lacks(nil)
+		return s, nil, nil
 	}
-	if err := Unsteer(c, path, i); err != nil {
-		return nil, err
+	if notes, err = Unsteer(c, path, n); err != nil {
+		return nil, notes, err
 	}
 	table, tableErr := c.Table()
 	rules, rulesErr := c.Rules()
-	if tableErr != nil && rulesErr != nil {
-		return nil, fmt.Errorf("nic: %s, driver %s: %w (%w, %w); use as many queues as there are (ethtool -L), or "+
-			"leave the steering", i.Name, i.Driver, ErrNoSteering, tableErr, rulesErr)
-	}
-	s.was.note(table, rules, rulesErr == nil, i.RXQueues, queues)
+	s.was.note(n, table, rules, rulesErr == nil)
 	if err := s.was.save(path); err != nil {
-		return nil, fmt.Errorf("nic: remembering how %s was: %w", i.Name, err)
+		return nil, notes, fmt.Errorf("nic: remembering how %s was, before any change: %w", n.Name, err)
 	}
-	if err := s.apply(tableErr); err != nil {
-		return nil, errors.Join(fmt.Errorf("nic: steering %s: %w", i.Name, err), Unsteer(c, path, i))
+	refused, err := s.apply(tableErr, rulesErr)
+	if err == nil && !s.Rule && !s.Ports && !s.Table {
+		err = fmt.Errorf("driver %s: %w (%w); use as many queues as there are (ethtool -L), or leave the steering",
+			n.Driver, ErrNoSteering, errors.Join(refused...))
 	}
-	return s, nil
+	if err != nil {
+		more, undoing := Unsteer(c, path, n)
+		return nil, append(notes, more...), errors.Join(fmt.Errorf("nic: steering %s: %w", n.Name, err), undoing)
+	}
+	s.lacks(refused)
+	return s, notes, nil
 }
 
-// note records what is there, and what is to be.
-func (b *before) note(table []uint32, rules map[uint32]Rule, ruled bool, all, queues int) {
-	b.Rules, b.Default = ruled, true
+// note records what is there, and all that may be done.
+func (b *before) note(n *Steered, table []uint32, rules map[uint32]Rule, ruled bool) {
+	*b = before{Version: fileVersion, Interface: n.Name, NIC: n.Identity, Queues: n.Use, UDP: n.UDP,
+		Ruled: ruled, Default: true, Table: table, Added: []Rule{{EtherType: wire.EtherType}}}
+	if n.UDP {
+		b.Added = append(b.Added, Rule{IP: 4, Port: wire.UDPPort}, Rule{IP: 6, Port: wire.UDPPort})
+	}
 	for place := range rules {
 		b.Places = append(b.Places, place)
 	}
 	slices.Sort(b.Places)
 	for i, queue := range table {
-		b.Default = b.Default && queue == uint32(i%all)
-		b.Set = append(b.Set, uint32(i%queues))
+		b.Default = b.Default && queue == uint32(i%n.RXQueues)
+		b.Set = append(b.Set, uint32(i%n.Use))
 	}
-	b.Table = table
 }
 
-// apply makes the changes, and looks whether they were made.
-func (s *Steering) apply(tableErr error) error {
-	if tableErr != nil {
-		s.Why = fmt.Sprintf("no indirection table: %v", tableErr)
-	} else if err := s.c.SetTable(s.was.Set); err != nil {
-		return fmt.Errorf("setting the indirection table: %w", err)
-	} else if now, err := s.c.Table(); err != nil || !slices.Equal(now, s.was.Set) {
-		return fmt.Errorf("the indirection table was set, and is another: %v (%w)", now, err)
-	}
-	if !s.was.Rules {
-		s.Why = "no rules on EtherTypes"
-		return nil
-	}
-	if err := s.c.Insert(s.was.Rule); err != nil {
-		s.Why = fmt.Sprintf("no rule on the EtherType: %v", err)
-		return nil
-	}
-	if s.Rule = s.ruled(); !s.Rule {
-		s.Why = "the driver took the rule on the EtherType, and does not have it"
-	}
-	return nil
-}
-
-// ruled reports whether the rule is there.
-func (s *Steering) ruled() bool {
-	added, _ := s.was.added(s.c)
-	return len(added) > 0
-}
-
-// Undo puts everything back as it was.
-func (s *Steering) Undo(i *Interface) error { return Unsteer(s.c, s.path, i) }
-
-// Unsteer undoes what a process has left that steered the interface, if there was one. A
-// table that somebody has changed since is left as it is.
-func Unsteer(c Classifier, path string, i *Interface) error {
-	b, err := load(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("nic: what was there before steering: %w; remove the file when `ethtool -x` and "+
-			"`ethtool -n` are as you want them", err)
-	}
-	if b.of(i) { // the settings of one that is gone went with it
-		if err := b.restore(c); err != nil {
-			return fmt.Errorf("nic: undoing the steering of %s: %w", b.Interface, err)
-		}
-	}
-	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("nic: %w", err)
-	}
-	return nil
-}
-
-func (b *before) restore(c Classifier) error {
-	added, err := b.added(c)
-	if err != nil {
-		return fmt.Errorf("reading the rules: %w", err)
-	}
-	for _, place := range added {
-		if err := c.Delete(place); err != nil {
-			return fmt.Errorf("deleting rule %d: %w", place, err)
-		}
-	}
-	if !b.holds(c) { // not set yet, or undone already, or changed by somebody
-		return nil
-	}
-	table := b.Table
-	if b.Default {
-		table = nil
-	}
-	if err := c.SetTable(table); err != nil {
-		return fmt.Errorf("the indirection table: %w", err)
-	}
-	return nil
-}
-
-// added are the places of rules that were added.
-func (b *before) added(c Classifier) (places []uint32, err error) {
-	if !b.Rules {
-		return nil, nil
-	}
-	rules, err := c.Rules()
-	for place, r := range rules {
-		if r == b.Rule && !slices.Contains(b.Places, place) {
-			places = append(places, place)
-		}
-	}
-	return places, err
-}
-
-// holds reports whether the table is as it was set.
-func (b *before) holds(c Classifier) bool {
-	if len(b.Set) == 0 {
+// continues reports whether the file is about this NIC, in the same use, and nothing has
+// been changed since.
+func (b *before) continues(c Classifier, n *Steered) bool {
+	if !b.NIC.is(&n.Identity) || b.Queues != n.Use || b.UDP != n.UDP {
 		return false
 	}
-	now, err := c.Table()
-	return err == nil && slices.Equal(now, b.Set)
+	s := Steering{c: c, nic: n, was: *b}
+	s.look()
+	return s.covers()
 }
 
-// of reports whether the file is about this interface.
-func (b *before) of(i *Interface) bool { return b.Index == i.Index && b.MAC == i.MAC }
-
-func load(path string) (*before, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+// apply makes as few changes as suffice, and looks whether they were made. It returns
+// what the driver refused.
+func (s *Steering) apply(tableErr, rulesErr error) (refused []error, err error) {
+	for _, r := range s.was.Added {
+		if rulesErr == nil && (r.IP == 0 || s.nic.Use == 1) {
+			refused = append(refused, s.insert(r))
+		}
 	}
-	b := &before{}
-	if err := json.Unmarshal(text, b); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if s.look(); s.covers() {
+		return nil, nil
 	}
-	return b, nil
+	switch {
+	case rulesErr != nil:
+		refused = append(refused, fmt.Errorf("no rules: %w", rulesErr))
+	case tableErr != nil && s.nic.Use > 1: // better all on one queue than anywhere
+		for _, r := range s.was.Added[1:] {
+			refused = append(refused, s.insert(r))
+		}
+	}
+	if tableErr != nil {
+		refused = append(refused, fmt.Errorf("no indirection table: %w", tableErr))
+	} else if err := s.c.SetTable(s.was.Set); err != nil {
+		return refused, fmt.Errorf("setting the indirection table: %w", err)
+	} else if now, err := s.c.Table(); err != nil || !slices.Equal(now, s.was.Set) {
+		return refused, fmt.Errorf("the indirection table was set, and is another: %v (%w)", now, err)
+	}
+	s.look()
+	return refused, nil
 }
 
-// save writes the file in one step: there is never half of it. It is not synced, for it
-// is for the next process and not for the next boot, after which the NIC has its own
-// settings.
-func (b *before) save(path string) error {
-	text, err := json.Marshal(b)
-	if err != nil {
-		return err
+func (s *Steering) insert(r Rule) error {
+	if err := s.c.Insert(r); err != nil {
+		return fmt.Errorf("no rule on %v: %w", r, err)
 	}
-	next := path + ".new"
-	if err := os.WriteFile(next, text, 0o600); err != nil {
-		return err
+	if has, _ := s.was.added(s.c); !slices.Contains(has, r) {
+		return fmt.Errorf("the driver took the rule on %v, and does not have it", r)
 	}
-	return os.Rename(next, path)
+	return nil
+}
+
+// look finds out what is in force.
+func (s *Steering) look() {
+	has, _ := s.was.added(s.c)
+	ports := slices.DeleteFunc(slices.Clone(has), func(r Rule) bool { return r.IP == 0 })
+	s.Rule, s.Ports, s.Table = len(has) > len(ports), len(ports) >= 2, s.was.holds(s.c)
+}
+
+// covers reports whether everything that is in use is steered. Whether a table without a
+// rule has to do with raw Ethernet is up to the driver.
+func (s *Steering) covers() bool { return s.Table || s.Rule && (s.Ports || !s.was.UDP) }
+
+// lacks says what is not steered, and why.
+func (s *Steering) lacks(refused []error) {
+	var why []string
+	for _, err := range refused {
+		if err != nil {
+			why = append(why, err.Error())
+		}
+	}
+	if len(why) == 0 && !s.Rule {
+		why = append(why, "no rule on "+Rule{EtherType: wire.EtherType}.String())
+	}
+	if limits, _ := LimitsOf(s.nic.Driver); len(why) > 0 && limits.Rules != nil {
+		why = append(why, limits.Rules.of(s.nic.Name))
+	}
+	s.Why = strings.Join(why, "; ")
 }

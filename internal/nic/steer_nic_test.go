@@ -24,10 +24,11 @@ func TestSteerDriver(t *testing.T) {
 	}
 	p := testnet.NewPair(t, testnet.Options{Queues: nics.Queues})
 	err := p.B.Do(func() error {
-		i, err := Inspect(p.B.IfName)
+		i, err := ToSteer(p.B.IfName)
 		if err != nil {
 			return err
 		}
+		i.Use, i.UDP = 1, true
 		c, done, err := OpenClassifier(p.B.IfName)
 		if err != nil {
 			return err
@@ -38,7 +39,7 @@ func TestSteerDriver(t *testing.T) {
 		t.Logf("%s: %d queues; table of %d entries up to %d, %v; %d rules, %v", i.Driver, i.RXQueues, len(was),
 			slices.Max(append(was, 0)), tableErr, len(rules), rulesErr)
 		path := filepath.Join(t.TempDir(), "steer")
-		s, err := Steer(c, path, &i, 1)
+		s, notes, err := Steer(c, path, i)
 		if errors.Is(err, ErrNoSteering) {
 			t.Logf("refused: %v", err)
 			return nil
@@ -47,12 +48,16 @@ func TestSteerDriver(t *testing.T) {
 			return err
 		}
 		now, _ := c.Table()
-		t.Logf("rule %t, lacks %q; the table has queues up to %d", s.Rule, s.Why, slices.Max(append(now, 0)))
-		if tableErr == nil && slices.ContainsFunc(now, func(q uint32) bool { return q != 0 }) {
+		t.Logf("%+v: rule %t, rules on UDP %t, table %t, lacks %q; the table has queues up to %d; notes %q", i.Identity, s.Rule,
+			s.Ports, s.Table, s.Why, slices.Max(append(now, 0)), notes)
+		if i.Identity.Bus == "" || i.Identity.MAC == "" || i.Identity.Boot == "" {
+			t.Errorf("%+v: want a NIC that can be told from others", i.Identity)
+		}
+		if s.Table && slices.ContainsFunc(now, func(q uint32) bool { return q != 0 }) {
 			t.Errorf("the table is %v: want queue 0 alone", now)
 		}
-		if err := Unsteer(c, path, &i); err != nil {
-			return err
+		if notes, err := s.Undo(); err != nil || len(notes) > 0 {
+			t.Errorf("undone: %q, %v", notes, err)
 		}
 		now, _ = c.Table()
 		after, err := c.Rules()
