@@ -286,6 +286,9 @@ func (i *interfaceEntry) text(w io.Writer) {
 	if d := i.Daemon; d != nil {
 		fmt.Fprintf(w, "served by\txdpfabd, process %d%s: programs go through %s, %d do now\n", d.PID, d.how(),
 			d.Control, d.Guests)
+		if d.Steering != nil {
+			fmt.Fprintf(w, "steering\t%v\n", d.Steering)
+		}
 	} else if i.Silent != "" {
 		fmt.Fprintf(w, "served by\tnobody that answers: %s\n", i.Silent)
 	} else if i.Plan.Usable {

@@ -26,6 +26,9 @@ type servedBy struct {
 	Guests  int    `json:"guests"`  // programs that are attached
 	// Transport is "xdp" or "udp": what carries its frames.
 	Transport string `json:"transport"`
+	// Steering is how the daemon steers the NIC, and the frames counted since; nil if it
+	// does not.
+	Steering *control.Steering `json:"steering,omitempty"`
 }
 
 // Bounds on how long info waits for a daemon: by the way, and to know what it has got.
@@ -58,7 +61,7 @@ func (s *served) by(ifname, socket string) *servedBy {
 		return nil
 	}
 	return &servedBy{PID: s.status.PID, Control: controlOf(ifname, socket), Guests: len(s.status.Guests),
-		Transport: s.status.Interface.Transport}
+		Transport: s.status.Interface.Transport, Steering: s.status.Steering}
 }
 
 // silence reports that the daemon has not answered; empty if it has, or there is none.

@@ -189,8 +189,7 @@ func (r *statReport) text(w io.Writer, all bool) {
 		i.Queues, i.XDP, i.Copy, r.Progress)
 	fmt.Fprintf(w, "address\t%s\n", r.Address)
 	if x := r.Steering; x != nil {
-		fmt.Fprintf(w, "steering\tto %d queues: %d frames came there, %d elsewhere%s\n", x.Queues, x.Frames, x.Astray,
-			ifThen(x.Lacks != "", "; "+x.Lacks))
+		fmt.Fprintf(w, "steering\t%v\n", x)
 	}
 	if len(r.Regions) > 0 {
 		fmt.Fprintln(w, "\nREGION\tKEY\tBYTES\tACCESS\tBACKING\tPAGES")
