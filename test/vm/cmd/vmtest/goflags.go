@@ -13,13 +13,17 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm"
 )
 
+// packageTimeout is for hangs alone. A guest may be translated by QEMU, on a host whose
+// other work leaves it a quarter of a core, and its NICs work in QEMU's only thread.
+const packageTimeout = 60 * time.Minute
+
 // goTest is a command line of go test.
 type goTest struct {
 	packages []string
 	short    bool // no package was named: the set
 	tags     string
 	format   vm.Format
-	timeout  time.Duration // of a package, for hangs alone: a busy host is slow
+	timeout  time.Duration // of a package
 	args     []string      // of the test binaries
 }
 
@@ -32,7 +36,7 @@ var (
 // goFlags reads packages and flags, in any order, as go test does. Without a package it
 // takes those of the set.
 func goFlags(args []string, set []vm.Choice) (*goTest, error) {
-	g := &goTest{timeout: 15 * time.Minute}
+	g := &goTest{timeout: packageTimeout}
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]

@@ -18,26 +18,12 @@ import (
 	"github.com/xdpfab/xdpfab/test/vm"
 )
 
-// nicTimeout is the least timeout of a package on NICs. Each Open takes seconds, and the
-// virtual NICs of several queues work in QEMU's only thread.
-const nicTimeout = 60 * time.Minute
-
-// foreignTimeout is the same for a guest of another architecture than the host's, of
-// which each instruction is translated.
-const foreignTimeout = 60 * time.Minute
-
 // test builds the tests once and runs them in each kind of guest.
 func test(ctx context.Context, c *command, out, errs io.Writer) error {
 	begin := time.Now()
 	g, err := goFlags(c.rest, c.set())
 	if err != nil {
 		return err
-	}
-	if c.guests[0].nic != nil {
-		g.timeout = max(g.timeout, nicTimeout)
-	}
-	if !c.arch.Native() {
-		g.timeout = max(g.timeout, foreignTimeout)
 	}
 	cache, err := vm.OpenCache(c.cache)
 	if err != nil {
