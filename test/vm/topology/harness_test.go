@@ -28,9 +28,11 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// open opens a side's interface until the test ends.
+// open opens a side's interface until the test ends. Operations are not given up before
+// anything else is: a virtual machine may stand still for seconds, and with it the peer.
 func open(t *testing.T, s *testnet.Side, attr xdpfab.DomainAttr) (d *xdpfab.Domain) {
 	t.Helper()
+	attr.GiveUp = patience
 	err := s.Do(func() (err error) {
 		d, err = xdpfab.Open(context.Background(), s.IfName, attr)
 		return err

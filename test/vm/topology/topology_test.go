@@ -150,7 +150,7 @@ func TestRouted(t *testing.T) {
 // netem works on packets that a kernel forwards: here, on all of them.
 func TestRoutedDisturbed(t *testing.T) {
 	r := testnet.NewRouted(t, testnet.Options{})
-	attr := xdpfab.DomainAttr{UDP: true, GiveUp: patience}
+	attr := xdpfab.DomainAttr{UDP: true}
 	serve(t, r.B, attr)
 	w := word(t, open(t, r.A, attr), r.B.IP4.String(), 0)
 	disturb(t, r.Disturb, netlink.NetemQdiscAttrs{Latency: 2000, Jitter: 1000, Loss: 5, Duplicate: 5, ReorderProb: 25, ReorderCorr: 50, CorruptProb: 2, Limit: 1000})
@@ -171,7 +171,7 @@ func TestVLANDisturbed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	attr := xdpfab.DomainAttr{XDP: fi.XDPAny, GiveUp: patience}
+	attr := xdpfab.DomainAttr{XDP: fi.XDPAny}
 	serve(t, p.B, attr)
 	w := word(t, open(t, p.A, attr), p.B.MAC.String(), 0)
 	begin := time.Now()

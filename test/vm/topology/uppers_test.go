@@ -5,11 +5,14 @@
 package topology
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -173,7 +176,8 @@ func TestBondRefusesNative(t *testing.T) {
 	}
 }
 
-// When the active port of a bond fails, operations go on by the other one, each once.
+// When the active port of a bond fails while operations are on their way, they go on by
+// the other one, each once.
 func TestBondFailsOver(t *testing.T) {
 	p := testnet.NewVeth(t, testnet.Options{})
 	testnet.IP(t, p.B, "link add spare0 type veth peer name spare1 netns "+p.A.Name)
@@ -187,14 +191,42 @@ func TestBondFailsOver(t *testing.T) {
 	testnet.Running(t, &server)
 	testnet.Running(t, &client)
 	serve(t, &server, xdpfab.DomainAttr{UDP: true})
-	d := open(t, &client, xdpfab.DomainAttr{UDP: true, XDP: fi.XDPGeneric, GiveUp: patience})
+	d := open(t, &client, xdpfab.DomainAttr{UDP: true, XDP: fi.XDPGeneric})
+	stop := make(chan struct{})
+	var adders sync.WaitGroup
+	defer adders.Wait()
+	defer close(stop)
+	var added [2]atomic.Uint64
 	for n, addr := range []string{p.B.IP4.String(), p.B.MAC.String()} {
 		w := word(t, d, addr, uint64(n))
-		count(t, w, 0, few)
-		testnet.IP(t, p.A, "link set veth0 down")
-		count(t, w, few, few)
-		testnet.IP(t, p.A, "link set veth0 up", "link set spare1 down")
-		count(t, w, 2*few, few)
-		testnet.IP(t, p.A, "link set spare1 up")
+		adders.Go(func() { addUntil(t, w, &added[n], stop) })
+	}
+	for _, change := range [][]string{nil, {"link set veth0 down"}, {"link set veth0 up", "link set spare1 down"},
+		{"link set spare1 up"}} {
+		testnet.IP(t, p.A, change...)
+		for n := range added {
+			from := added[n].Load()
+			testnet.Eventually(t, fmt.Sprintf("adder %d goes on after %q", n, change), func() bool {
+				return added[n].Load() > from+few
+			})
+		}
+	}
+}
+
+// addUntil adds 1 without a pause, checks every value that comes back, and counts.
+func addUntil(t *testing.T, w xdpfab.Remote[uint64], added *atomic.Uint64, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		want := added.Load() + 1
+		n, err := within(t, func(ctx context.Context) (uint64, error) { return w.Add(ctx, 1) })
+		if err != nil || n != want {
+			t.Errorf("an addition: %d, %v; want %d", n, err, want)
+			return
+		}
+		added.Store(n)
 	}
 }
