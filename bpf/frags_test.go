@@ -23,8 +23,8 @@ func jumbo() Config {
 	return c
 }
 
-// skipWithoutFrags skips a test of the program that takes packets in fragments where it is
-// not used, for want of sockets that get them. From 5.18 on kernels have such programs,
+// skipWithoutFrags skips a test of the program that takes packets in fragments where it
+// is not used, for want of sockets that get them. From 5.18 on kernels have such programs,
 // but the verifier of 6.1 refuses this one.
 func skipWithoutFrags(t *testing.T) {
 	t.Helper()
