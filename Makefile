@@ -206,7 +206,9 @@ bench-pgo:
 # network but to fetch the kernel. KERNEL is a bzImage or one of 5.10, 6.1, 6.12, sid, or
 # several, with commas; VMTEST packages and flags of go test, such as
 # VMTEST='./xsk -run Burst -v'. VMTEST=./... runs every test. ARCH=arm64 takes another
-# processor, whose QEMU, kernel and programs are fetched. See go doc ./test/vm.
+# processor, whose QEMU, kernel and programs are fetched. See go doc ./test/vm. Translated
+# by QEMU the short set takes 7 minutes of CPU, so 4 minutes on two idle cores, and 11 at a
+# load of 20. docs/internals/runs.md has the last runs of these targets.
 KERNEL ?= 6.12
 VMTEST ?=
 ARCH   ?= amd64
@@ -215,7 +217,8 @@ test-vm:
 	@scripts/need $(VMNEED)
 	@$(NOCGO) $(GO) run ./test/vm/cmd/vmtest -arch $(ARCH) -kernel $(KERNEL) -- $(VMTEST)
 
-# The same with every kernel, or KERNELS, and a table of the features that work with each.
+# The same with every kernel, or KERNELS, and a table of the features that work with each;
+# then test-nic. Half an hour of CPU, and ten minutes for test-nic.
 KERNELS ?= all
 test-matrix:
 	@scripts/need $(VMNEED)
@@ -226,7 +229,8 @@ endif
 
 # The same on NICs: zero-copy, several queues and the rest of what a veth has not, with a
 # daemon, a client, kill -9 and a link that goes away. NIC is one or several of virtio, igb,
-# virtio-queues, vmxnet3, e1000e.
+# igbvf, virtio-queues, virtio-copy, virtio-jumbo, virtio-rss, virtio-offloads, vmxnet3,
+# e1000e: a minute of CPU each, igb more.
 NIC ?= all
 comma := ,
 test-nic:

@@ -105,8 +105,9 @@
 //	make test-nic NIC=igb VMTEST='./xsk -run Zero -v'
 //
 // igb needs a newer QEMU than some hosts have ([Cache.Emulator]), and the full kernel.
-// virtio-net has several queues with a tap interface alone, in a network namespace that
-// QEMU is started in, which takes root.
+// igbvf is a virtual function of each of two igbs (SR-IOV), which the guest makes.
+// virtio-net has several queues, and offloads, with a tap interface alone, in a network
+// namespace that QEMU is started in, which takes root.
 //
 // # Two machines
 //
