@@ -182,9 +182,10 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		return r, context.Cause(ctx)
 	}
 	for n, i := range list {
+		daemon := daemons[n].by(i.Name, socket)
 		e := interfaceEntry{
-			Interface: i, Plan: r.System.Plan(&i, nic.Want{}), MaxFrame: map[string]int{},
-			Daemon: daemons[n].by(i.Name, socket), Silent: daemons[n].silence(),
+			Interface: i, Plan: r.System.Plan(&i, nic.Want{VLAN: daemon.tags()}), MaxFrame: map[string]int{},
+			Daemon: daemon, Silent: daemons[n].silence(),
 			Resident: canReside(r.System.Kernel, i.Driver), Sockets: socketsOf(i.Name),
 		}
 		if s := nic.SettingsOf(i.Index); s.RingErr == nil {
@@ -277,6 +278,7 @@ func (i *interfaceEntry) text(w io.Writer) {
 	fmt.Fprintf(w, "MAC\t%s\n", orDash(i.MAC))
 	fmt.Fprintf(w, "addresses\t%s\n", orDash(strings.Join(i.Addresses, " ")))
 	i.stackText(w)
+	fmt.Fprintf(w, "802.1Q tags\t%s\n", i.Tags(i.Daemon.tags()))
 	fmt.Fprintf(w, "queues\t%d receive, %d transmit\n", i.RXQueues, i.TXQueues)
 	fmt.Fprintf(w, "packet buffers\t%s\n", i.buffering())
 	fmt.Fprintf(w, "XDP features\t%s\n", features)

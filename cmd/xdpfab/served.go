@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -29,6 +30,9 @@ type servedBy struct {
 	// Steering is how the daemon steers the NIC, and the frames counted since; nil if it
 	// does not.
 	Steering *control.Steering `json:"steering,omitempty"`
+	// VLAN is whose frames it takes: "untagged", "any" or an id; empty if it does not
+	// say.
+	VLAN string `json:"vlan,omitempty"`
 }
 
 // Bounds on how long info waits for a daemon: by the way, and to know what it has got.
@@ -61,7 +65,16 @@ func (s *served) by(ifname, socket string) *servedBy {
 		return nil
 	}
 	return &servedBy{PID: s.status.PID, Control: controlOf(ifname, socket), Guests: len(s.status.Guests),
-		Transport: s.status.Interface.Transport, Steering: s.status.Steering}
+		Transport: s.status.Interface.Transport, Steering: s.status.Steering, VLAN: s.status.VLAN}
+}
+
+// tags is whose frames are taken by the daemon, or else by a domain.
+func (s *servedBy) tags() bpf.VLANPolicy {
+	if s == nil || s.VLAN == "" {
+		return bpf.VLANUntagged
+	}
+	v, _ := bpf.ParseVLAN(s.VLAN)
+	return v
 }
 
 // silence reports that the daemon has not answered; empty if it has, or there is none.

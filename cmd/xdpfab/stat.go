@@ -188,6 +188,9 @@ func (r *statReport) text(w io.Writer, all bool) {
 	fmt.Fprintf(w, "interface\t%s (%s), MTU %d, %d queues, %s XDP, %s, %s progress\n", i.Name, i.Driver, i.MTU,
 		i.Queues, i.XDP, i.Copy, r.Progress)
 	fmt.Fprintf(w, "address\t%s\n", r.Address)
+	if r.VLAN != "" {
+		fmt.Fprintf(w, "802.1Q tags\t%s\n", r.VLAN)
+	}
 	if x := r.Steering; x != nil {
 		fmt.Fprintf(w, "steering\t%v\n", x)
 	}

@@ -35,6 +35,7 @@ type Config struct {
 	Copy       xsk.Mode
 	XDP        bpf.Mode
 	UDP        bool
+	VLAN       bpf.VLANPolicy
 	Transport  udpnode.Transport
 	Window     int // frames
 	GiveUp     time.Duration
@@ -127,7 +128,7 @@ func (c Config) node() node.Config {
 // empty for none.
 func (c Config) options(log *slog.Logger, folder string) host.Options {
 	o := host.Options{
-		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, UDP: c.UDP,
+		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, UDP: c.UDP, VLAN: c.VLAN,
 		Transport: c.Transport, Pin: folder, Config: c.node(),
 	}
 	if o.Remember = c.beside(".napi"); c.BusyPoll > 0 {
@@ -155,6 +156,10 @@ func (c Config) validate() []problem {
 	found = append(found, c.validateSockets()...)
 	if c.Leave && c.Pin == pinNone {
 		add("leave", "there is nothing to leave with pin = \"none\"; want \"auto\" or a folder")
+	}
+	if c.VLAN != bpf.VLANUntagged && c.Transport != udpnode.XDP {
+		add("vlan", "%q goes with transport \"xdp\": UDP sockets leave tags to the kernel; want \"untagged\", and the "+
+			"VLAN's own interface if it is one's", c.VLAN)
 	}
 	if c.Transport == udpnode.UDP {
 		if lack := c.beyondSockets(); lack != "" {

@@ -163,6 +163,18 @@ var copyModes = []choice[xsk.Mode]{{"auto", xsk.Auto}, {"copy", xsk.Copy}, {"zer
 var xdpModes = []choice[bpf.Mode]{{"auto", bpf.Auto}, {"native", bpf.Native}, {"generic", bpf.Generic},
 	{"any", bpf.Any}}
 
+// vlanField is whose frames are taken.
+func vlanField(p *bpf.VLANPolicy) field {
+	return field{shapeNumber, func(s string) error {
+		v, err := bpf.ParseVLAN(s)
+		if err != nil {
+			return wants(s, fmt.Sprintf(`"untagged", "any" or the id of a VLAN, from 1 to %d`, bpf.MaxVLAN))
+		}
+		*p = v
+		return nil
+	}, func() string { return p.String() }}
+}
+
 // transports are the choices of --transport.
 var transports = []choice[udpnode.Transport]{{"xdp", udpnode.XDP}, {"udp", udpnode.UDP}, {"auto", udpnode.Auto}}
 

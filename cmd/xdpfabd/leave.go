@@ -66,7 +66,8 @@ type verdict struct {
 	PID    int // of the next daemon
 	Queues int // of this one
 	lending
-	Pin string // folder in which this one keeps its resident regions; empty for none
+	Pin  string // folder in which this one keeps its resident regions; empty for none
+	VLAN string `json:",omitempty"` // whose frames it takes; an older release takes any
 	// Regions are those that pass to the next daemon: those that it claims, and those
 	// that a command added here. It makes the others anew.
 	Regions []legacyOf
@@ -200,7 +201,8 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 	if err == nil {
 		err = s.host.CanHandOver()
 	}
-	v = verdict{Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder()}
+	v = verdict{Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder(),
+		VLAN: s.cfg.VLAN.String()}
 	for _, r := range given {
 		id, e := r.file()
 		v.Regions, v.Keys, v.Files = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key()), append(v.Files, id)

@@ -55,6 +55,9 @@ var options = []option[Config]{
 		func(c *Config) field { return choiceField(&c.XDP, xdpModes) }},
 	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",
 		func(c *Config) field { return boolField(&c.UDP) }},
+	{"vlan", "take frames by their 802.1Q tag, and leave others to the kernel: untagged; any; or a VLAN's `id`, " +
+		"with whose tag all is sent, and whose interface (eth0.100) has the IP addresses",
+		func(c *Config) field { return vlanField(&c.VLAN) }},
 	{"transport", "what carries frames: xdp; udp, which are UDP sockets and need no privilege, several times slower; " +
 		"auto: xdp where it can be had",
 		func(c *Config) field { return choiceField(&c.Transport, transports) }},

@@ -250,7 +250,7 @@ func (s *server) announce() {
 	s.log.Info("serving", "version", version.Version, "address", n.Name(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy,
 		"huge_umem", i.HugeUMEM,
-		"udp", i.UDP, "served", i.Served, "above", i.Above, "transport", i.Transport,
+		"udp", i.UDP, "vlan", s.cfg.VLAN.String(), "served", i.Served, "above", i.Above, "transport", i.Transport,
 		"cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(),
 		"control", s.cfg.controlPath(), "pid", os.Getpid())
 	if i.NoXDP != "" {
@@ -261,6 +261,9 @@ func (s *server) announce() {
 	}
 	if d, is := n.Dev.(interface{ Reason() string }); is && d.Reason() != "" {
 		s.log.Warn("generic XDP, several times slower than native", "cause", d.Reason())
+	}
+	if d, is := n.Dev.(interface{ Tags() string }); is && d.Tags() != "" {
+		s.log.Warn("the NIC hides 802.1Q tags", "vlan", s.cfg.VLAN.String(), "cause", d.Tags())
 	}
 	if i.UDP && i.Served == "" {
 		s.log.Warn("no address: no peer reaches this node over UDP until the interface has one", "interface", i.Name,

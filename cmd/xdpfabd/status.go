@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -27,8 +28,16 @@ func (s *server) status() (control.Status, error) {
 		UptimeSeconds: time.Since(s.began).Seconds(),
 		Interface:     n.Dev.Info(), Address: n.Name(0), Progress: "auto",
 		Regions: s.describe(), Guests: s.guests(), Lent: s.host.LentQueues(), Kept: s.kept(), Counters: counters,
-		Steering: s.steered(),
+		VLAN: s.vlan(), Steering: s.steered(),
 	}, nil
+}
+
+// vlan tells whose frames the node takes; empty if it has UDP sockets.
+func (s *server) vlan() string {
+	if s.host.Node().Dev.Info().Transport == udpnode.UDP.String() {
+		return ""
+	}
+	return s.cfg.VLAN.String()
 }
 
 // describe lists the regions for people.

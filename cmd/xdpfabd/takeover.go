@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/death"
 	"github.com/xdpfab/xdpfab/internal/host"
@@ -174,9 +175,24 @@ func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
 			"%d queues, with those to lend: want %d, as that daemon has, to go on with its resident regions", is, was)
 	}
 	if err == nil {
+		err = s.cfg.vlanFits(v.VLAN)
+	}
+	if err == nil {
 		pin, err = s.cfg.inheritPin(v.Pin)
 	}
 	return v, pin, err
+}
+
+// vlanFits reports an error if the addresses, and the tag of what is sent, would be other
+// ones than those of a daemon with this policy. Whether sessions carry another tag than
+// this one takes shows later.
+func (c Config) vlanFits(is string) error {
+	was, err := bpf.ParseVLAN(cmp.Or(is, bpf.VLANAny.String()))
+	if err == nil && was.ID() != c.VLAN.ID() {
+		err = fmt.Errorf("--vlan is %v, and that daemon has %v: want the same, or stop it and start this one", c.VLAN,
+			was)
+	}
+	return err
 }
 
 // reopen opens the interface of a handover, with as many queues as the former node had

@@ -33,16 +33,14 @@ func driver(s *Snapshot) Finding {
 func vlan(s *Snapshot) Finding {
 	i := s.Interface
 	names := strings.Join(i.VLANs, ", ")
+	why, command := i.HiddenTags()
 	switch {
 	case names == "":
 		return ok("no 802.1Q interface on top")
-	case i.Kind == "veth":
-		return advice("ethtool -K … txvlan off, at the other end of the veth",
-			"%s on top: the other end sends tags beside the frames", names)
+	case why != "":
+		return advice(command, "%s on top, and %s", names, why)
 	case s.Settings.OffloadsErr != nil:
 		return missing(s.Settings.OffloadsErr, "%s takes no tags off", i.Driver)
-	case s.Settings.Offloads["rx-vlan-hw-parse"]:
-		return advice("ethtool -K "+i.Name+" rxvlan off", "%s on top, and the NIC takes tags off", names)
 	}
 	return ok("%s on top; tags stay in the frames", names)
 }

@@ -40,9 +40,10 @@ type Status struct {
 	Address       string             `json:"address"`  // as peers dial it
 	Progress      string             `json:"progress"` // "auto"
 	Regions       []Region           `json:"regions"`
-	Guests        []Guest            `json:"guests"` // programs that are attached
-	Lent          []host.LentQueue   `json:"lent"`   // queues that can be lent to programs
-	Kept          []Kept             `json:"kept"`   // regions that outlive their programs
+	Guests        []Guest            `json:"guests"`         // programs that are attached
+	Lent          []host.LentQueue   `json:"lent"`           // queues that can be lent to programs
+	Kept          []Kept             `json:"kept"`           // regions that outlive their programs
+	VLAN          string             `json:"vlan,omitempty"` // whose frames it takes: "untagged", "any" or an id
 	Steering      *Steering          `json:"steering,omitempty"`
 	Counters      map[string]uint64  `json:"counters"` // events since the start, as Domain.Stats names them
 }

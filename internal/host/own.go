@@ -28,6 +28,7 @@ type Options struct {
 	UDP          bool
 	BusyPoll     xsk.BusyPoll
 	Remember     string // port.Options.Remember
+	VLAN         bpf.VLANPolicy
 	Pin          string // DomainAttr.ResidentPin
 	Transport    udpnode.Transport
 	node.Config
@@ -35,7 +36,7 @@ type Options struct {
 
 func (o *Options) port() port.Options {
 	return port.Options{Queues: o.Queues, Lend: o.Lend, Copy: o.Copy, XDP: o.XDP, UDP: o.UDP,
-		BusyPoll: o.BusyPoll, Remember: o.Remember, Execute: true}
+		BusyPoll: o.BusyPoll, Remember: o.Remember, VLAN: o.VLAN, Execute: true}
 }
 
 // Open puts an interface to use for guests. The node takes no packets until its Resume

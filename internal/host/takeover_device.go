@@ -6,10 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // addDevice adds what the interface leaves. File descriptors become places.
@@ -41,7 +46,10 @@ func (h *Handover) device() (*port.Inheritance, error) {
 // resident state there.
 func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options) (node.Device,
 	*residence.Store, error) {
-	var err error
+	err := h.tagsFit(o.VLAN)
+	if err != nil {
+		return nil, nil, fmt.Errorf("takeover: %w", err)
+	}
 	if o.Inherit, err = h.device(); err != nil {
 		return nil, nil, fmt.Errorf("takeover: %w", err)
 	}
@@ -58,6 +66,21 @@ func (h *Handover) openDevice(ctx context.Context, ifname string, o port.Options
 		return nil, nil, errors.Join(err, at.Close())
 	}
 	return node.NetInterface{Interface: i}, at, nil
+}
+
+// tagsFit refuses a policy by which frames of a session would no longer arrive.
+func (h *Handover) tagsFit(v bpf.VLANPolicy) error {
+	for _, pairs := range slices.Concat(h.State.Sessions, [][]engine.PairState{h.State.Idle}) {
+		for _, p := range pairs {
+			for _, s := range []*engine.TargetState{p.Current, p.Former} {
+				if s != nil && s.Link.Medium == wire.OnEthernet && !v.Accepts(s.Link.VLAN) {
+					return fmt.Errorf("the session of %v has frames of VLAN %d, which go to the kernel with %q: want "+
+						"--vlan any, as before: %w", s.From, s.Link.VLAN, v, errno.NotImplemented)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // files returns file descriptors that have names, and stay the handover's.

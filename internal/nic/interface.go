@@ -33,11 +33,13 @@ type Interface struct {
 	Above  []Above  `json:"above,omitempty"`
 	Below  []Below  `json:"below,omitempty"`
 	// VLANs are the 802.1Q interfaces on top of it, whose frames are not its own.
-	VLANs    []string `json:"vlans,omitempty"`
-	Up       bool     `json:"up"`
-	Ethernet bool     `json:"ethernet"` // has a MAC address, is not the loopback
-	RXQueues int      `json:"rx_queues"`
-	TXQueues int      `json:"tx_queues"`
+	VLANs []string `json:"vlans,omitempty"`
+	// TagsOff is whether the NIC takes 802.1Q tags off, so that no program sees them.
+	TagsOff  bool `json:"tags_off"`
+	Up       bool `json:"up"`
+	Ethernet bool `json:"ethernet"` // has a MAC address, is not the loopback
+	RXQueues int  `json:"rx_queues"`
+	TXQueues int  `json:"tx_queues"`
 	// FeaturesKnown is false before Linux 6.3; Features is then empty.
 	FeaturesKnown bool     `json:"xdp_features_known"`
 	Features      []string `json:"xdp_features"`
@@ -49,10 +51,13 @@ type Interface struct {
 	HardwareAddr net.HardwareAddr `json:"-"` // MAC, in binary
 
 	features XDPFeatures
-	offloads map[string]bool // those that its driver's row has, with true for those in force
+	offloads map[string]bool // with true for those in force
 	channels channelling
 	several  bool // driver and kernel have packets in several buffers
 	generic  bool // the program is not the driver's to call
+
+	vlans       map[uint16]string // those of VLANs, by id
+	filtersTags bool              // frames of VLANs without an interface may not come in
 }
 
 // Attached is the XDP program that an interface has now.
@@ -108,9 +113,11 @@ func describe(l netlink.Link, all []netlink.Link) Interface {
 	if rx, tx, err := channels(a.Index); err == nil && rx > 0 {
 		i.RXQueues, i.TXQueues = rx, tx
 	}
+	i.offloads, _ = offloads(a.Index)
 	i.stack(l, all)
-	if limits, known := LimitsOf(i.Driver); known {
-		i.look(&limits)
+	i.tags(all)
+	if limits, known := LimitsOf(i.Driver); known && limits.Channels != "" {
+		i.channels = channelsOf(i.Index)
 	}
 	if f, segments, err := xdpFeatures(a.Index); err == nil {
 		i.SetFeatures(f)
@@ -120,16 +127,6 @@ func describe(l netlink.Link, all []netlink.Link) Interface {
 		i.Attached = attached(l, x)
 	}
 	return i
-}
-
-// look reads the settings that the driver's row is about.
-func (i *Interface) look(l *Limits) {
-	if len(l.Off) > 0 {
-		i.offloads, _ = offloads(i.Index)
-	}
-	if l.Channels != "" {
-		i.channels = channelsOf(i.Index)
-	}
 }
 
 // attached describes the program that is attached to a link.

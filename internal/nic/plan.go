@@ -28,7 +28,8 @@ type Want struct {
 	// XDP is Native or Generic to force it. Auto is Native, and on an interface that
 	// stands for several others Generic; Any is Generic, too, where a native program
 	// would be of no use.
-	XDP bpf.Mode
+	XDP  bpf.Mode
+	VLAN bpf.VLANPolicy
 }
 
 // DefaultChunks is how many packet buffers a queue has, half of them to receive
@@ -59,11 +60,13 @@ type Plan struct {
 	Buffers  int      `json:"buffers"`  // of each queue
 	Problems []string `json:"problems"` // each with its remedy; empty if usable
 	Notes    []string `json:"notes"`
+	VLAN     string   `json:"vlan"` // whose frames are taken, by their tags: "untagged", "any" or an id
 
 	Bound  int      `json:"-"` // queues, with those to lend
 	Mode   xsk.Mode `json:"-"` // to bind the queues with
 	Attach bpf.Mode `json:"-"` // the program with: Native or Generic; Any if only the driver knows
 	Reason string   `json:"-"` // of generic XDP; empty with native
+	Tags   string   `json:"-"` // why VLAN may not hold, and the remedy; empty if it does
 	Pinned uint64   `json:"-"` // packet memory of all queues, bytes
 
 	of        Interface
@@ -99,7 +102,7 @@ func (p *Plan) Missing() error { return p.privilege }
 // program, and whether it binds a queue, with zero-copy if that is wanted.
 func (s *System) Plan(i *Interface, w Want) Plan {
 	p := Plan{XDP: "unknown", Copy: "unknown", Queues: w.Queues, Problems: []string{}, Notes: []string{},
-		Attach: bpf.Native, of: *i}
+		Attach: bpf.Native, VLAN: w.VLAN.String(), of: *i}
 	useless := p.choose(i, &w)
 	if p.Queues == 0 {
 		p.Queues = max(min(i.RXQueues-w.Lend, DefaultQueues), 1)
@@ -119,6 +122,7 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	if i.Ethernet {
 		p.refuse(s.tooOld(), s.cannotLend(w.Lend), i.down(), useless, unfit, i.unequal(),
 			i.tooFew(p.Bound, w.lending()), i.tooMany(p.Bound), i.polled(w.BusyPoll, p.Attach == bpf.Generic),
+			i.untold(w.VLAN),
 			i.taken())
 	} else {
 		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
@@ -127,6 +131,9 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 		p.note("%v", p.privilege)
 	}
 	p.predict(i)
+	if p.Tags = i.MissesTags(w.VLAN); p.Tags != "" {
+		p.note("%s", p.Tags)
+	}
 	if others := i.RXQueues - p.Bound; others > 0 {
 		p.note("%d of the %d queues would be used: frames that arrive on the others are passed on with a copy, unless "+
 			"the NIC steers them (xdpfabd --steer, or docs/tuning.md); --queues uses more", p.Queues, i.RXQueues)

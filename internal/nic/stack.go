@@ -54,11 +54,6 @@ func (i *Interface) stack(l netlink.Link, all []netlink.Link) {
 			i.Served = append(i.Served, routable(a.Addresses)...)
 		}
 	}
-	for _, v := range all {
-		if v.Type() == "vlan" && v.Attrs().ParentIndex == i.Index {
-			i.VLANs = append(i.VLANs, v.Attrs().Name)
-		}
-	}
 	if i.Kind != "bond" && i.Kind != "team" && i.Driver != netvsc {
 		return
 	}

@@ -33,6 +33,7 @@ func TestStack(t *testing.T) {
 	}
 	i := Interface{Name: "bond0", Index: base + 1, Kind: "bond", Driver: "bonding", RXQueues: 16}
 	i.stack(bond, all)
+	i.tags(all)
 	if len(i.Below) != 2 || i.Below[0].Name != "eth1" || i.Below[0].Active || i.Below[1].Name != "eth2" || !i.Below[1].Active {
 		t.Errorf("below: %+v", i.Below)
 	}

@@ -38,6 +38,7 @@ type Interface struct {
 	driver string
 	plan   nic.Plan // likewise
 	udp    bool
+	vlan   bpf.VLANPolicy
 
 	forgets bool      // the driver forgets its program when the interface is set down
 	netns   namespace // of the interface, if so, with UDP, or with busy polling
@@ -81,7 +82,7 @@ func Open(ctx context.Context, ifname string, o Options) (*Interface, error) {
 		o.RingSize = plan.RingSize()
 	}
 	i := &Interface{name: n.Name, index: n.Index, mac: wire.MAC(n.HardwareAddr), mtu: n.MTU,
-		driver: n.Driver, plan: plan, udp: o.UDP, reserved: map[netip.Addr]int{}}
+		driver: n.Driver, plan: plan, udp: o.UDP, vlan: o.VLAN, reserved: map[netip.Addr]int{}}
 	i.bound = max(plan.Bound, min(n.RXQueues, bpf.MaxReceiveQueues))
 	i.label.Store(&i.name)
 	i.generic = plan.Reason
@@ -118,7 +119,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 		i.Attached = nil // what is there is adopted
 	}
 	plan := machine.Plan(&i, nic.Want{Queues: o.Queues, Lend: o.Lend, Chunks: o.Chunks, Copy: o.Copy,
-		BusyPoll: o.BusyPoll.Time > 0, XDP: o.XDP})
+		BusyPoll: o.BusyPoll.Time > 0, XDP: o.XDP, VLAN: o.VLAN})
 	if o.XDP == bpf.Generic && o.XDP != wanted {
 		plan.Reason = "the program that was there ran so"
 	}
@@ -133,7 +134,7 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 
 // start does everything that Close undoes.
 func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err error) {
-	if i.resolver, err = route.New(i.index); err != nil {
+	if i.resolver, err = route.New(i.index, i.vlan.ID()); err != nil {
 		return fmt.Errorf("port: %w", err)
 	}
 	if i.watcher, err = newWatcher(i); err != nil {
@@ -196,7 +197,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 // load loads the program, which is to take another's place if that fits.
 func (i *Interface) load(queues int, o Options) (err error) {
 	c := bpf.Config{MAC: i.mac, MTU: i.mtu, UDP: i.udp, Execute: o.Execute,
-		Frags: o.segments > 0, VLAN: bpf.VLANAny}
+		Frags: o.segments > 0, VLAN: i.vlan}
 	switch {
 	case o.Inherit != nil:
 		i.program, err = bpf.TakeOver(o.Inherit.Program, o.Adopt, c, queues, i.index)
@@ -272,7 +273,7 @@ func (i *Interface) Close() error {
 // IP address the kernel is asked for route, source and next hop, which may take
 // up to 3 s if a neighbour has to be found. See route.Resolver.
 func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
-	l := wire.Link{Kind: a.Kind(), Local: i.mac, Remote: a.MAC}
+	l := wire.Link{Kind: a.Kind(), VLAN: i.vlan.ID(), Local: i.mac, Remote: a.MAC}
 	if !a.IsIP() {
 		return l, nil
 	}
@@ -315,7 +316,8 @@ func (i *Interface) linkOver(a wire.Addr, hop route.Hop, err error) (wire.Link, 
 	if _, err := i.serve(); err != nil {
 		return wire.Link{}, err
 	}
-	return wire.Link{Kind: a.Kind(), Local: i.mac, Remote: hop.MAC, LocalIP: hop.Source, RemoteIP: a.IP}, nil
+	return wire.Link{Kind: a.Kind(), VLAN: i.vlan.ID(), Local: i.mac, Remote: hop.MAC, LocalIP: hop.Source,
+		RemoteIP: a.IP}, nil
 }
 
 // Queues are the queues in use, by number. The slice must not be changed.

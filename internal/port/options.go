@@ -34,6 +34,9 @@ type Options struct {
 	// UDP makes the interface accept frames over UDP to its present addresses
 	// as well.
 	UDP bool
+	// VLAN is whose frames are accepted, by their 802.1Q tag. Those of one VLAN are sent
+	// with its tag, and its interface on top has the IP addresses.
+	VLAN bpf.VLANPolicy
 	// Execute lets the XDP program call another one: see bpf.Config.
 	Execute bool
 	// Adopt is a folder of a BPF file system in which another process left its XDP

@@ -42,7 +42,7 @@ func Probe(ctx context.Context, ifname string, o Options) (Probed, error) {
 	if err != nil {
 		return p, fmt.Errorf("port: %w", err)
 	}
-	r, err := route.New(n.Index)
+	r, err := route.New(n.Index, 0)
 	if err != nil {
 		return p, fmt.Errorf("port: %w", err)
 	}

@@ -35,5 +35,9 @@ func (i *Interface) Served() (addresses, above string) {
 	return strings.Join(list, " "), strings.Join(names, ", ")
 }
 
+// Tags is why frames of other VLANs than Options.VLAN may be taken, or none, and the
+// remedy; empty if there is no such reason.
+func (i *Interface) Tags() string { return i.plan.Tags }
+
 // Reason is why XDP is generic, for all that was known before the driver was asked.
 func (i *Interface) Reason() string { return i.generic }

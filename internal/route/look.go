@@ -87,14 +87,18 @@ func (r *Resolver) Neighbours() (map[netip.Addr]wire.MAC, error) {
 
 // leads returns the index of the interface whose neighbour a node on the link is.
 func (r *Resolver) leads(next netip.Addr) int {
-	chain := *r.chain.Load()
-	for _, index := range chain[1:] {
+	nearest := r.index
+	for n, index := range *r.chain.Load() {
+		if n == 0 {
+			nearest = index
+			continue
+		}
 		if route, err := r.lookup(next, &netlink.RouteGetOptions{OifIndex: index, FIBMatch: true}); err == nil &&
 			route.LinkIndex == index {
 			return index
 		}
 	}
-	return r.index
+	return nearest
 }
 
 // Ask makes the kernel look for a neighbour anew, whatever it believes, and does

@@ -137,7 +137,8 @@ func (m *Monitor) note(c *Change, msg *syscall.NetlinkMessage) {
 		// struct ifinfomsg: the index is the u32 at 4, the flags are the u32 at 8. Routes
 		// end with their link without a message of their own. The interface may have
 		// another master, and those above another MAC address.
-		if len(msg.Data) >= unix.SizeofIfInfomsg && m.concerns(msg.Data[4:]) {
+		// A VLAN's interface comes without a message of the one below.
+		if b := msg.Data; len(b) >= unix.SizeofIfInfomsg && (m.own(b[4:]) || m.concerns(b[4:]) || m.r.vlan != 0) {
 			c.Routes, c.Addrs = true, true
 			if m.own(msg.Data[4:]) {
 				c.Link = true

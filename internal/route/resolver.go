@@ -37,9 +37,11 @@ type Hop struct {
 // goroutine, even from one in another network namespace.
 type Resolver struct {
 	index int
+	vlan  uint16 // whose interface on top stands for this one; 0 for this one itself
 	name  string
 	mac   wire.MAC
-	// chain is the interface, and those above it whose addresses are served: see chained.
+	// chain is the interface, or that of the VLAN, and those above it whose addresses are
+	// served: see chained.
 	chain atomic.Pointer[[]int]
 
 	mu     sync.RWMutex // held for reading during a request, so that Close does not close its socket meanwhile
@@ -47,9 +49,10 @@ type Resolver struct {
 	single map[int]*nl.SocketHandle // for requests that handle does not have: see entry
 }
 
-// New returns a Resolver for an interface of the calling thread's network
-// namespace, and stays with that namespace.
-func New(ifindex int) (*Resolver, error) {
+// New returns a Resolver for an interface of the calling thread's network namespace, and
+// stays with that namespace. With a VLAN, addresses, routes and neighbours are those of
+// the 802.1Q interface on top, as long as there is one.
+func New(ifindex int, vlan uint16) (*Resolver, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("route: opening rtnetlink: %w", err)
@@ -59,7 +62,7 @@ func New(ifindex int) (*Resolver, error) {
 		h.Close()
 		return nil, fmt.Errorf("route: opening rtnetlink: %w", err)
 	}
-	r := &Resolver{index: ifindex, handle: h,
+	r := &Resolver{index: ifindex, vlan: vlan, handle: h,
 		single: map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: s}}}
 	limit := unix.NsecToTimeval(int64(netlinkTimeout))
 	err = errors.Join(h.SetSocketTimeout(netlinkTimeout), s.SetSendTimeout(&limit), s.SetReceiveTimeout(&limit))
@@ -81,7 +84,9 @@ func (r *Resolver) identify() error {
 		return err
 	}
 	r.name = link.Attrs().Name
-	r.chain.Store(&[]int{r.index})
+	if r.chain.Store(new([]int)); r.vlan == 0 {
+		r.chain.Store(&[]int{r.index})
+	}
 	if len(link.Attrs().HardwareAddr) != len(r.mac) {
 		return fmt.Errorf("%s has the hardware address %q, want an Ethernet MAC", r.name, link.Attrs().HardwareAddr)
 	}
@@ -141,7 +146,10 @@ func (r *Resolver) Networks() ([]netip.Prefix, error) {
 
 // chained looks which interfaces are above this one now. One that is gone has none.
 func (r *Resolver) chained() error {
-	chain := []int{r.index}
+	var chain []int
+	if r.vlan == 0 {
+		chain = append(chain, r.index)
+	}
 	uppers, err := r.Uppers()
 	if gone := errors.Is(err, ErrGone); err != nil && !gone {
 		return err
@@ -153,28 +161,6 @@ func (r *Resolver) chained() error {
 	}
 	r.chain.Store(&chain)
 	return nil
-}
-
-// Uppers are the interfaces above this one, the nearest first.
-func (r *Resolver) Uppers() ([]Upper, error) {
-	l, err := r.link(r.index)
-	if err != nil {
-		return nil, err
-	}
-	uppers, err := Uppers(l, r.link)
-	if errors.Is(err, ErrGone) { // meanwhile; a notice of it is on the way
-		err = nil
-	}
-	return uppers, err
-}
-
-// link looks at an interface; the error is ErrGone if there is none.
-func (r *Resolver) link(index int) (netlink.Link, error) {
-	l, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(index) })
-	if errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV) {
-		return nil, ErrGone
-	}
-	return l, err
 }
 
 // Addrs lists the addresses of Networks.

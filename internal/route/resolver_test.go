@@ -27,7 +27,7 @@ import (
 func resolver(t testing.TB, side *testnet.Side) (r *Resolver) {
 	t.Helper()
 	err := side.Do(func() (err error) {
-		r, err = New(side.IfIndex)
+		r, err = New(side.IfIndex, 0)
 		return err
 	})
 	if err != nil {
@@ -327,7 +327,7 @@ func TestClose(t *testing.T) {
 	if after := fds(); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
-	err := p.A.Do(func() error { _, err := New(9999); return err })
+	err := p.A.Do(func() error { _, err := New(9999, 0); return err })
 	if err == nil || fds() > before {
 		t.Errorf("an interface that is not there: %v, %d descriptors, want %d", err, fds(), before)
 	}
@@ -357,7 +357,7 @@ func TestNotEthernet(t *testing.T) {
 	err := p.A.Do(func() error {
 		i, err := net.InterfaceByName("tun9")
 		if err == nil {
-			_, err = New(i.Index)
+			_, err = New(i.Index, 0)
 		}
 		return err
 	})

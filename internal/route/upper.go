@@ -6,8 +6,10 @@ package route
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Upper is an interface that stands above another one and takes what arrives there: a
@@ -43,4 +45,47 @@ func Uppers(l netlink.Link, get func(int) (netlink.Link, error)) (list []Upper, 
 			MAC: a.HardwareAddr.String()})
 	}
 	return list, nil
+}
+
+// Uppers are the interfaces above this one, the nearest first; with a VLAN, its own is
+// the first, and without that one there are none.
+func (r *Resolver) Uppers() (uppers []Upper, err error) {
+	l, err := r.link(r.index)
+	if err == nil && r.vlan != 0 {
+		mac := l.Attrs().HardwareAddr
+		if l, err = r.tagged(); l != nil {
+			a := l.Attrs()
+			uppers = []Upper{{Index: a.Index, Name: a.Name, Kind: l.Type(), Foreign: !bytes.Equal(a.HardwareAddr, mac),
+				MAC: a.HardwareAddr.String()}}
+		}
+	}
+	if err != nil || l == nil {
+		return nil, err
+	}
+	more, err := Uppers(l, r.link)
+	if errors.Is(err, ErrGone) { // meanwhile; a notice of it is on the way
+		err = nil
+	}
+	return append(uppers, more...), err
+}
+
+// tagged returns the 802.1Q interface of the VLAN; nil if there is none.
+func (r *Resolver) tagged() (netlink.Link, error) {
+	all, err := ask(r, func(h *netlink.Handle) ([]netlink.Link, error) { return h.LinkList() })
+	for _, l := range all {
+		if v, is := l.(*netlink.Vlan); is && v.ParentIndex == r.index && v.VlanId == int(r.vlan) &&
+			v.VlanProtocol != netlink.VLAN_PROTOCOL_8021AD {
+			return l, nil
+		}
+	}
+	return nil, err
+}
+
+// link looks at an interface; the error is ErrGone if there is none.
+func (r *Resolver) link(index int) (netlink.Link, error) {
+	l, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(index) })
+	if errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV) {
+		return nil, ErrGone
+	}
+	return l, err
 }

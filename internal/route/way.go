@@ -17,7 +17,7 @@ import (
 // way asks the routing tables for gateway and source: for routes through the interface,
 // and then through those above it, the nearest first. own are the addresses of all.
 func (r *Resolver) way(dst netip.Addr, own []netip.Addr) (hop Hop, err error) {
-	var first error
+	first := r.noUpper()
 	for _, index := range *r.chain.Load() {
 		hop, err = r.wayBy(index, dst, own)
 		if err == nil {
@@ -28,6 +28,16 @@ func (r *Resolver) way(dst netip.Addr, own []netip.Addr) (hop Hop, err error) {
 		}
 	}
 	return Hop{}, first
+}
+
+// noUpper is the refusal of a VLAN's addresses while it has no interface; nil otherwise.
+func (r *Resolver) noUpper() error {
+	if len(*r.chain.Load()) > 0 {
+		return nil
+	}
+	return fmt.Errorf("route: %[1]s: %[2]w: VLAN %[3]d has no interface, whose addresses and routes count: "+
+		"`ip link add link %[1]s name %[1]s.%[3]d type vlan id %[3]d`, and give it an address",
+		r.name, ErrNoRoute, r.vlan)
 }
 
 // wayBy is way for one of the interfaces.
