@@ -62,7 +62,7 @@ func Borrow(ctx context.Context, talk *share.Talk, socket string) (*borrowed, er
 	b := &borrowed{Conversation: Conversation{Calls: map[uint64]chan Answer{}, Talk: talk},
 		wake:      make(chan struct{}, 1),
 		followers: map[wire.Addr]map[*follower]struct{}{}}
-	result, fds, err := Ask(ctx, talk, share.CallBorrow, share.Borrow{Version: share.Version})
+	result, fds, err := Ask(ctx, talk, share.CallBorrow, share.Borrow{Version: share.Version, Segments: true})
 	if err != nil {
 		share.CloseAll(fds)
 		return nil, errors.Join(err, talk.Close())

@@ -72,6 +72,12 @@ func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.Parts.Segments > 1 && !b.Segments {
+		g.queue.Store(nil)
+		l.Return()
+		return nil, fmt.Errorf("packets at the MTU of %d lie in several buffers, which this program is too old for: "+
+			"build it with this release, or do without a queue of its own: %w", g.h.n.Dev.MTU(), errno.NotImplemented)
+	}
 	own, other, err := share.NewCrossRing()
 	if err != nil {
 		g.queue.Store(nil)

@@ -22,6 +22,9 @@ const (
 // Borrow begins a conversation about a queue.
 type Borrow struct {
 	Version int `json:"version"`
+	// Segments is whether the borrower takes packets that lie in several buffers. A
+	// program of an earlier release would take each buffer for a packet.
+	Segments bool `json:"segments,omitempty"`
 }
 
 // Borrowed tells the borrower where it is, and what it has.

@@ -33,6 +33,12 @@ type relet struct {
 // queue or its last.
 func newRelet(t *testing.T, byLast bool) *relet {
 	t.Helper()
+	return newReletOf(t, byLast, 0)
+}
+
+// newReletOf is newRelet at an MTU; 0 for the usual one.
+func newReletOf(t *testing.T, byLast bool, mtu int) *relet {
+	t.Helper()
 	testnet.Require(t)
 	if _, v := testnet.Kernel(t); !v.AtLeast(kernel.AdoptRings) {
 		t.Skip("no queues can be lent")
@@ -41,7 +47,7 @@ func newRelet(t *testing.T, byLast bool) *relet {
 	if testnet.Granted(t).Queues < queues {
 		queues = 2
 	}
-	l := &lending{t: t, pair: testnet.NewPair(t, testnet.Options{Queues: queues})}
+	l := &lending{t: t, pair: testnet.NewPair(t, testnet.Options{Queues: queues, MTU: mtu})}
 	l.steered = byLast && testnet.Steer(t, l.pair.A, queues-1)
 	attr := fi.DomainAttr{Attach: fi.AttachNever, Lend: 1, UDP: true}
 	first := l.open(l.pair.A, attr)
@@ -263,6 +269,28 @@ func TestTakeoverBorrowedRefused(t *testing.T) {
 		t.Error(err)
 	}
 	r.is("free", 1)
+}
+
+// A program of an earlier release, which takes each buffer for a packet, gets no queue
+// at an MTU whose packets lie in several. The queue stays free, for programs that can.
+func TestOldBorrowerOfSegments(t *testing.T) {
+	testnet.SkipOnNICs(t, "a veth with an MTU of 9000")
+	if _, v := testnet.Kernel(t); !v.AtLeast(kernel.MultiBuffer) {
+		t.Skipf("this kernel has no packets of several buffers; it takes %v", kernel.MultiBuffer)
+	}
+	r := newReletOf(t, false, 9000)
+	talk, err := r.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer talk.Close()
+	_, fds, err := guestpkg.Ask(t.Context(), talk, share.CallBorrow, share.Borrow{Version: share.Version})
+	if share.CloseAll(fds); err == nil || !strings.Contains(err.Error(), "too old") || len(fds) != 0 {
+		t.Errorf("%d descriptors, %v", len(fds), err)
+	}
+	r.is("free", 1)
+	r.serve(r.mustBorrow(), 7, "mine")
+	r.is("lent", 2)
 }
 
 // A queue that was given back, and that some program has open still, is no obstacle.
