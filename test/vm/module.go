@@ -23,7 +23,7 @@ var ErrModules = errors.New("kernel modules cannot be used")
 // neither form, the test that needs it refuses the kernel.
 var wanted = []string{
 	"virtio_pci", "virtio_console", "virtio_net", "veth", "8021q", "bridge", "sch_netem", "ipip", "dummy",
-	"xsk_diag", "bonding", "macvlan", "ipvlan", "vrf", "team",
+	"xsk_diag", "bonding", "macvlan", "ipvlan", "vrf", "team", "team_mode_activebackup",
 }
 
 // required are the modules without which no test makes sense.

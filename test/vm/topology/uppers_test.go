@@ -26,8 +26,9 @@ import (
 // upper is a way in which an interface is set up on real machines: as another one's part.
 type upper struct {
 	name string
-	// setup are commands of ip(8) in the server's namespace, where veth0 is the cable
-	// and spare0 another one; MAC, IP4 and IP6 stand for the side's.
+	// setup are commands of ip(8), or steps with teamOption, in the server's namespace,
+	// where veth0 is the cable and spare0 another one; MAC, IP4 and IP6 stand for the
+	// side's.
 	setup []string
 	open  string // the interface to open
 	attr  xdpfab.DomainAttr
@@ -60,6 +61,8 @@ var uppers = []upper{
 	{"active-backup bond", bonded("active-backup"), "bond0", xdpfab.DomainAttr{}, "generic", "", true, true},
 	{"balance-xor bond", bonded("balance-xor"), "bond0", xdpfab.DomainAttr{}, "generic", "", true, true},
 	{"802.3ad bond", bonded("802.3ad"), "bond0", xdpfab.DomainAttr{}, "generic", "", true, true},
+	{"active-backup team", teamed(), "team0", xdpfab.DomainAttr{}, "generic", "", true, true},
+	{"port of a team", teamed(), "veth0", xdpfab.DomainAttr{}, "native", "team0 (team)", true, true},
 	{"slave of a bond", bonded("active-backup"), "veth0", xdpfab.DomainAttr{}, "native", "bond0 (bond)", true, true},
 	{"bridge", bridged(), "br0", xdpfab.DomainAttr{XDP: fi.XDPGeneric}, "generic", "", true, true},
 	{"port of a bridge", bridged(), "veth0", xdpfab.DomainAttr{}, "native", "br0 (bridge)", true, true},
@@ -83,6 +86,10 @@ func (u *upper) build(t *testing.T, side *testnet.Side) {
 		c = strings.NewReplacer("MAC", side.MAC.String(), "IP4", side.IP4.String(), "IP6", side.IP6.String()).Replace(c)
 		if kind := kindOf(c); kind != "" && !has(t, side, kind) {
 			testnet.SkipUnlessVM(t, fmt.Errorf("this kernel has no %s", kind))
+		}
+		if strings.HasPrefix(c, teamOption) {
+			setTeam(t, side, c)
+			continue
 		}
 		testnet.IP(t, side, c)
 	}
