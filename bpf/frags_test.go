@@ -24,8 +24,8 @@ func jumbo() Config {
 }
 
 // skipWithoutFrags skips a test of the program that takes packets in fragments where it
-// is not used, for want of sockets that get them. From 5.18 on kernels have such programs,
-// but the verifier of 6.1 refuses this one.
+// is not used, for want of sockets that get them. From 5.18 on kernels have such
+// programs, but the verifier of 6.1 refuses this one.
 func skipWithoutFrags(t *testing.T) {
 	t.Helper()
 	if v := kernel.MultiBuffer; testnet.KernelBefore(t, v.Major, v.Minor) {

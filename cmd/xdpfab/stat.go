@@ -205,8 +205,8 @@ func (r *statReport) text(w io.Writer, all bool) {
 		fmt.Fprintln(w, "\nGUEST\tUSER\tENDPOINTS\tSERVING\tPEERS\tREGIONS\tBYTES\tTAKEN\tREFUSED")
 	}
 	for _, g := range r.Guests {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))), g.Endpoints,
-			g.Serving, g.Peers, g.Regions, g.Memory, g.Taken, g.Refused)
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))),
+			g.Endpoints, g.Serving, g.Peers, g.Regions, g.Memory, g.Taken, g.Refused)
 	}
 	printLent(w, r.Lent)
 	if len(r.Kept) > 0 {

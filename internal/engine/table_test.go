@@ -9,9 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// TestTableGrows fills a table beyond the indexes that it began with: each session has an id
-// of its own, and is found by it. Sessions of a larger table find their places in it, and
-// then there is room for none until as many have gone.
+// TestTableGrows fills a table beyond the indexes that it began with: each session has an
+// id of its own, and is found by it. Sessions of a larger table find their places in it,
+// and then there is room for none until as many have gone.
 func TestTableGrows(t *testing.T) {
 	const most = 2*firstIndexes + 7
 	var tab table

@@ -312,8 +312,8 @@ func (t *target) restore(s *TargetState, p session.TargetParams) error {
 	}
 	err := mobile.Restore(s.Served, e.lived)
 	if t.s = mobile; err == nil && !e.table.place(t, s.ID) {
-		err = fmt.Errorf("its id is %#x, which is in use here or of another queue: want that of a session of this queue",
-			uint32(s.ID))
+		err = fmt.Errorf("its id is %#x, which is in use here or of another queue: "+
+			"want that of a session of this queue", uint32(s.ID))
 	}
 	if err != nil {
 		mobile.Detach()

@@ -163,8 +163,8 @@ func TestGuests(t *testing.T) {
 	}
 }
 
-// An endpoint of a guest counts as one that serves from its Enable on, when peers can reach
-// it, and not before.
+// An endpoint of a guest counts as one that serves from its Enable on, when peers can
+// reach it, and not before.
 func TestGuestsServing(t *testing.T) {
 	a, _, _ := pipeWithRegion(t, 4096)
 	g := guestOf(t, a, fi.DomainAttr{})
