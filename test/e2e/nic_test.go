@@ -75,6 +75,7 @@ func TestNIC(t *testing.T) {
 	t.Run("busy", p.busyPoll)
 	if p.nic.Queues > 1 {
 		t.Run("queues", p.queues)
+		t.Run("steer", p.steer)
 	}
 	p.end()
 }

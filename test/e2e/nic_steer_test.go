@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// steer has a daemon that uses one queue of several steer the NIC, under traffic that
+// comes on all of them otherwise: no frame comes elsewhere any more. What was there
+// before comes back by the next daemon after kill -9, and by the command.
+func (p *nicPair) steer(t *testing.T) {
+	if p.tables(t) == "" {
+		t.Skip("this NIC has no indirection table, and no rules")
+	}
+	own, flags := p.tables(t), p.flags
+	defer func() { p.flags = flags }()
+	p.flags = append(slices.Clone(flags), "--queues", "1", "--steer")
+	steered := func() bool {
+		t.Helper()
+		for range 50 { // emulated NICs pass some hundred frames a second
+			p.bench(t, p.net.B.IP4.String(), "--endpoints", "16", "--window", "8")
+			p.bench(t, p.net.B.MAC.String())
+			s, err := p.ask()
+			if err != nil || s.Interface.Queues != 1 || s.Steering == nil {
+				t.Errorf("%+v, %v: want one queue, steered", s.Interface, err)
+				return false
+			}
+			if x := s.Steering; x.Astray != 0 {
+				t.Errorf("%v: want none elsewhere", x)
+				return false
+			} else if x.Frames > 1000 {
+				t.Log(x)
+				return true
+			}
+		}
+		t.Error("a thousand frames never came")
+		return false
+	}
+	p.kill()
+	p.restart()
+	want := p.tables(t)
+	if !steered() || want == own {
+		t.Fatalf("the NIC is not steered: %s", want)
+	}
+	p.kill()
+	if now := p.tables(t); now != want {
+		t.Errorf("a daemon that was killed has changed the tables:\n%s", now)
+	}
+	p.restart() // goes on with it
+	steered()
+	p.kill()
+	undo := start(t, p.net.B, xdpfabdPath, []string{"--interface", p.net.B.IfName, "--control", p.node.socket, "--unsteer"})
+	if undo.wants(0); p.tables(t) != own {
+		t.Errorf("undone by the command to:\n%s\nwant\n%s", p.tables(t), own)
+	}
+	p.restart()
+	steered()
+	p.kill()
+	p.flags = flags // the next daemon is not to steer
+	if p.restart(); p.tables(t) != own {
+		t.Errorf("undone by the next daemon to:\n%s\nwant\n%s", p.tables(t), own)
+	}
+	p.sum(t, p.net.B.IP4.String(), 1000)
+}
+
+// tables are the NIC's indirection table and its rules, as text, as far as it has them.
+func (p *nicPair) tables(t *testing.T) (all string) {
+	t.Helper()
+	for _, what := range []string{"-x", "-n"} {
+		_ = p.net.B.Do(func() error {
+			out, err := exec.Command("ethtool", what, p.net.B.IfName).Output()
+			if err == nil {
+				all += string(out)
+			}
+			return err
+		})
+	}
+	return all
+}
