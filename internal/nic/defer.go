@@ -30,8 +30,7 @@ type Deferrals struct {
 // deferred is the file.
 type deferred struct {
 	Interface string         `json:"interface"`
-	Index     int            `json:"index"`
-	MAC       string         `json:"mac"`
+	NIC       Identity       `json:"nic"`
 	Set       Deferral       `json:"set"`
 	Was       []deferralOf   `json:"was"`
 	ids       map[uint32]int // to Was
@@ -49,7 +48,7 @@ func Defer(n NAPIs, path string, i *Interface, queues int, d Deferral) (*Deferra
 	if err := Undefer(n, path, i); err != nil {
 		return nil, err
 	}
-	f := &deferred{Interface: i.Name, Index: i.Index, MAC: i.MAC, Set: d, ids: map[uint32]int{}}
+	f := &deferred{Interface: i.Name, NIC: IdentityOf(i), Set: d, ids: map[uint32]int{}}
 	for queue := range queues {
 		id, err := n.Of(i.Index, queue)
 		if err != nil {
@@ -107,9 +106,9 @@ func Undefer(n NAPIs, path string, i *Interface) error {
 		return fmt.Errorf("nic: how interrupts were held back before: %w; remove the file %s when they are as you "+
 			"want them", err, path)
 	}
-	if f.Index == i.Index && f.MAC == i.MAC { // the queues of one that is gone went with it
+	if at := IdentityOf(i); f.NIC.is(&at) { // the queues of one that is gone went with it
 		for _, w := range f.Was {
-			if err := f.restore(n, w); err != nil {
+			if err := f.restore(n, i.Index, w); err != nil {
 				return fmt.Errorf("nic: %s: queue %d: interrupts are still held back: %w", i.Name, w.Queue, err)
 			}
 		}
@@ -120,8 +119,8 @@ func Undefer(n NAPIs, path string, i *Interface) error {
 	return nil
 }
 
-func (f *deferred) restore(n NAPIs, w deferralOf) error {
-	id, err := n.Of(f.Index, w.Queue)
+func (f *deferred) restore(n NAPIs, ifindex int, w deferralOf) error {
+	id, err := n.Of(ifindex, w.Queue)
 	if err != nil {
 		return nil // there is no such queue any more
 	}

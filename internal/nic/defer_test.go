@@ -79,6 +79,13 @@ func TestDefer(t *testing.T) {
 			t.Fatalf("%v, %v", q.has, err)
 		}
 	}
+	i.MAC = "02:00:00:00:00:06" // which anybody may change meanwhile
+	if err := Undefer(q, path, i); err != nil || !maps.Equal(q.has, before) {
+		t.Errorf("under another address: %v, %v", q.has, err)
+	}
+	if _, err := Defer(q, path, i, 3, BusyDeferral); err != nil {
+		t.Fatal(err)
+	}
 	q.ids[0], q.has[14], q.has[12] = 14, Deferral{9, 9}, Deferral{3, 3} // made anew, and changed by somebody
 	delete(q.has, 11)
 	if err := Undefer(q, path, i); err != nil || q.has[14] != (Deferral{9, 9}) || q.has[12] != (Deferral{3, 3}) {
@@ -113,7 +120,7 @@ func TestDeferFails(t *testing.T) {
 		text string
 		say  string
 	}{
-		"another interface": {`{"index":6,"set":{"defer_hard_irqs":1,"gro_flush_timeout":7},"was":[{"queue":1}]}`, ""},
+		"another interface": {`{"nic":{"index":6},"set":{"defer_hard_irqs":1,"gro_flush_timeout":7},"was":[{"queue":1}]}`, ""},
 		"no file of ours":   {"{", "remove the file " + path},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

@@ -34,7 +34,7 @@ func (i *Interface) holdBack(queues int, o Options) (err error) {
 	if o.Remember == "" {
 		return nil
 	}
-	i.held.of = nic.Interface{Name: i.name, Index: i.index, MAC: i.mac.String()}
+	i.held.of = nic.Interface{Name: i.name, Index: i.index, Driver: i.driver}
 	if o.BusyPoll.Time == 0 {
 		return nic.Undefer(napis, o.Remember, &i.held.of)
 	}
