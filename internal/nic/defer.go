@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // BusyDeferral is how the interrupts of a queue are held back whose poller polls it
@@ -121,8 +123,13 @@ func Undefer(n NAPIs, path string, i *Interface) error {
 
 func (f *deferred) restore(n NAPIs, ifindex int, w deferralOf) error {
 	id, err := n.Of(ifindex, w.Queue)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
 		return nil // there is no such queue any more
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("the interface is down; the next process that opens it lets them in: %w", err)
+	case err != nil:
+		return err
 	}
 	switch now, err := n.Deferral(id); {
 	case err != nil:

@@ -26,6 +26,7 @@ type queuesOf struct {
 	has   map[uint32]Deferral
 	left  int // calls that change something; negative: no end
 	looks int // as left, of calls that look
+	down  bool
 }
 
 func newQueues() *queuesOf {
@@ -41,8 +42,11 @@ func spend(n *int) error {
 }
 
 func (q *queuesOf) Of(_, queue int) (uint32, error) {
-	if queue >= len(q.ids) {
+	switch { // as Linux has it
+	case q.down:
 		return 0, unix.ENOENT
+	case queue >= len(q.ids):
+		return 0, unix.EINVAL
 	}
 	return q.ids[queue], nil
 }
@@ -93,6 +97,29 @@ func TestDefer(t *testing.T) {
 	}
 }
 
+// While an interface is down nobody can let its interrupts in, and its queues keep what
+// they have: so the file stays for the next process.
+func TestUndeferWhenDown(t *testing.T) {
+	i := &Interface{Name: "x", Index: 5}
+	q, path := newQueues(), filepath.Join(t.TempDir(), "x.napi")
+	before := maps.Clone(q.has)
+	d, err := Defer(q, path, i, 3, BusyDeferral)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.down = true
+	if err := d.Undo(i); err == nil || !strings.Contains(err.Error(), "still held back: the interface is down") {
+		t.Errorf("down: %v", err)
+	}
+	q.down, q.ids = false, q.ids[:1] // and the others are gone
+	if err := Undefer(q, path, i); err != nil || q.has[11] != before[11] {
+		t.Errorf("up again: %v, %v", q.has, err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the file: %v", err)
+	}
+}
+
 // Whatever fails, and wherever a process is killed, the next one puts everything back.
 func TestDeferFails(t *testing.T) {
 	i := &Interface{Name: "x", Index: 5, MAC: "02:00:00:00:00:05"}
@@ -113,7 +140,7 @@ func TestDeferFails(t *testing.T) {
 		}
 	}
 	q, path := newQueues(), filepath.Join(t.TempDir(), "x.napi")
-	if _, err := Defer(q, path, i, 5, BusyDeferral); !errors.Is(err, unix.ENOENT) || len(q.has) != 3 || q.has[11] != (Deferral{}) {
+	if _, err := Defer(q, path, i, 5, BusyDeferral); !errors.Is(err, unix.EINVAL) || len(q.has) != 3 || q.has[11] != (Deferral{}) {
 		t.Errorf("a queue that is not there: %v, %v", q.has, err)
 	}
 	for what, c := range map[string]struct {
