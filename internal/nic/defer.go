@@ -66,7 +66,7 @@ func Defer(n NAPIs, path string, i *Interface, queues int, d Deferral) (*Deferra
 		f.ids[id] = len(f.Was)
 		f.Was = append(f.Was, deferralOf{queue, had})
 	}
-	if err := f.save(path); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), writeOwn(path, f)); err != nil {
 		return nil, fmt.Errorf("remembering what was there: %w", err)
 	}
 	for id := range f.ids {
@@ -96,7 +96,7 @@ func (d *Deferrals) Undo(i *Interface) error { return Undefer(d.n, d.path, i) }
 // What somebody has changed since is left as it is, and so is what a driver has that has
 // made its queues anew.
 func Undefer(n NAPIs, path string, i *Interface) error {
-	text, err := os.ReadFile(path)
+	text, err := readOwn(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -138,21 +138,4 @@ func (f *deferred) restore(n NAPIs, ifindex int, w deferralOf) error {
 		return nil
 	}
 	return n.Defer(id, w.Had)
-}
-
-// save writes the file in one step: there is never half of it. It is for the next
-// process and not for the next boot.
-func (f *deferred) save(path string) error {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	next := path + ".new"
-	if err := os.WriteFile(next, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
 }

@@ -160,6 +160,29 @@ func TestDeferFails(t *testing.T) {
 	}
 }
 
+// The file is written through nobody's link, and one that others could have written is
+// not believed.
+func TestDeferralsOfOthers(t *testing.T) {
+	i := &Interface{Name: "x", Index: 5}
+	q, path := newQueues(), filepath.Join(t.TempDir(), "x.napi")
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := errors.Join(os.WriteFile(victim, []byte("v"), 0o600), os.Symlink(victim, path+".new")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Defer(q, path, i, 3, BusyDeferral); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(victim); string(text) != "v" {
+		t.Errorf("the target of a link: %q, %v", text, err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := Undefer(q, path, i); !errors.Is(err, errNotOurs) || q.has[11] != BusyDeferral {
+		t.Errorf("%v, %v", q.has, err)
+	}
+}
+
 // The kernel has the settings of each NAPI. A veth has NAPIs with GRO, and tells of no
 // queue which it has.
 func TestKernelNAPIs(t *testing.T) {

@@ -62,7 +62,7 @@ func Steer(c Classifier, path string, n *Steered) (s *Steering, notes []string, 
 	table, tableErr := c.Table()
 	rules, rulesErr := c.Rules()
 	s.was.note(n, table, rules, rulesErr == nil)
-	if err := s.was.save(path); err != nil {
+	if err := writeOwn(path, &s.was); err != nil {
 		return nil, notes, fmt.Errorf("nic: remembering how %s was, before any change: %w", n.Name, err)
 	}
 	refused, err := s.apply(tableErr, rulesErr)
