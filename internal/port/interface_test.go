@@ -61,7 +61,8 @@ func attached(t testing.TB, side *testnet.Side) (id uint32) {
 
 // onlyOpenKnows are the refusals because of the options, and those of the kernel.
 var onlyOpenKnows = map[string]bool{"too many queues": true, "negative queues": true, "ring size": true, "chunks": true,
-	"zero-copy": true, "busy polling": true, "missing": true, "MTU too large for veth": true}
+	"zero-copy": true, "busy polling": true, "busy polling, and no file": true,
+	"missing": true, "MTU too large for veth": true}
 
 // toldBefore checks that a caller that asks about an interface, as `xdpfab info`
 // does, gets the same answer as from Open.
