@@ -25,18 +25,19 @@ type Identity struct {
 	NetNS  uint64 `json:"netns"` // network namespace, in which it has the index
 }
 
-// IdentityOf looks at an interface of the calling thread's network namespace.
+// IdentityOf looks at an interface of the calling thread's network namespace, by its
+// index: it may have another name by now.
 func IdentityOf(i *Interface) Identity {
 	id := Identity{Boot: boot(), Driver: i.Driver, Index: i.Index}
 	var ns unix.Stat_t
 	if err := unix.Stat("/proc/thread-self/ns/net", &ns); err == nil {
 		id.NetNS = ns.Ino
 	}
-	if card, err := CardOf(i.Name); err == nil {
-		id.Bus = card.Bus
-	}
 	if l, err := netlink.LinkByIndex(i.Index); err == nil {
 		id.MAC = l.Attrs().PermHWAddr.String()
+		if card, err := CardOf(l.Attrs().Name); err == nil {
+			id.Bus = card.Bus
+		}
 	}
 	return id
 }

@@ -12,6 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // killedAfterSteering leaves a NIC steered, and its file.
@@ -275,6 +279,33 @@ func TestIdentity(t *testing.T) {
 	}
 	ids[0].Driver = "none such"
 	if _, _, _, err := find(ids[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// A NIC is the same under another name, whatever name its user knows.
+func TestIdentityIsOfNoName(t *testing.T) {
+	p := testnet.NewVeth(t, testnet.Options{})
+	err := p.A.Do(func() error {
+		tap := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tap0"}, Mode: netlink.TUNTAP_MODE_TAP}
+		if err := netlink.LinkAdd(tap); err != nil {
+			t.Skipf("no tap, whose driver tells of a bus: %v", err)
+		}
+		l, err := netlink.LinkByName("tap0")
+		if err != nil {
+			return err
+		}
+		i := Interface{Name: "tap0", Index: l.Attrs().Index, Driver: "tun"}
+		was := IdentityOf(&i)
+		if err := netlink.LinkSetName(l, "tap1"); err != nil {
+			return err
+		}
+		if now := IdentityOf(&i); was.Bus == "" || now != was {
+			t.Errorf("%+v, and renamed %+v", was, now)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Error(err)
 	}
 }
