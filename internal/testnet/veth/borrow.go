@@ -156,34 +156,11 @@ func only(h *netlink.Handle) (netlink.Link, error) {
 	return nil, fmt.Errorf("the NIC has gone: %w", os.ErrNotExist)
 }
 
-// From the kernel's ethtool_netlink_generated.h.
-const (
-	ethtoolChannelsSet = 18 // ETHTOOL_MSG_CHANNELS_SET
-	channelsHeader     = 1  // ETHTOOL_A_CHANNELS_HEADER
-	headerDevIndex     = 1  // ETHTOOL_A_HEADER_DEV_INDEX
-	channelsCombined   = 9  // ETHTOOL_A_CHANNELS_COMBINED_COUNT
-)
-
-// channelsRequest is struct genlmsghdr of the request.
-type channelsRequest [nl.SizeofGenlmsg]byte
-
-func (r channelsRequest) Len() int          { return len(r) }
-func (r channelsRequest) Serialize() []byte { return r[:] }
-
 // setQueues sets the number of queues of an interface of the thread's namespace, as
 // `ethtool -L IF combined N` does.
 func setQueues(ifindex, n int) error {
-	f, err := netlink.GenlFamilyGet("ethtool")
-	if err != nil {
-		return fmt.Errorf("generic netlink family ethtool: %w", err)
-	}
-	req := nl.NewNetlinkRequest(int(f.ID), unix.NLM_F_ACK)
-	req.AddData(channelsRequest{ethtoolChannelsSet, uint8(f.Version)})
-	header := nl.NewRtAttr(channelsHeader|unix.NLA_F_NESTED, nil)
-	header.AddRtAttr(headerDevIndex, nl.Uint32Attr(uint32(ifindex)))
-	req.AddData(header)
-	req.AddData(nl.NewRtAttr(channelsCombined, nl.Uint32Attr(uint32(n))))
-	if _, err := req.Execute(unix.NETLINK_GENERIC, 0); err != nil {
+	combined := nl.NewRtAttr(channelsCombined, nl.Uint32Attr(uint32(n)))
+	if err := ethtool(ifindex, ethtoolChannelsSet, combined); err != nil {
 		return fmt.Errorf("%d queues: %w", n, err)
 	}
 	return nil
