@@ -28,7 +28,7 @@ var ShortSet = []Choice{
 		"TestVethAuthKey", "TestVethSharedAV", "TestVethForgedFrames", "TestVethLocal", "TestVethMailbox",
 		"TestVethMessages", "TestVethUnordered", "TestVethRemoteCQData", "TestVethRMA", "TestVethLongArray"}},
 	{Dir: "test/e2e", Only: []string{"TestAtomicInterface", "TestKernelTraffic", "TestKillAndRestartUnderLoad",
-		"TestStat", "TestInfo"}},
+		"TestStat", "TestInfo", "TestVLANBeside", "TestVLANServedBelow"}},
 	{Dir: "internal/port", Except: []string{"TestParsersAgree", "FuzzParsersAgree", "TestReopenLeavesNothing",
 		"TestQueueTaken", ".*DoesNotAllocate"}},
 	{Dir: "test/vm/topology"},

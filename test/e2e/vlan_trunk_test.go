@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+)
+
+// trunk is a pair with an interface of VLAN 100 on top of each side, with addresses of
+// its own; the sides as seen there. What A sends has its tags in the frames.
+func trunk(t *testing.T) (net *testnet.Pair, a, b *testnet.Side) {
+	t.Helper()
+	testnet.Require(t)
+	net = testnet.NewVeth(t, testnet.Options{})
+	var tops []*testnet.Side
+	for n, s := range []*testnet.Side{net.A, net.B} {
+		try := &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: "veth0.100", ParentIndex: s.IfIndex}, VlanId: 100}
+		err := s.Do(func() error { return netlink.LinkAdd(try) })
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			testnet.SkipUnlessVM(t, fmt.Errorf("%w: %w", veth.ErrNoVLAN, err))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ip := fmt.Sprintf("10.100.0.%d", n+1)
+		testnet.IP(t, s, "link set veth0.100 up", "addr add "+ip+"/24 dev veth0.100")
+		top := on(t, s, "veth0.100")
+		top.IP4 = netip.MustParseAddr(ip)
+		tops = append(tops, top)
+	}
+	if err := net.A.TagInFrames(); err != nil {
+		t.Fatal(err)
+	}
+	return net, tops[0], tops[1]
+}
+
+// says waits for a daemon's log to contain a text: its socket may answer before.
+func (n *node) says(text string) {
+	n.t.Helper()
+	n.eventually("saying "+text, func() bool { return strings.Contains(n.err.String(), text) })
+}
+
+// A daemon on an interface, and one on the 802.1Q interface on top, serve beside each
+// other, if tags lie in the frames; and the log of the first says so.
+func TestVLANBeside(t *testing.T) {
+	net, a, b := trunk(t)
+	below := serve(t, net.B, "--udp", "--region", "below=4KiB")
+	above := serve(t, b, "--udp", "--xdp", "generic", "--region", "above=4KiB")
+	more(t, net.A, net.B.IP4.String(), "below", 0)
+	more(t, net.A, below.addr(), "below", 5)
+	more(t, a, b.IP4.String(), "above", 0, "--xdp", "generic")
+	more(t, a, b.MAC.String(), "above", 5, "--xdp", "generic")
+	if below.counters()["xdp_pass_vlan"] == 0 {
+		t.Errorf("counters: %v; want frames of VLAN 100 passed", below.counters())
+	}
+	below.says("frames for veth0.100 may look untagged here")
+	above.end()
+	below.end()
+}
+
+// A daemon that serves one VLAN has the addresses of its 802.1Q interface, in native
+// mode, and a client there reaches it; an interface that comes later counts as well.
+func TestVLANServedBelow(t *testing.T) {
+	net, a, b := trunk(t)
+	testnet.IP(t, b, "link del veth0.100")
+	d := serve(t, net.B, "--vlan", "100", "--udp", "--region", "r=4KiB")
+	d.says("no address: no peer reaches this node over UDP")
+	testnet.IP(t, b, "link add link veth0 name veth0.100 type vlan id 100", "link set veth0.100 up",
+		"addr add "+b.IP4.String()+"/24 dev veth0.100")
+	d.eventually("serving the address of veth0.100", func() bool {
+		s, err := d.ask()
+		return err == nil && s.Interface.Served == b.IP4.String()+"/24" && s.Interface.Above == "veth0.100 (vlan)"
+	})
+	more(t, a, b.IP4.String(), "r", 0, "--xdp", "generic")
+	more(t, a, d.addr(), "r", 5, "--xdp", "generic")
+	// What the daemon's guests send has the tag, and finds its way by the VLAN's routes.
+	far := serve(t, a, "--udp", "--xdp", "generic", "--region", "far=4KiB")
+	hosts.Store(net.B, d)
+	t.Cleanup(func() { hosts.Delete(net.B) })
+	more(t, net.B, a.IP4.String(), "far", 0)
+	far.end()
+	d.end()
+}
