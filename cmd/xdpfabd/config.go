@@ -47,6 +47,7 @@ type Config struct {
 	Regions    []RegionConfig
 	Guests     []GuestConfig
 
+	Sessions         int // of a queue
 	ResidentSessions int
 	Pin              string // pinAuto, pinNone or a folder for resident regions
 	Leave            bool   // what is there, at the end
@@ -89,7 +90,7 @@ func defaultConfig() Config {
 	return Config{
 		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
 		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
-		SocketMode: control.DefaultMode, BusyBudget: 64, ResidentSessions: 256, Pin: pinAuto,
+		SocketMode: control.DefaultMode, BusyBudget: 64, Sessions: 16384, ResidentSessions: 256, Pin: pinAuto,
 	}
 }
 
@@ -120,7 +121,7 @@ func (c Config) node() node.Config {
 	return node.Config{
 		Spread: c.Spread, Cores: c.Cores, Spin: c.Spin,
 		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
-		ResidentSessions: c.ResidentSessions,
+		Sessions: c.Sessions, ResidentSessions: c.ResidentSessions,
 	}
 }
 

@@ -69,6 +69,9 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
 	{"idle-retire", "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
+	{"sessions", "most `sessions` on a queue, from one endpoint to another, 10 KiB each: N programs of a node that " +
+		"talk with M each way have 2 N M",
+		func(c *Config) field { return intField(&c.Sessions, 16, 1<<14) }},
 	{"resident-sessions",
 		"`sessions` of peers that the XDP program can execute at a time, if there is a resident region; 130 KiB each",
 		func(c *Config) field { return intField(&c.ResidentSessions, 1, 1<<14) }},

@@ -27,6 +27,7 @@ type Config struct {
 	ProvKey, VirtAddr bool   // of all regions
 	AuthKey           []byte // of regions that have none
 
+	Sessions         int // of a queue; 0 for the engine's default
 	ResidentSessions int
 	ResidentLeave    bool
 }
