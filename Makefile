@@ -59,7 +59,7 @@ install-provider: provider
 	$(MAKE) -C provider install
 
 # The provider and its programs with the sanitizers of gcc: memory, undefined behaviour and
-# races; long searches in what a daemon says; 48 programs that exchange messages. Some
+# races; long searches in what a daemon says; 64 programs that exchange messages. Some
 # 10 minutes. KILLS programs are killed under load, which takes half a second each.
 .PHONY: provider-check soak-provider
 CHECKED := CGO_ENABLED=0 $(GO) test -count=1 -vet=off -timeout 60m ./test/provider

@@ -388,10 +388,10 @@ func TestDaemonDies(t *testing.T) {
 }
 
 // takeOver has the next daemon of a side take the place of the present one, which ends.
-func (w *world) takeOver(i int) {
+func (w *world) takeOver(i int, flags ...string) {
 	w.t.Helper()
 	former := w.daemons[i]
-	w.serve(i, "--takeover")
+	w.serve(i, append(flags, "--takeover")...)
 	if err := former.Wait(); err != nil {
 		w.t.Errorf("the daemon that was taken over: %v", err)
 	}
