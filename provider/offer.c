@@ -160,12 +160,11 @@ static void hear(struct asked *all, struct pollfd *sockets, size_t n, const char
 {
 	const int64_t deadline = deadline_of(OFFER_MS);
 
-	while (waits(all, n, name)) {
+	while (waits(all, n, name) && left_of(deadline) > 0) {
 		for (size_t i = 0; i < n; i++)
 			sockets[i] = (struct pollfd){.fd = all[i].answered ? -1 : all[i].talk.fd,
 						     .events = talk_events(&all[i].talk)};
-		if (poll(sockets, n, left_of(deadline)) == 0)
-			break;
+		poll(sockets, n, left_of(deadline)); /* the deadline ends the loop, also if it fails for good */
 		for (size_t i = 0; i < n; i++)
 			if (!all[i].answered)
 				talk_step(&all[i].talk);
