@@ -78,6 +78,19 @@ func (g *Group) put(from, to *Engine, packet []byte, passedOn bool) {
 	}
 }
 
+// crowded reports whether an engine has sent itself so much that its sessions have to
+// wait until it has taken that, in its next round. A packet keeps its place while it is
+// handled, and may be a hello, whose answer needs a place at once: so answers have half
+// of the ring. If hellos filled it, each answer would be dropped, and no session would
+// ever begin. A paused engine takes nothing, so nothing waits for it.
+func (g *Group) crowded(e *Engine) bool {
+	if g == nil || e.paused {
+		return false
+	}
+	x := g.passages[e.member*len(g.engines)+e.member].Load()
+	return x != nil && x.crowded()
+}
+
 // takePassed hands f the packets that engines of the group have passed to one.
 func (g *Group) takePassed(to *Engine, f func(p *parcel)) (n int) {
 	for from := range g.engines {

@@ -39,6 +39,10 @@ func (x *passage) send(packet []byte, passedOn bool) bool {
 // packetLen is room for the packets of most interfaces, bytes.
 const packetLen = 2048
 
+// crowded reports whether half of the places are in use. The thread is that of the engine
+// that passes.
+func (x *passage) crowded() bool { return x.put.Load()-x.taken.Load() >= passing/2 }
+
 // take hands out the parcels that are there, and returns how many there were.
 func (x *passage) take(f func(p *parcel)) int {
 	from, to := x.taken.Load(), x.put.Load()

@@ -48,12 +48,12 @@ func (e *Engine) flush() int {
 	e.sent = 0
 	kept := e.dirty[:0]
 	for _, o := range e.dirty {
-		n := 0
+		n, left := 0, true
 		if !full {
-			n, full = e.drain(o)
+			n, left, full = e.drain(o)
 			sent += n
 		}
-		if full {
+		if left {
 			kept = append(kept, o)
 		}
 	}
@@ -70,14 +70,18 @@ func (e *Engine) flush() int {
 	return sent
 }
 
-// drain sends the frames of one session; full means that buffers ran out.
-func (e *Engine) drain(o outgoing) (sent int, full bool) {
+// drain sends the frames of one session. Some are left if buffers ran out, which full
+// says, or if the engine has to take what it has sent to itself first.
+func (e *Engine) drain(o outgoing) (sent int, left, full bool) {
 	s := o.place()
 	at := s.path.Len()
 	for o.due() {
+		if s.path.self && e.group.crowded(e) {
+			return sent, true, false
+		}
 		b := e.port.Buffer()
 		if b == nil {
-			return sent, true
+			return sent, true, true
 		}
 		if n := o.emit(b[at:]); n > 0 {
 			e.transmit(s, b, n)
@@ -85,7 +89,7 @@ func (e *Engine) drain(o outgoing) (sent int, full bool) {
 		}
 	}
 	o.clean()
-	return sent, false
+	return sent, false, false
 }
 
 // transmit seals, completes and queues the frame of n bytes that lies in the port's
