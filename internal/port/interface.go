@@ -55,6 +55,7 @@ type Interface struct {
 	label    atomic.Pointer[string] // the present name; the watcher writes it
 
 	serving  sync.Mutex         // keeps reading addresses and serving them together
+	served   []netip.Addr       // the program takes UDP packets for these; guarded by serving
 	reserved map[netip.Addr]int // sockets by address: see reserve; guarded by serving
 	crowded  error              // an address that could not be reserved; guarded by serving
 
@@ -225,11 +226,21 @@ func (i *Interface) serve() ([]netip.Addr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("port: %w", err)
 	}
-	if err := i.program.SetAddrs(addrs[:min(len(addrs), bpf.MaxAddrs)]); err != nil {
+	i.served = nil
+	served := addrs[:min(len(addrs), bpf.MaxAddrs)]
+	if err := i.program.SetAddrs(served); err != nil {
 		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
 	}
+	i.served = served
 	i.crowded = i.reserve(addrs)
 	return addrs, nil
+}
+
+// serves reports whether the program takes UDP packets for an address already.
+func (i *Interface) serves(a netip.Addr) bool {
+	i.serving.Lock()
+	defer i.serving.Unlock()
+	return slices.Contains(i.served, a)
 }
 
 // Networks lists the addresses that UDP is served at, each with the length of its
@@ -313,8 +324,10 @@ func (i *Interface) linkOver(a wire.Addr, hop route.Hop, err error) (wire.Link, 
 	}
 	// The source address may be so new that its notice has not arrived yet; answers to
 	// it have to be accepted all the same.
-	if _, err := i.serve(); err != nil {
-		return wire.Link{}, err
+	if !i.serves(hop.Source) {
+		if _, err := i.serve(); err != nil {
+			return wire.Link{}, err
+		}
 	}
 	return wire.Link{Kind: a.Kind(), VLAN: i.vlan.ID(), Local: i.mac, Remote: hop.MAC, LocalIP: hop.Source,
 		RemoteIP: a.IP}, nil

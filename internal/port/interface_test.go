@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -359,4 +360,28 @@ func TestLaterAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	arrives(t, b, a, l)
+}
+
+// The way to a peer costs no look at the addresses if its source is served already: many
+// programs that ask for many peers would have the daemon read them thousands of times.
+func TestServedSourceIsNotReadAgain(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	testnet.IP(t, p.A, "addr add 10.78.0.1/24 dev veth0")
+	a, gone := open(t, p.A, Options{RingSize: 32, UDP: true}), netip.MustParseAddr("10.78.0.1")
+	testnet.IP(t, p.A, "addr del 10.78.0.1/24 dev veth0")
+	to, from := wire.Addr{IP: p.B.IP4}, func(source netip.Addr) route.Hop {
+		return route.Hop{MAC: wire.MAC(p.B.MAC), Source: source}
+	}
+	if _, err := a.serve(); err != nil {
+		t.Fatal(err)
+	}
+	a.resolver.Close() // from here on the kernel cannot be asked
+	if l, err := a.linkOver(to, from(p.A.IP4), nil); err != nil || l.LocalIP != p.A.IP4 {
+		t.Errorf("from an address that is served: %+v, %v", l, err)
+	}
+	for _, source := range []netip.Addr{gone, netip.MustParseAddr("10.79.0.1")} {
+		if l, err := a.linkOver(to, from(source), nil); !errors.Is(err, route.ErrClosed) {
+			t.Errorf("from %v, which is not served: %+v, %v, want %v", source, l, err, route.ErrClosed)
+		}
+	}
 }
