@@ -23,9 +23,18 @@ type path struct {
 	source    netip.Addr // the watcher's
 	next      netip.Addr // the neighbour that packets go to; the watcher's
 	mac       wire.MAC   // the neighbour's, zero until it is known; the watcher's
-	fresh     bool       // has to be looked up; guarded by the watcher's mu
+	told      way        // that all followers have, zero before the first; guarded by the watcher's mu
+	fresh     bool       // has to be looked up; likewise
 	followers map[*follower]struct{}
 }
+
+// way is what changes of a link.
+type way struct {
+	mac    wire.MAC   // of the next hop
+	source netip.Addr // of this node
+}
+
+func wayOf(l *wire.Link) way { return way{l.Remote, l.LocalIP} }
 
 // follower is a call of Follow.
 type follower struct {
@@ -38,6 +47,9 @@ type follower struct {
 // from another source address, or because the next hop has another MAC address. The
 // first call may come at once. The calls are made on the watcher's goroutine, and
 // must not block.
+//
+// A further follower of an address has nothing looked up if its link is what the others
+// were told: whatever changes that is noticed. If it is not, one of the two is old.
 //
 // After stop no call begins; one may be under way. A MAC address is reached
 // directly, so changed is never called for it.
@@ -56,8 +68,10 @@ func (i *Interface) Follow(a wire.Addr, link wire.Link, changed func(wire.Link))
 		w.paths[remote] = p
 	}
 	p.followers[f] = struct{}{}
-	p.fresh = true
-	signal(w.wanted)
+	if wayOf(&link) != p.told {
+		p.fresh = true
+		signal(w.wanted)
+	}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -194,28 +208,26 @@ func (w *watcher) use(p *path, mac wire.MAC) {
 	if p.mac = mac; w.lost {
 		return
 	}
+	now := way{mac, p.source}
 	w.mu.Lock()
+	p.told = now
 	var calls []*follower
 	for f := range p.followers {
-		if f.link.Remote != mac || f.link.LocalIP != p.source {
+		if wayOf(&f.link) != now {
 			calls = append(calls, f)
 		}
 	}
 	w.mu.Unlock()
 	for n, f := range calls {
 		if n == 0 {
-			w.say(Event{Kind: HopChanged, Remote: p.remote.String(), From: hopText(f.link.Remote, f.link.LocalIP),
-				To: hopText(mac, p.source)})
+			w.say(Event{Kind: HopChanged, Remote: p.remote.String(), From: wayOf(&f.link).String(), To: now.String()})
 		}
-		f.link.Remote, f.link.LocalIP = mac, p.source
+		f.link.Remote, f.link.LocalIP = now.mac, now.source
 		f.changed(f.link)
 	}
 }
 
-// hopText describes a way: to a MAC address, from an IP address of the
-// interface.
-func hopText(mac wire.MAC, source netip.Addr) string {
-	return macText(mac) + " from " + source.String()
-}
+// String describes a way: to a MAC address, from an IP address of the interface.
+func (w way) String() string { return macText(w.mac) + " from " + w.source.String() }
 
 func macText(mac wire.MAC) string { return wire.Addr{MAC: mac}.String() }

@@ -133,3 +133,30 @@ func TestFollowSource(t *testing.T) {
 		t.Errorf("%d calls after stop", now-before)
 	}
 }
+
+// A further follower of an address has nothing looked up if it has the way of the others
+// already: thousands may follow one address. One that has another way is told.
+func TestFollowAlike(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	w := n.watcher // it is not begun: the test is its goroutine
+	w.tell = func(Event) {}
+	links, first, _ := follow(t, n, p.B.IP4)
+	w.lookUp(true)
+	<-w.wanted
+	alike, _, _ := follow(t, n, p.B.IP4)
+	if path := w.paths[p.B.IP4]; path.fresh || len(w.wanted) > 0 {
+		t.Error("a way that all followers have is looked up")
+	}
+	other := first
+	other.Remote[5] ^= 0x55
+	var told record[wire.Link]
+	n.Follow(wire.Addr{IP: p.B.IP4}, other, told.add)
+	w.lookUp(true)
+	if all := told.all(); len(all) != 1 || all[0] != first {
+		t.Errorf("the one of another way is told %+v, want %+v once", all, first)
+	}
+	if calls := len(links.all()) + len(alike.all()); calls > 0 {
+		t.Errorf("%d calls to those that have the way", calls)
+	}
+}
