@@ -102,13 +102,14 @@ static int attach(struct guest *g, const char *path)
 		return error;
 	}
 	snprintf(text, sizeof text,
-		 "{\"version\":%u,\"features\":[\"errno\",\"text\",\"attended\",\"long\"],"
+		 "{\"version\":%u,\"features\":[\"errno\",\"text\",\"attended\",\"long\",\"peers\"],"
 		 "\"sizes\":{\"entries\":%u,\"arena\":%u,\"arrivals\":%u}}",
 		 XDPFAB_VERSION, s.entries, s.arena, s.arrivals);
 	error = talk_call(&g->talk, "attach", text, g->memfd, ANSWER_MS, &r);
 	g->bell = r.fd;
 	g->mtu = json_number(json_member(r.result, "mtu"), 0);
 	g->attended = offer_has(json_member(r.result, "features"), "attended");
+	g->lists = offer_has(json_member(r.result, "features"), "peers");
 	g->longest = offer_has(json_member(r.result, "features"), "long") ? MOST_MESSAGE : SHORT_MESSAGE;
 	if (error != 0)
 		WARN(DOMAIN, "daemon at %s: %s\n", path, r.text);

@@ -33,6 +33,7 @@ struct guest {
 	struct xdpfab_entry *notes; /* entries without completion for which there was no room */
 	size_t note_count, note_room;
 	bool attended; /* the daemon hands over operations on memory that it has not mapped */
+	bool lists; /* the daemon gives numbers to many peers at once */
 	size_t longest; /* bytes of a message or a transfer */
 	size_t mtu;	/* of the interface */
 };

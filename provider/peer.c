@@ -2,19 +2,31 @@
  *
  * The peers of an endpoint: the daemon gives each a number when it is first posted to. That
  * may take as long as the next hop takes to answer, so what is posted meanwhile waits here.
+ * While the daemon is asked for peers on a node, further ones on that node are gathered, and
+ * asked for together: a list takes it little longer than one.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "op.h"
 
-/* A call for a peer's number. */
+enum { MOST_PEERS = 128 }; /* of a list, as the daemon has it */
+
+/* A peer whose number is asked for. */
+struct sought {
+	struct addr addr;
+	size_t at; /* slot */
+	bool forgotten; /* the address has been removed meanwhile */
+};
+
+/* A call for the numbers of peers on one node. */
 struct asked {
 	struct call call;
 	struct asked *next; /* of the endpoint's */
 	struct ep *ep;	    /* NULL: closed */
-	size_t at; /* slot */
-	bool forgotten; /* the address has been removed meanwhile */
+	bool begun;
+	size_t count;
+	struct sought of[MOST_PEERS];
 };
 
 static void unlink_asked(struct asked *a)
@@ -57,50 +69,118 @@ static void post_waiting(struct domain *d, struct peer *p, int error)
 	}
 }
 
+/* The daemon has given a peer its number, or not. */
+static void numbered(struct ep *ep, const struct sought *s, uint32_t number, int error)
+{
+	struct peer *p = &ep->peers[s->at];
+
+	if (s->forgotten) {
+		if (error == 0)
+			guest_note(&ep->dom->g, &(struct xdpfab_entry){.verb = XDPFAB_FORGET, .peer = number});
+		return;
+	}
+	p->asked = false;
+	p->number = error == 0 ? number : 0;
+	post_waiting(ep->dom, p, error);
+}
+
+/* Takes the numbers out of an answer: one peer has its number, a list has one object each. */
+static void take_numbers(struct asked *a, const struct reply *r)
+{
+	struct json list = r->result, one = {NULL, NULL};
+	char text[sizeof r->text];
+
+	if (r->error != 0)
+		WARN(EP_CTRL, "peer: %s\n", r->text);
+	for (size_t i = 0; i < a->count; i++) {
+		struct json number = r->result;
+		int error = r->error;
+
+		if (a->count > 1 && error == 0) {
+			error = json_next(&list, &one) ? reply_error(one, text, sizeof text) : EPROTO;
+			number = json_member(one, "number");
+			if (error != 0)
+				WARN(EP_CTRL, "peer: %s\n", error == EPROTO ? "the daemon has left it out" : text);
+		}
+		numbered(a->ep, &a->of[i], (uint32_t)json_number(number, 0), error);
+	}
+	guest_show(&a->ep->dom->g);
+}
+
+static bool same_node(const struct addr *a, struct addr b)
+{
+	b.endpoint = a->endpoint;
+	return addr_equal(a, &b);
+}
+
+/* A call of an endpoint for peers on a node; NULL if there is none. Of those that have not
+ * begun there is one at most, which begins when another one has been answered, or is full. */
+static struct asked *asked_of(struct ep *ep, const struct addr *node, bool begun)
+{
+	struct asked *a = ep->asked;
+
+	while (a != NULL && (a->begun != begun || !same_node(node, a->of[0].addr)))
+		a = a->next;
+	return a;
+}
+
+static void answered(struct call *call, const struct reply *r);
+
+static void begin(struct asked *a)
+{
+	struct talk *t = &a->ep->dom->g.talk;
+	char text[MOST_PEERS * ADDR_TEXT + 80];
+	size_t n;
+
+	n = (size_t)snprintf(text, sizeof text, "{\"origin\":%llu,\"%s", (unsigned long long)a->ep->identity,
+			     a->count == 1 ? "addr\":" : "addrs\":[");
+	for (size_t i = 0; i < a->count; i++) {
+		addr_json(&a->of[i].addr, text + n, sizeof text - n);
+		n += strlen(text + n);
+		text[n++] = ',';
+	}
+	snprintf(text + n - 1, sizeof text - n, "%s", a->count == 1 ? "}" : "]}");
+	INFO(EP_CTRL, "endpoint %u: peers %s\n", a->ep->number, text);
+	a->call.done = answered;
+	a->begun = true;
+	talk_begin(t, &a->call, a->count == 1 ? "peer" : "peers", text, -1);
+}
+
 static void answered(struct call *call, const struct reply *r)
 {
-	struct asked *a = container_of(call, struct asked, call);
-	struct ep *ep = a->ep;
+	struct asked *a = container_of(call, struct asked, call), *next = NULL;
 
 	if (r->fd >= 0)
 		close(r->fd);
-	if (ep != NULL) {
-		struct peer *p = &ep->peers[a->at];
-		const uint32_t number = (uint32_t)json_number(r->result, 0);
-
+	if (a->ep != NULL) {
 		unlink_asked(a);
-		if (a->forgotten) {
-			if (r->error == 0)
-				guest_note(&ep->dom->g, &(struct xdpfab_entry){.verb = XDPFAB_FORGET, .peer = number});
-		} else {
-			p->asked = false;
-			p->number = r->error == 0 ? number : 0;
-			if (r->error != 0)
-				WARN(EP_CTRL, "peer: %s\n", r->text);
-			post_waiting(ep->dom, p, r->error);
-			if (r->error == 0)
-				guest_show(&ep->dom->g);
-		}
+		take_numbers(a, r);
+		next = asked_of(a->ep, &a->of[0].addr, false);
 	}
 	free(a);
+	if (next != NULL)
+		begin(next);
 }
 
 static int ask(struct ep *ep, fi_addr_t to, struct peer *p)
 {
-	struct asked *a = calloc(1, sizeof *a);
-	struct addr own = *av_addr(ep->av, to);
-	char addr[ADDR_TEXT], text[ADDR_TEXT + 80];
+	struct addr addr = *av_addr(ep->av, to);
+	const struct asked *under_way = ep->dom->g.lists ? asked_of(ep, &addr, true) : NULL;
+	struct asked *a = under_way == NULL ? NULL : asked_of(ep, &addr, false);
 
-	if (a == NULL)
-		return -FI_ENOMEM;
-	*a = (struct asked){.call = {.done = answered}, .next = ep->asked, .ep = ep, .at = av_slot(ep->av, to)};
-	ep->asked = a;
+	addr.endpoint = (uint16_t)(addr.endpoint + av_context(ep->av, to));
+	if (a == NULL) {
+		a = calloc(1, sizeof *a);
+		if (a == NULL)
+			return -FI_ENOMEM;
+		a->ep = ep;
+		a->next = ep->asked;
+		ep->asked = a;
+	}
 	p->asked = true;
-	own.endpoint = (uint16_t)(own.endpoint + av_context(ep->av, to));
-	addr_json(&own, addr, sizeof addr);
-	snprintf(text, sizeof text, "{\"origin\":%llu,\"addr\":%s}", (unsigned long long)ep->identity, addr);
-	INFO(EP_CTRL, "endpoint %u: peer %s\n", ep->number, addr);
-	talk_begin(&ep->dom->g.talk, &a->call, "peer", text, -1);
+	a->of[a->count++] = (struct sought){.addr = addr, .at = av_slot(ep->av, to)};
+	if (under_way == NULL || a->count == MOST_PEERS)
+		begin(a);
 	return 0;
 }
 
@@ -184,7 +264,8 @@ static void forget(struct ep *ep, size_t at)
 	p = &ep->peers[at];
 	post_waiting(ep->dom, p, FI_ECANCELED);
 	for (struct asked *a = ep->asked; a != NULL; a = a->next)
-		a->forgotten |= a->at == at;
+		for (size_t i = 0; i < a->count; i++)
+			a->of[i].forgotten |= a->of[i].at == at;
 	if (p->number != 0)
 		guest_note(&ep->dom->g, &(struct xdpfab_entry){.verb = XDPFAB_FORGET, .peer = p->number});
 	*p = (struct peer){.number = 0};
@@ -207,8 +288,14 @@ void peers_fail(struct ep *ep, int error)
 void peers_free(struct ep *ep)
 {
 	peers_fail(ep, FI_ECANCELED);
-	for (struct asked *a = ep->asked; a != NULL; a = a->next)
+	while (ep->asked != NULL) {
+		struct asked *a = ep->asked;
+
+		ep->asked = a->next;
 		a->ep = NULL;
+		if (!a->begun)
+			free(a);
+	}
 	free(ep->peers);
 	ep->peers = NULL;
 	ep->peer_count = 0;

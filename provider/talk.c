@@ -272,18 +272,23 @@ static int error_number(struct json v)
 	return n == 0 || n > MOST_ERROR ? FI_EOTHER : (int)n;
 }
 
+int reply_error(struct json answer, char *text, size_t room)
+{
+	const struct json error = json_member(answer, "error");
+
+	json_text(error, text, room);
+	return error.from == NULL ? 0 : error_number(json_member(answer, "errno"));
+}
+
 /* Passes an answer to its call. One without a call tells why the conversation ends. */
 static void answer(struct talk *t, size_t len)
 {
 	const struct json text = json_of(t->in + LENGTH, len);
-	const struct json error = json_member(text, "error");
 	const uint64_t id = json_number(json_member(text, "id"), 0);
 	struct reply r = {.result = json_member(text, "result"), .fd = t->came};
 
 	t->came = -1;
-	json_text(error, r.text, sizeof r.text);
-	if (error.from != NULL)
-		r.error = error_number(json_member(text, "errno"));
+	r.error = reply_error(text, r.text, sizeof r.text);
 	for (struct call **at = &t->under_way; *at != NULL; at = &(*at)->next) {
 		struct call *c = *at;
 
@@ -295,7 +300,7 @@ static void answer(struct talk *t, size_t len)
 	}
 	if (r.fd >= 0)
 		close(r.fd);
-	if (error.from != NULL)
+	if (r.error != 0)
 		memcpy(t->why, r.text, sizeof t->why);
 }
 

@@ -16,6 +16,9 @@ struct reply {
 	int fd;
 };
 
+/* The error of an answer, or of one in a list, and its text; 0 for success. */
+int reply_error(struct json answer, char *text, size_t room);
+
 /* A call that is under way. The caller has the memory until done is called, which may make
  * further calls. */
 struct call {

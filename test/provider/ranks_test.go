@@ -88,3 +88,12 @@ func TestRanksWithoutRoom(t *testing.T) {
 		t.Errorf("said %q", got)
 	}
 }
+
+// A program may have more peers on a node than its daemon gives numbers to in one call.
+// Each operation ends, those to peers that are not there with an error.
+func TestManyPeers(t *testing.T) {
+	w := newWorld(t)
+	if got := w.end(w.start(0, w.program("ends"), "strangers", w.net.B.IP4.String(), w.key(1))); got != "ok" {
+		t.Errorf("said %q", got)
+	}
+}

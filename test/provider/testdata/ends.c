@@ -7,7 +7,8 @@
  * PEER-IP KEY sends that message. ends asleep PEER-IP KEY: a thread sleeps in fi_cq_sread while
  * operations begin that need progress, and nobody else makes any. ends full OWN-IP 0: with
  * automatic progress, to itself: a queue that is full holds up only what needs it. ends orphan
- * PEER-IP KEY says the number of a child, and waits to be killed.
+ * PEER-IP KEY says the number of a child, and waits to be killed. ends strangers PEER-IP KEY
+ * posts to more peers at a time than the daemon is asked for in one list, of which one exists.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -224,11 +225,30 @@ static void full(const char *ip)
 	close_all();
 }
 
+static void strangers(const char *ip)
+{
+	enum { MANY = 600 };
+	uint64_t values[MANY];
+	int ended = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		const fi_addr_t nobody = peer_at(ip, 1000 + i);
+
+		for (; fi_read(ep, &values[i], 8, NULL, nobody, 0, key, NULL) == -FI_EAGAIN; ended++)
+			CHECK(take_error(txcq).err == FI_ECONNREFUSED, "there is none");
+	}
+	for (; ended < MANY; ended++)
+		CHECK(take_error(txcq).err == FI_ECONNREFUSED, "there is none");
+	POST(fi_read(ep, values, 8, NULL, peer, 0, key, NULL));
+	take(txcq);
+	close_all();
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argv[1];
 
-	CHECK(argc == 4, "ends death|fork|auto|send|asleep|full|orphan PEER-IP KEY");
+	CHECK(argc == 4, "ends death|fork|auto|send|asleep|full|orphan|strangers PEER-IP KEY");
 	progress = strcmp(what, "auto") == 0 || strcmp(what, "full") == 0 ? FI_PROGRESS_AUTO : FI_PROGRESS_UNSPEC;
 	queue_size = strcmp(what, "full") == 0 ? 2 : 0;
 	open_all(progress == FI_PROGRESS_AUTO ? 300 : 0);
@@ -246,6 +266,8 @@ int main(int argc, char **argv)
 		full(argv[2]);
 	else if (strcmp(what, "orphan") == 0)
 		orphan();
+	else if (strcmp(what, "strangers") == 0)
+		strangers(argv[2]);
 	else
 		forks();
 	puts("ok");
