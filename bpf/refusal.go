@@ -66,14 +66,14 @@ func (e *Refusal) Unwrap() []error {
 // Any other error means that the other one could not be made or, ErrLeftTrial, that it
 // may be there still.
 func (p *Program) refusal(ifname string, ifindex int, m Mode, errno unix.Errno) (*Refusal, error) {
-	trial, err := p.newTrial()
+	trial, id, err := p.newTrial()
 	if err != nil {
 		return nil, err
 	}
 	defer trial.Close()
 	r := &Refusal{Interface: ifname, Mode: m, Errno: errno}
 	said, err := setXDP(ifindex, trial.FD(), 0, netlinkFlags[m]|unix.XDP_FLAGS_UPDATE_IF_NOEXIST)
-	if gone := endTrial(ifname, ifindex, m, trial); gone != nil {
+	if gone := endTrial(ifname, ifindex, m, trial.FD(), id); gone != nil {
 		return nil, gone
 	}
 	if err == nil {
@@ -90,17 +90,26 @@ func (p *Program) refusal(ifname string, ifindex int, m Mode, errno unix.Errno) 
 const trialName = "xdpfab_trial"
 
 // newTrial makes a program that passes all packets, and that drivers take if they take p.
-func (p *Program) newTrial() (*ebpf.Program, error) {
+// Its id is read before it is attached anywhere: whoever does not know it could not tell
+// afterwards whether what is there is the trial, and would leave it.
+func (p *Program) newTrial() (trial *ebpf.Program, id uint32, err error) {
 	spec := &ebpf.ProgramSpec{Name: trialName, Type: ebpf.XDP, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, passPacket), asm.Return()}}
 	if p.frags {
 		spec.Flags = unix.BPF_F_XDP_HAS_FRAGS
 	}
-	trial, err := ebpf.NewProgram(spec)
-	if err != nil {
-		return nil, explain("loading a program to try the driver with", err)
+	if trial, err = ebpf.NewProgram(spec); err != nil {
+		return nil, 0, explain("loading a program to try the driver with", err)
 	}
-	return trial, nil
+	info, err := trial.Info()
+	if err != nil {
+		return nil, 0, errors.Join(explain("reading the id of the trial", err), trial.Close())
+	}
+	number, known := info.ID()
+	if !known {
+		return nil, 0, errors.Join(errors.New("bpf: the kernel tells no id of the trial"), trial.Close())
+	}
+	return trial, uint32(number), nil
 }
 
 const (
@@ -112,23 +121,19 @@ const (
 // It passes all packets, and keeps others away.
 var ErrLeftTrial = errors.New("a program that was attached for a trial is there still")
 
-// endTrial detaches a trial, and looks whether it is gone: an answer of the kernel may
-// have been lost, be it that of the attachment.
-func endTrial(ifname string, ifindex int, m Mode, trial *ebpf.Program) (err error) {
-	info, err := trial.Info()
-	if err != nil {
-		return explain("reading the id of the trial", err)
-	}
-	id, _ := info.ID()
+// endTrial detaches a trial, given as descriptor and id, and looks whether it is gone: an
+// answer of the kernel may have been lost, be it that of the attachment. The kernel
+// detaches that program alone, not one which took its place since the look.
+func endTrial(ifname string, ifindex int, m Mode, fd int, id uint32) (err error) {
 	for try := 0; ; try++ {
 		on, look := attachedTo(ifindex)
-		if look == nil && on[m] != uint32(id) {
+		if look == nil && on[m] != id {
 			return nil
 		}
 		if err = errors.Join(err, look); try == trialEnds {
 			break
 		}
-		_, err = setLinkXDP(ifindex, -1, trial.FD(), netlinkFlags[m]|unix.XDP_FLAGS_REPLACE)
+		_, err = setLinkXDP(ifindex, -1, fd, netlinkFlags[m]|unix.XDP_FLAGS_REPLACE)
 	}
 	return fmt.Errorf("bpf: %s: %w: `ip link set dev %s %s off` (%v)", ifname, ErrLeftTrial, ifname, ipKeyword[m], err)
 }

@@ -114,6 +114,34 @@ func TestSecondTryThatStays(t *testing.T) {
 	})
 }
 
+// A program that somebody puts in the place of a trial, between the look at it and its
+// detachment, stays.
+func TestTrialEndsAlone(t *testing.T) {
+	was := setLinkXDP
+	t.Cleanup(func() { setLinkXDP = was })
+	inPair(t, testnet.Options{}, func(pair *testnet.Pair, cfg Config) {
+		p := mustLoad(t, cfg, 1)
+		other, id, err := p.newTrial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		tried := 0
+		setLinkXDP = func(ifindex, fd, expected int, flags uint32) (string, error) {
+			tried++
+			if _, err := setXDP(ifindex, other.FD(), 0, netlinkFlags[Native]); err != nil {
+				t.Error(err)
+			}
+			return was(ifindex, fd, expected, flags)
+		}
+		if r, err := p.refusal("veth0", pair.B.IfIndex, Native, unix.EINVAL); r != nil || err != nil || tried != 1 {
+			t.Errorf("%v, %v after %d tries", r, err, tried)
+		}
+		wantXDP(t, pair.B.IfIndex, id, nl.XDP_ATTACHED_DRV)
+		testnet.IP(t, pair.B, "link set dev "+pair.B.IfName+" xdpdrv off")
+	})
+}
+
 // parseAck reads what the kernel sends, whole or cut.
 func TestParseAck(t *testing.T) {
 	request := setLink(7, 3, 0, unix.XDP_FLAGS_DRV_MODE)
