@@ -195,15 +195,6 @@ func (s *Initiator) attend(now int64) {
 // the network should take. It is no trouble that a message waits for room.
 func (s *Initiator) Troubled() bool { return s.rtt.backoff >= s.excused+2 || s.unheard() }
 
-// Hurry makes the initiator ask again at once, because the path to the target
-// has changed.
-func (s *Initiator) Hurry(now int64) {
-	s.rtt.backoff = 0
-	if s.timer != 0 {
-		s.timer = now
-	}
-}
-
 // Names reports whether a reset that quotes session id and epoch means this
 // session. Resets cannot be looked up by id: their sender has lost it.
 func (s *Initiator) Names(id, epoch uint32) bool {

@@ -241,3 +241,15 @@ func (s *Initiator) onTimeout(now int64) {
 	s.toSend |= 1 << (s.una & slotMask)
 	s.cc.timedOut(now)
 }
+
+// Hurry makes the initiator ask again at once, because the path to the target
+// has changed.
+func (s *Initiator) Hurry(now int64) {
+	s.rtt.backoff = 0
+	switch {
+	case s.proving(): // what is known of lengths is about the former path
+		s.prove(now, s.proof.length)
+	case s.timer != 0:
+		s.timer = now
+	}
+}

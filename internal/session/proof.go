@@ -15,10 +15,11 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 
 // proof is what an initiator knows of long frames.
 type proof struct {
-	length int  // of the probe and its echo, bytes; 0 unless the proof is under way
-	short  bool // the latest probe is a short one
-	misses int  // long probes without an echo, after which a short one had its own
-	waits  uint // probes that were not answered in time
+	length int    // of the probe and its echo, bytes; 0 unless the proof is under way
+	since  uint32 // probes up to this one went another way, and prove nothing
+	short  bool   // the latest probe is a short one
+	misses int    // long probes without an echo, after which a short one had its own
+	waits  uint   // probes that were not answered in time
 }
 
 // provable are the features that a proof takes.
@@ -30,9 +31,9 @@ const proofMisses = 6
 // proving reports whether it is still open how long frames may be.
 func (p *proof) proving() bool { return p.length != 0 }
 
-// prove begins the proof. Without credit nothing is staged.
+// prove begins the proof, for the present path. Without credit nothing is staged.
 func (s *Initiator) prove(now int64, length int) {
-	s.proof = proof{length: length}
+	s.proof = proof{length: length, since: s.probes}
 	s.credit = 0
 	s.tryLength(now, false)
 }
@@ -56,8 +57,8 @@ func (s *Initiator) lengthen(b []byte, n int) int {
 
 // judgeLength looks whether the frame at hand ends the proof, and reports Narrowed if
 // long frames do not pass. An echo is news if it is that of a later probe than those
-// before. A long one proves the length in any case, though it may be late: it is of this
-// session.
+// before. A long one proves the length in any case, though it may be late: it went the
+// present way.
 func (s *Initiator) judgeLength(now int64, h *wire.Header, payload int, news bool) Answer {
 	if !s.proving() {
 		return Nothing
@@ -65,11 +66,10 @@ func (s *Initiator) judgeLength(now int64, h *wire.Header, payload int, news boo
 	credit := s.credit
 	s.credit = 0
 	switch {
-	case h.Flags&wire.FlagEcho == 0 || wire.Diff(h.PSN, s.probes) > 0:
+	case h.Flags&wire.FlagEcho == 0 || wire.Diff(h.PSN, s.probes) > 0 || wire.Diff(h.PSN, s.since) <= 0:
 	case wire.HeaderLen+payload >= s.proof.length:
 		s.proof, s.timer, s.credit = proof{}, 0, credit
 	case news && s.short && !s.probeDue && h.PSN == s.probes:
-		s.heardAt = now
 		if s.misses++; s.misses == proofMisses {
 			s.proof, s.timer, s.credit = proof{}, 0, credit
 			s.payload = s.p.Sure - wire.HeaderLen
