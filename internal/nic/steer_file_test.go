@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
@@ -149,6 +150,21 @@ func TestSteerOtherQueues(t *testing.T) {
 	notes, err = Unsteer(d, path, n)
 	if noted(t, notes, err, "had queue 7, and there are 4"); !slices.Equal(d.table, d.own) {
 		t.Errorf("%v", d.state())
+	}
+}
+
+// An error of the driver is not taken for a file that is not there: it is told, and the
+// file stays for the next one.
+func TestUnsteerFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eth0.steer")
+	d, was := killedAfterSteering(t, path, eth0(3))
+	d.noRules = unix.ENOENT
+	if notes, err := Unsteer(d, path, eth0(3)); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("%q, %v", notes, err)
+	}
+	d.noRules = nil
+	if unsteer(t, d, path, eth0(3)); d.state() != was {
+		t.Errorf("%v, want %v", d.state(), was)
 	}
 }
 

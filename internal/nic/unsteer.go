@@ -43,6 +43,7 @@ func Unsteer(c Classifier, path string, n *Steered) (notes []string, err error) 
 	b, err := load(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		err = nil
 	case err != nil:
 		return nil, fmt.Errorf("nic: %w: %w; remove the file when `ethtool -x` and `ethtool -n` are as you want them",
 			ErrSteerFile, err)
@@ -51,7 +52,7 @@ func Unsteer(c Classifier, path string, n *Steered) (notes []string, err error) 
 	default:
 		notes, err = n.undoElsewhere(b, path)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return notes, err
 	}
 	for _, p := range others(path, &n.Identity) {
