@@ -83,8 +83,13 @@ func (f *deferred) set(n NAPIs, id uint32) error {
 	if err := n.Defer(id, f.Set); err != nil {
 		return fmt.Errorf("queue %d: %w", queue, err)
 	}
-	if now, err := n.Deferral(id); err != nil || now != f.Set {
-		return fmt.Errorf("queue %d: its deferral was set to %+v, and is %+v (%w)", queue, f.Set, now, err)
+	now, err := n.Deferral(id)
+	switch {
+	case err != nil:
+		return fmt.Errorf("queue %d: reading what was set: %w", queue, err)
+	case now != f.Set:
+		return fmt.Errorf("queue %d: the driver took defer_hard_irqs %d and gro_flush_timeout %d, and has %d and %d",
+			queue, f.Set.Polls, f.Set.Flush, now.Polls, now.Flush)
 	}
 	return nil
 }

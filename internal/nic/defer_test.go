@@ -27,6 +27,7 @@ type queuesOf struct {
 	left  int // calls that change something; negative: no end
 	looks int // as left, of calls that look
 	down  bool
+	takes bool // what is set, and does not have it
 }
 
 func newQueues() *queuesOf {
@@ -57,7 +58,9 @@ func (q *queuesOf) Defer(id uint32, d Deferral) error {
 	if err := spend(&q.left); err != nil {
 		return err
 	}
-	q.has[id] = d
+	if !q.takes {
+		q.has[id] = d
+	}
 	return nil
 }
 
@@ -140,6 +143,12 @@ func TestDeferFails(t *testing.T) {
 		}
 	}
 	q, path := newQueues(), filepath.Join(t.TempDir(), "x.napi")
+	q.takes = true
+	if _, err := Defer(q, path, i, 4, BusyDeferral); err == nil || strings.Contains(err.Error(), "%!") ||
+		!strings.Contains(err.Error(), "took defer_hard_irqs 2 and gro_flush_timeout 50000, and has") {
+		t.Errorf("a driver that does not do what it is told: %v", err)
+	}
+	q.takes = false
 	if _, err := Defer(q, path, i, 5, BusyDeferral); !errors.Is(err, unix.EINVAL) || len(q.has) != 3 || q.has[11] != (Deferral{}) {
 		t.Errorf("a queue that is not there: %v, %v", q.has, err)
 	}

@@ -129,8 +129,10 @@ func (s *Steering) apply(tableErr, rulesErr error) (refused []error, err error) 
 		refused = append(refused, fmt.Errorf("no indirection table: %w", tableErr))
 	} else if err := s.c.SetTable(s.was.Set); err != nil {
 		return refused, fmt.Errorf("setting the indirection table: %w", err)
-	} else if now, err := s.c.Table(); err != nil || !slices.Equal(now, s.was.Set) {
-		return refused, fmt.Errorf("the indirection table was set, and is another: %v (%w)", now, err)
+	} else if now, err := s.c.Table(); err != nil {
+		return refused, fmt.Errorf("reading the indirection table that was set: %w", err)
+	} else if !slices.Equal(now, s.was.Set) {
+		return refused, fmt.Errorf("the driver took the indirection table, and has another: %v", now)
 	}
 	s.look()
 	return refused, nil

@@ -228,7 +228,7 @@ func TestSteerRefused(t *testing.T) {
 		{"no table", 3, func(d *fakeNIC) { d.noTable = unix.EOPNOTSUPP }, "no indirection table", ""},
 		{"no table, no rule", 1, func(d *fakeNIC) { d.noTable, d.noRule = unix.EOPNOTSUPP, unix.EINVAL }, "",
 			"no rule on UDP port 34997 over IPv6"},
-		{"not kept", 3, func(d *fakeNIC) { d.deaf, d.noRule = true, unix.EINVAL }, "", "was set, and is another"},
+		{"not kept", 3, func(d *fakeNIC) { d.deaf, d.noRule = true, unix.EINVAL }, "", "took the indirection table, and has another: [0 1 2"},
 	} {
 		d, path := newFake(), filepath.Join(t.TempDir(), "eth0.steer")
 		c.change(d)
