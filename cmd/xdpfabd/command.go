@@ -126,7 +126,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.BoolVar(&a.takeover, "takeover", false, "take the place of the daemon that serves the interface, see above")
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
 	flags.BoolVar(&a.unsteer, "unsteer", false,
-		"put back the NIC's settings that a daemon with --steer left when it was killed, and exit")
+		"put back the NIC's settings that a daemon with --steer or --busy-poll left when it was killed, and exit")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		cfg, err := a.load(flags.Changed)
 		if err != nil {

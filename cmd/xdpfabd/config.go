@@ -14,6 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/mr"
@@ -132,7 +133,7 @@ func (c Config) options(log *slog.Logger, folder string) host.Options {
 		Queues: c.Queues, Lend: c.Lend, Copy: c.Copy, XDP: c.XDP, UDP: c.UDP, VLAN: c.VLAN,
 		Transport: c.Transport, Pin: folder, Config: c.node(),
 	}
-	if o.Remember = c.beside(".napi"); c.BusyPoll > 0 {
+	if o.Remember = c.beside(nic.DeferSuffix); c.BusyPoll > 0 {
 		o.BusyPoll = xsk.BusyPoll{Time: c.BusyPoll, Budget: c.BusyBudget}
 	}
 	o.Log, o.ResidentLeave = log, c.Leave && folder != ""

@@ -21,6 +21,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
@@ -270,9 +271,12 @@ func (s *server) announce() {
 			"above", i.Above)
 	}
 	s.tellQueues(i)
+	if d, is := n.Dev.(interface{ StillHeld() string }); is && d.StillHeld() != "" {
+		s.log.Warn("interrupts that a former daemon held back are late still", "cause", d.StillHeld())
+	}
 	if s.cfg.BusyPoll > 0 && i.Transport == udpnode.XDP.String() {
 		s.log.Info("the pollers run the NIC's driver: interrupts of their queues are held back until the daemon ends",
-			"time", s.cfg.BusyPoll.String(), "budget", s.cfg.BusyBudget, "remembered", s.cfg.beside(".napi"))
+			"time", s.cfg.BusyPoll.String(), "budget", s.cfg.BusyBudget, "remembered", s.cfg.beside(nic.DeferSuffix))
 	}
 	regions := s.describe()
 	for _, r := range regions {

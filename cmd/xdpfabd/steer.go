@@ -94,21 +94,25 @@ func tellNotes(log *slog.Logger, notes []string) {
 }
 
 // unsteer undoes what a daemon that was killed has left, when no other one will come. A
-// daemon that serves has the control socket, and undoes its own steering when it ends.
+// daemon that serves has the control socket, and undoes its own changes when it ends.
 func unsteer(ctx context.Context, cfg Config, log *slog.Logger) error {
 	l, err := control.Listen(ctx, cfg.controlPath(), control.Access{Mode: control.DefaultMode})
 	if err != nil {
 		return explainListen(cfg, err)
 	}
 	defer l.Close()
-	path := cfg.steerPath()
-	if len(steerFiles(path)) == 0 {
-		log.Info("no NIC was left steered", "looked_for", path)
-		return nil
-	}
 	n, err := nic.ToSteer(cfg.Interface)
 	if err != nil && !errors.Is(err, xsk.ErrNoInterface) { // its NIC may have another name by now
 		return errInterface(err)
+	}
+	held, path := cfg.beside(nic.DeferSuffix), cfg.steerPath()
+	if err := nic.Undefer(nic.KernelNAPIs, held, &n.Interface); err != nil {
+		return errFailure(err)
+	}
+	log.Info("no interrupts are held back by what lay here any more", "looked_for", held)
+	if len(steerFiles(path)) == 0 {
+		log.Info("no NIC was left steered", "looked_for", path)
+		return nil
 	}
 	c, done, err := nic.OpenClassifier(n.Name)
 	if err != nil {

@@ -7,6 +7,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -60,6 +61,21 @@ func TestProcessBusyPoll(t *testing.T) {
 	}
 }
 
+// What a killed daemon has remembered of interrupts, and cannot be read, keeps no daemon
+// away that leaves them alone.
+func TestProcessDamagedDeferral(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	socket := socketPath(t)
+	path := Config{Control: socket}.beside(nic.DeferSuffix)
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, net.B, socket, nil)
+	p.said(t, "interrupts that a former daemon held back are late still")
+	p.said(t, "remove the file "+path)
+	p.ready(t)
+}
+
 // A veth cannot be steered, and the daemon says so. What a former daemon has left is
 // dealt with whether or not this one steers; with all queues in use there is nothing to
 // steer. A file that cannot be used keeps only a daemon away that is to steer.
@@ -101,7 +117,8 @@ func TestProcessSteer(t *testing.T) {
 	p.said(t, "serving")
 }
 
-// leaveSteered writes the file of a daemon that was killed, which had set nothing.
+// leaveSteered writes the file of a daemon that was killed, which had set nothing: of
+// its steering, or of the interrupts that it held back.
 func leaveSteered(t *testing.T, s *testnet.Side, path string) {
 	t.Helper()
 	var n *nic.Steered
@@ -145,6 +162,21 @@ func TestProcessUnsteer(t *testing.T) {
 	run(exitOK, "no longer is", "--interface", "former")
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Error(err)
+	}
+	held := Config{Control: socket}.beside(nic.DeferSuffix)
+	for _, path := range []string{held, filepath.Join(filepath.Dir(held), "former.napi")} {
+		leaveSteered(t, net.B, path)
+		run(exitOK, "no interrupts are held back")
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Error(path, err)
+		}
+	}
+	if err := os.WriteFile(held, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(exitFailure, "remove the file "+held)
+	if err := os.Remove(held); err != nil {
+		t.Fatal(err)
 	}
 	leaveSteered(t, net.A, path) // in another namespace: out of reach
 	run(exitOK, "not here any more")

@@ -21,6 +21,9 @@ import (
 // be at most. After twice that time without one there are interrupts again.
 var BusyDeferral = Deferral{Polls: 2, Flush: 50_000}
 
+// DeferSuffix ends the names of the files of Deferrals.
+const DeferSuffix = ".napi"
+
 // Deferrals are the interrupts of queues that are held back. A file says what was before,
 // from before the first change on until the last one is undone: so the next process can
 // undo it after kill -9.
@@ -97,27 +100,70 @@ func (f *deferred) set(n NAPIs, id uint32) error {
 // Undo puts everything back as it was.
 func (d *Deferrals) Undo(i *Interface) error { return Undefer(d.n, d.path, i) }
 
-// Undefer undoes what a process has left that held interrupts back, if there was one.
+// Undefer undoes what a process has left that held interrupts back, if there was one: by
+// the file at path, whichever interface of the calling thread's network namespace that is
+// about by now, and by files beside it that are about this interface under another name.
 // What somebody has changed since is left as it is, and so is what a driver has that has
 // made its queues anew.
 func Undefer(n NAPIs, path string, i *Interface) error {
-	text, err := readOwn(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	f := &deferred{}
-	if err == nil {
-		err = json.Unmarshal(text, f)
-	}
-	if err != nil {
+	own := IdentityOf(i)
+	switch f, err := loadDeferred(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return fmt.Errorf("nic: how interrupts were held back before: %w; remove the file %s when they are as you "+
 			"want them", err, path)
+	case f.NIC.is(&own):
+		if err := f.undo(n, path, i); err != nil {
+			return err
+		}
+	default:
+		if err := f.undoElsewhere(n, path); err != nil {
+			return err
+		}
 	}
-	if at := IdentityOf(i); f.NIC.is(&at) { // the queues of one that is gone went with it
-		for _, w := range f.Was {
-			if err := f.restore(n, i.Index, w); err != nil {
-				return fmt.Errorf("nic: %s: queue %d: interrupts are still held back: %w", i.Name, w.Queue, err)
-			}
+	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*"+DeferSuffix))
+	for _, p := range beside {
+		if f, err := loadDeferred(p); p == path || err != nil || !f.NIC.is(&own) {
+			continue
+		} else if err := f.undo(n, p, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func loadDeferred(path string) (*deferred, error) {
+	text, err := readOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &deferred{}
+	if err := json.Unmarshal(text, f); err != nil {
+		return nil, fmt.Errorf("%s: damaged: %w", path, err)
+	}
+	return f, nil
+}
+
+// undoElsewhere is undo for the interface of the file, which has another name by now. If
+// it is not here any more, its queues went with it.
+func (f *deferred) undoElsewhere(n NAPIs, path string) error {
+	all, err := List()
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		if at := IdentityOf(&i); f.NIC.is(&at) {
+			return f.undo(n, path, &i)
+		}
+	}
+	return os.Remove(path)
+}
+
+// undo lets the interrupts of an interface in, and removes the file.
+func (f *deferred) undo(n NAPIs, path string, i *Interface) error {
+	for _, w := range f.Was {
+		if err := f.restore(n, i.Index, w); err != nil {
+			return fmt.Errorf("nic: %s: queue %d: interrupts are still held back: %w", i.Name, w.Queue, err)
 		}
 	}
 	if err := os.Remove(path); err != nil {

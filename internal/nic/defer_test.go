@@ -28,6 +28,7 @@ type queuesOf struct {
 	looks int // as left, of calls that look
 	down  bool
 	takes bool // what is set, and does not have it
+	index int  // of the interface; 0 for any
 }
 
 func newQueues() *queuesOf {
@@ -42,8 +43,10 @@ func spend(n *int) error {
 	return nil
 }
 
-func (q *queuesOf) Of(_, queue int) (uint32, error) {
+func (q *queuesOf) Of(ifindex, queue int) (uint32, error) {
 	switch { // as Linux has it
+	case q.index != 0 && ifindex != q.index:
+		return 0, unix.ENODEV
 	case q.down:
 		return 0, unix.ENOENT
 	case queue >= len(q.ids):
@@ -97,6 +100,46 @@ func TestDefer(t *testing.T) {
 	delete(q.has, 11)
 	if err := Undefer(q, path, i); err != nil || q.has[14] != (Deferral{9, 9}) || q.has[12] != (Deferral{3, 3}) {
 		t.Errorf("what is another's: %v, %v", q.has, err)
+	}
+}
+
+// An interface is known by more than its name, and by whichever file of the folder: what
+// a killed process has held back comes back after it was renamed, be it that another one
+// has its name now, and that one, and the files of others, are left alone.
+func TestUndeferRenamed(t *testing.T) {
+	p := testnet.NewVeth(t, testnet.Options{})
+	testnet.IP(t, p.A, "link add other0 type veth peer name other1")
+	err := p.A.Do(func() error {
+		renamed, err := Inspect(p.A.IfName)
+		other, err2 := Inspect("other0")
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		for _, c := range []struct {
+			what, path string
+			i          *Interface
+			undone     bool
+		}{
+			{"another name", "new.napi", &renamed, true},
+			{"another one has the name", "old.napi", &other, true},
+			{"there is none of the name", "old.napi", &Interface{Name: "old"}, true},
+			{"the file of another interface beside", "new.napi", &other, false},
+		} {
+			q, dir := newQueues(), t.TempDir()
+			before := maps.Clone(q.has)
+			if _, err := Defer(q, filepath.Join(dir, "old.napi"), &renamed, 3, BusyDeferral); err != nil {
+				return err
+			}
+			q.index = renamed.Index
+			err := Undefer(q, filepath.Join(dir, c.path), c.i)
+			if left := len(files(t, dir)); err != nil || maps.Equal(q.has, before) != c.undone || (left == 0) != c.undone {
+				t.Errorf("%s: %v, %v, %d files left", c.what, q.has, err, left)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

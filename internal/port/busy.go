@@ -22,34 +22,47 @@ import (
 type heldBack struct {
 	of  nic.Interface
 	set *nic.Deferrals // nil if there are none
+	was error          // why those of a former process are held back still
 }
 
 // napis are the kernel's. Tests replace them.
 var napis = nic.KernelNAPIs
 
 // holdBack holds back the interrupts of queues in use and to lend, after what another
-// process has left was undone; also with no busy polling. The calling thread is in the
-// interface's network namespace.
+// process has left was undone. Without busy polling it undoes that alone, and cannot
+// fail: queues whose interrupts are late work, and their user may not even have the file.
+// The calling thread is in the interface's network namespace.
 func (i *Interface) holdBack(queues int, o Options) (err error) {
 	if o.Remember == "" {
 		return nil
 	}
 	i.held.of = nic.Interface{Name: i.name, Index: i.index, Driver: i.driver}
 	if o.BusyPoll.Time == 0 {
-		return nic.Undefer(napis, o.Remember, &i.held.of)
+		i.held.was = nic.Undefer(napis, o.Remember, &i.held.of)
+		return nil
 	}
 	i.held.set, err = nic.Defer(napis, o.Remember, &i.held.of, queues, nic.BusyDeferral)
 	if err == nil || heldBackByHand(i.name, i.index) {
 		return nil
 	}
 	return fmt.Errorf("port: %[1]s: busy polling wants interrupts held back, which cannot be set for its queues "+
-		"alone: %[2]w; `echo %[3]d > /sys/class/net/%[1]s/napi_defer_hard_irqs; echo 200000 > "+
-		"/sys/class/net/%[1]s/gro_flush_timeout` sets it for all traffic of the interface, or want no busy polling",
-		i.name, err, nic.BusyDeferral.Polls)
+		"alone: %[2]w; `echo %[3]d > /sys/class/net/%[1]s/napi_defer_hard_irqs; echo %[4]d > "+
+		"/sys/class/net/%[1]s/gro_flush_timeout` sets it for all traffic of the interface; or do without busy polling",
+		i.name, err, nic.BusyDeferral.Polls, nic.BusyDeferral.Flush)
+}
+
+// StillHeld is why interrupts that a former user of the interface held back are held back
+// still, and the remedy; empty if none are.
+func (i *Interface) StillHeld() string {
+	if i.held.was == nil {
+		return ""
+	}
+	return i.held.was.Error()
 }
 
 // heldBackByHand reports whether somebody holds the interrupts of the whole interface
-// back. Where sysfs shows another network namespace, as in a container, he may.
+// back. Where sysfs shows another network namespace, as in a container, this is not
+// known, and the answer is no.
 func heldBackByHand(name string, index int) bool {
 	dir := "/sys/class/net/" + name + "/"
 	read := func(file string) int {

@@ -91,8 +91,18 @@ func TestHoldBack(t *testing.T) {
 		held("closed again", 0)
 	}
 	_, err = opened(4, busy)
-	if err == nil || !strings.Contains(err.Error(), "no NAPI of queue 3") || !strings.Contains(err.Error(), "echo 200000 > /sys/class/net/"+p.A.IfName) {
+	if err == nil || !strings.Contains(err.Error(), "no NAPI of queue 3") || !strings.Contains(err.Error(), "echo 50000 > /sys/class/net/"+p.A.IfName) {
 		t.Errorf("a queue without a NAPI: %v", err)
 	}
 	held("refused", 0)
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened(1, busy); err == nil || !strings.Contains(err.Error(), "remove the file "+path) {
+		t.Errorf("busy polling, and a file that is damaged: %v", err)
+	}
+	i, err = opened(1, Options{Remember: path})
+	if err != nil || !strings.Contains(i.StillHeld(), "remove the file "+path) {
+		t.Errorf("a file that is damaged: %v; want it told", err)
+	}
 }
