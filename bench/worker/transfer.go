@@ -17,9 +17,14 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// room is the number of operations that the queues have room for, in addition to those
-// under way.
-const room = 64
+// line makes the endpoint with number 0, which sends tagged messages as the peers' do.
+func (s *settings) line(ctx context.Context, dom *xdpfab.Domain) (*load.Line, error) {
+	l, err := load.NewLine(dom, load.LineAttr{Flight: s.flight})
+	if err != nil {
+		return nil, err
+	}
+	return l, l.Reach(ctx, s.peer)
+}
 
 // transfer returns what is measured.
 func (s *settings) transfer() load.TransferConfig {
@@ -47,7 +52,7 @@ func (s *settings) serve(ctx context.Context, dom *xdpfab.Domain, out io.Writer)
 	if err := register(dom, memory, s); err != nil {
 		return err
 	}
-	t, err := newTransport(ctx, dom, s.peer, room+c.Flight)
+	t, err := s.line(ctx, dom)
 	if err != nil {
 		return err
 	}
@@ -68,9 +73,9 @@ func client(ctx context.Context, dom *xdpfab.Domain, s *settings) error {
 // drive sends messages, or writes or reads the server's memory, and reports on out.
 func (s *settings) drive(ctx context.Context, dom *xdpfab.Domain, out io.Writer) error {
 	c := s.transfer()
-	t, err := newTransport(ctx, dom, s.peer, room+c.Flight)
+	t, err := s.line(ctx, dom)
 	if err == nil && c.Memory() > 0 {
-		err = t.find(ctx, s.region)
+		err = t.Find(ctx, s.region)
 	}
 	if err != nil {
 		return err

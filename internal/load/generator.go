@@ -53,7 +53,7 @@ func New(ctx context.Context, dom *xdpfab.Domain, peer string, c Config) (*Gener
 	g := &Generator{
 		Latency: histogram.New(), c: c, batch: make([]fi.Completion, min(c.Window, 1024)), msg: c.message(),
 		start: time.Now(),
-		limit: c.size(), offset: uint64(c.First) * uint64(c.Elements) * WordSize,
+		limit: c.size(), offset: uint64(c.First) * uint64(c.Elements*c.Kind.Size()),
 	}
 	var err error
 	if g.cq, err = dom.NewCompletionQueue(fi.CQAttr{Size: max(c.Window, 2)}); err != nil {
@@ -90,7 +90,7 @@ func (g *Generator) endpoint(ctx context.Context, dom *xdpfab.Domain, peer strin
 // the number of endpoints, they take turns.
 func (g *Generator) slots() {
 	c := &g.c
-	each := c.Elements * c.Scatter * WordSize
+	each := c.Elements * c.Scatter * c.Kind.Size()
 	results := make([]byte, c.Window*each)
 	g.c.Window = max(c.Window/c.Endpoints*c.Endpoints, min(c.Window, c.Endpoints))
 	for i := range c.Window {
@@ -171,10 +171,10 @@ func (g *Generator) Post(from time.Duration, more bool) (bool, error) {
 // scatter fills the words of a post, each of one element, from an offset on, and
 // returns where the next one begins.
 func (g *Generator) scatter(words []mr.Extent, offset uint64) uint64 {
-	base, key, limit := g.c.Region.Base, g.c.Region.Key, g.limit
+	base, key, limit, size := g.c.Region.Base, g.c.Region.Key, g.limit, uint64(g.c.Kind.Size())
 	for i := range words {
 		words[i] = mr.Extent{Offset: base + offset, Key: key, Count: 1}
-		if offset += WordSize; offset >= limit {
+		if offset += size; offset >= limit {
 			offset = 0
 		}
 	}
@@ -183,7 +183,7 @@ func (g *Generator) scatter(words []mr.Extent, offset uint64) uint64 {
 
 // next returns where the operation after the one at offset goes.
 func (g *Generator) next(offset uint64) uint64 {
-	if offset += uint64(g.c.Elements) * WordSize; offset >= g.limit {
+	if offset += uint64(g.c.Elements * g.c.Kind.Size()); offset >= g.limit {
 		return 0
 	}
 	return offset
@@ -250,16 +250,18 @@ func (g *Generator) failure(err error) error {
 	return err
 }
 
-// Sum reads the words and adds them up, modulo 2^64. Nothing may be in flight.
+// Sum reads the elements and adds them up, modulo what Kind.Mask has bits for: of longer
+// elements the low words alone count. Nothing may be in flight.
 func (g *Generator) Sum(ctx context.Context) (total uint64, err error) {
 	size := g.limit
 	if g.c.Keys > 0 { // they lie anywhere in the region
 		size = g.c.Region.Size
 	}
+	each := g.c.Kind.Size()
 	buf := make([]byte, size)
 	s := g.free[len(g.free)-1]
-	msg := fi.Msg{Result: buf, Count: len(buf) / WordSize, Offset: g.c.Region.Base, Key: g.c.Region.Key,
-		Dest: g.msg.Dest, Datatype: atomic.Uint64, Op: atomic.Read, Context: s}
+	msg := fi.Msg{Result: buf, Count: len(buf) / each, Offset: g.c.Region.Base, Key: g.c.Region.Key,
+		Dest: g.msg.Dest, Datatype: g.c.Kind.dt, Op: atomic.Read, Context: s}
 	if err := s.ep.FetchAtomic(&msg, 0); err != nil {
 		return 0, err
 	}
@@ -271,8 +273,10 @@ func (g *Generator) Sum(ctx context.Context) (total uint64, err error) {
 		return 0, g.failure(err)
 	}
 	g.free = append(g.free, s)
-	for w := buf; len(w) > 0; w = w[WordSize:] {
-		total += binary.LittleEndian.Uint64(w)
+	var word [WordSize]byte
+	for ; len(buf) > 0; buf = buf[each:] {
+		copy(word[:], buf[:min(each, WordSize)])
+		total += binary.LittleEndian.Uint64(word[:])
 	}
-	return total, nil
+	return total & g.c.Kind.Mask(), nil
 }

@@ -13,20 +13,6 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// Transport is an endpoint with one peer, to which messages and accesses of its memory
-// go, and its completion queue. The buffers belong to it until completion. The calls that
-// post return xdpfab.ErrAgain when there is no room for another operation.
-type Transport interface {
-	Send(buf []byte, context any) error
-	Receive(buf []byte, context any) error
-	// Write and Read access the peer's memory at an offset. A write completes when it
-	// has arrived there.
-	Write(buf []byte, offset uint64, context any) error
-	Read(buf []byte, offset uint64, context any) error
-	// Collect makes progress, and takes completions, if there are any.
-	Collect([]fi.Completion) (int, error)
-}
-
 // Test describes what a Transfer does. bench/c/transfer.h has the same for the peers.
 type Test string
 
@@ -72,22 +58,6 @@ func (c *TransferConfig) Memory() int {
 	return c.Size * c.Flight
 }
 
-type direction uint8
-
-const (
-	receiving direction = iota
-	sending
-	accessing
-)
-
-// operation is posted again and again; completions carry a pointer to it.
-type operation struct {
-	kind   direction
-	buf    []byte
-	offset uint64        // of an access
-	posted time.Duration // of an access; of the clock
-}
-
 // Transfer is one side of a test: the measuring side calls Run, the other one Serve.
 // One goroutine uses it.
 type Transfer struct {
@@ -101,6 +71,7 @@ type Transfer struct {
 	arrived []*operation // receives that hold a message
 	taken   []*operation // those that are looked at, while others arrive
 	rest    []*operation // receives that are not posted yet
+	local   []byte       // what is written, or where to put what is read
 
 	unacknowledged int    // messages without a credit
 	number         uint64 // of the next message
@@ -127,42 +98,16 @@ func NewTransfer(t Transport, c TransferConfig, serves bool) (*Transfer, error) 
 		x.idle, x.rest = inTurn(operations(sending, c.Flight, c.Size)), operations(receiving,
 			c.Flight/CreditEvery, WordSize)
 	case !serves:
-		x.idle = inTurn(operations(accessing, c.Flight, c.Size))
+		all := operations(accessing, c.Flight, c.Size)
+		x.idle, x.local = inTurn(all), all[0].buf[:c.Memory():c.Memory()]
 	}
 	x.arrived, x.taken = make([]*operation, 0, len(x.rest)), make([]*operation, 0, len(x.rest))
 	return x, nil
 }
 
-// operations makes n of a kind, with buffers that follow each other.
-func operations(kind direction, n, size int) []*operation {
-	all, memory := make([]*operation, n), make([]byte, n*size)
-	for i := range all {
-		all[i] = &operation{kind: kind, buf: memory[i*size : (i+1)*size : (i+1)*size], offset: uint64(i * size)}
-	}
-	return all
-}
-
-// turn has operations that are used one after the other, so that all of their memory is.
-type turn struct {
-	ring []*operation
-	head int
-	n    int // operations in it
-}
-
-func inTurn(all []*operation) turn { return turn{ring: all, n: len(all)} }
-
-// first returns the next operation; drop takes it out. There has to be one.
-func (t *turn) first() *operation { return t.ring[t.head] }
-
-func (t *turn) drop() {
-	t.head = (t.head + 1) % len(t.ring)
-	t.n--
-}
-
-func (t *turn) add(o *operation) {
-	t.ring[(t.head+t.n)%len(t.ring)] = o
-	t.n++
-}
+// Local returns this side's copy of the memory that is accessed: writes are from it, and
+// reads into it. It may be touched while nothing is under way.
+func (x *Transfer) Local() []byte { return x.local }
 
 // Run measures for a while, and longer if nothing is done by then. It can be called
 // again.
@@ -171,20 +116,34 @@ func (x *Transfer) Run(ctx context.Context, d time.Duration) error {
 	x.start = x.now
 	done := x.Done
 	for x.now < x.start+d || x.Done == done {
-		if err := x.step(ctx); err != nil {
+		if err := x.Step(ctx); err != nil {
 			return err
 		}
 	}
-	for x.c.Memory() > 0 && x.idle.n < x.c.Flight {
-		if err := x.poll(ctx); err != nil {
-			return err
-		}
+	if x.c.Memory() > 0 {
+		return x.Drain(ctx)
 	}
 	return nil
 }
 
-// step is one turn of the side that measures.
-func (x *Transfer) step(ctx context.Context) error {
+// Drain waits until no access and no send of a stream is under way, and until no message
+// can be acknowledged any more: up to CreditEvery-1 of a stream get no credit.
+func (x *Transfer) Drain(ctx context.Context) error {
+	for x.c.Test != Trip && x.idle.n < x.c.Flight || x.unacknowledged >= CreditEvery {
+		if err := x.poll(ctx); err != nil {
+			return err
+		}
+		x.credit()
+	}
+	return nil
+}
+
+// Messages returns how many messages this side has sent, or received if it serves.
+func (x *Transfer) Messages() uint64 { return x.number }
+
+// Step is one turn of the side that measures: it posts what there is room for, and takes
+// completions; of trips it is a whole one.
+func (x *Transfer) Step(ctx context.Context) error {
 	if err := x.postReceives(ctx); err != nil {
 		return err
 	}
@@ -198,10 +157,7 @@ func (x *Transfer) step(ctx context.Context) error {
 		if err := x.poll(ctx); err != nil {
 			return err
 		}
-		credits := x.take()
-		x.unacknowledged -= CreditEvery * len(credits)
-		x.Done += CreditEvery * uint64(len(credits))
-		x.rest = append(x.rest, credits...)
+		x.credit()
 		return nil
 	default:
 		if err := x.accessAll(); err != nil {
@@ -209,6 +165,17 @@ func (x *Transfer) step(ctx context.Context) error {
 		}
 		return x.poll(ctx)
 	}
+}
+
+// credit counts the credits that have arrived.
+func (x *Transfer) credit() {
+	if x.c.Test != Stream {
+		return
+	}
+	credits := x.take()
+	x.unacknowledged -= CreditEvery * len(credits)
+	x.Done += CreditEvery * uint64(len(credits))
+	x.rest = append(x.rest, credits...)
 }
 
 // trip sends a message with a number, and waits until it comes back.
@@ -261,20 +228,25 @@ func (x *Transfer) accessAll() error {
 // Serve is the other side of Run, until the context ends.
 func (x *Transfer) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
-		err := x.postReceives(ctx)
-		if err == nil {
-			err = x.poll(ctx)
-		}
-		for _, o := range x.take() {
-			if err == nil {
-				err = x.serve(ctx, o)
-			}
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := x.ServeStep(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ServeStep is one turn of the side that serves.
+func (x *Transfer) ServeStep(ctx context.Context) error {
+	err := x.postReceives(ctx)
+	if err == nil {
+		err = x.poll(ctx)
+	}
+	for _, o := range x.take() {
+		if err == nil {
+			err = x.serve(ctx, o)
+		}
+	}
+	return err
 }
 
 // serve returns a message, or counts it and gives a credit. Its receive is posted again
@@ -361,7 +333,7 @@ func (x *Transfer) post(o *operation) (posted bool, err error) {
 
 // poll takes completions. It reads the clock if there were some, and now and then.
 func (x *Transfer) poll(ctx context.Context) error {
-	n, err := x.t.Collect(x.batch)
+	n, err := x.t.Collect(ctx, x.batch)
 	if err != nil {
 		return err
 	}

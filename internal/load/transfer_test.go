@@ -105,7 +105,7 @@ func (e *end) access(buf []byte, offset uint64, c any, write bool) error {
 	return nil
 }
 
-func (e *end) Collect(batch []fi.Completion) (int, error) {
+func (e *end) Collect(_ context.Context, batch []fi.Completion) (int, error) {
 	e.Lock()
 	defer e.Unlock()
 	for len(e.inbox) > 0 && len(e.receives) > 0 {
@@ -288,7 +288,7 @@ func TestTransferDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := testing.AllocsPerRun(100, func() {
-		if err := x.step(t.Context()); err != nil {
+		if err := x.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -322,7 +322,7 @@ func (l *loop) Receive(_ []byte, c any) error {
 func (l *loop) Write([]byte, uint64, any) error { return nil }
 func (l *loop) Read([]byte, uint64, any) error  { return nil }
 
-func (l *loop) Collect(batch []fi.Completion) (n int, err error) {
+func (l *loop) Collect(_ context.Context, batch []fi.Completion) (n int, err error) {
 	for ; l.num > 0; n++ {
 		l.num--
 		batch[n].Context = l.sent[l.num]
