@@ -65,6 +65,7 @@ var imports = map[string][]string{
 	"cmd/xdpfabd":                {"bpf", "internal/host", "internal/nic", "internal/node", "internal/udpnode", "mr", "xsk", "internal/control", "internal/death", "internal/version"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
+	"cmd/xdpfab/show":            {},
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
