@@ -59,3 +59,9 @@ func (h Histogram) Percentiles() Percentiles {
 		P50: q(50), P90: q(90), P99: q(99), P999: q(99.9), P9999: q(99.99),
 	}
 }
+
+// At returns the duration below which a share of the operations lies, in percent; 0 of an
+// empty histogram.
+func (h Histogram) At(percent float64) time.Duration {
+	return time.Duration(h.h.ValueAtQuantile(percent))
+}

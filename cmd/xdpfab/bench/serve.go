@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
+	"github.com/xdpfab/xdpfab/internal/load"
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// Limits of what one Serve gives to all that ask.
+const (
+	maxServed = 256       // endpoints
+	maxBuffer = 256 << 20 // bytes of messages that are awaited at an endpoint
+)
+
+// server answers messages of runs at other nodes.
+type server struct {
+	dom   *xdpfab.Domain
+	box   *xdpfab.Mailbox
+	log   func(format string, args ...any)
+	sides map[string]*side
+}
+
+// side is an endpoint that answers those of one other.
+type side struct {
+	name     string       // of the other
+	back     *xdpfab.Peer // its mailbox, whose end is noticed
+	line     *load.Line
+	stop     context.CancelFunc
+	stopped  chan error
+	received atomic.Uint64 // messages, in their order
+}
+
+// Serve answers the messages of runs at other nodes until the context ends. They ask at
+// the mailbox.
+func Serve(ctx context.Context, dom *xdpfab.Domain, box *xdpfab.Mailbox, log func(string, ...any)) error {
+	s := &server{dom: dom, box: box, log: log, sides: map[string]*side{}}
+	defer func() {
+		for _, d := range s.sides {
+			d.end()
+		}
+	}()
+	for m, err := range box.All(ctx, make([]byte, maxAsk)) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.answer(ctx, m); err != nil && ctx.Err() == nil {
+			log("%v: %v", m.From, err)
+		}
+	}
+	return nil
+}
+
+// answer does what a message asks for, and says so to its sender.
+func (s *server) answer(ctx context.Context, m xdpfab.Received) error {
+	var a ask
+	err := json.Unmarshal(m.Bytes, &a)
+	if err != nil {
+		return fmt.Errorf("a message that asks for nothing: %w", err)
+	}
+	back, err := s.box.Dial(ctx, m.From.String())
+	if err != nil {
+		return err
+	}
+	other := fmt.Sprintf("%s/%d", NodeOf(m.From.String()), a.Endpoint)
+	var r answer
+	if a.End {
+		r, err = s.end(ctx, other, a)
+	} else {
+		r, err = s.begin(ctx, back, other, a)
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	text, e := json.Marshal(r)
+	if e == nil {
+		e = back.Send(ctx, text)
+	}
+	if a.End || err != nil { // otherwise it is the side's
+		e = errors.Join(e, back.Close())
+	}
+	return errors.Join(err, e)
+}
+
+// begin makes an endpoint that answers those of another.
+func (s *server) begin(ctx context.Context, back *xdpfab.Peer, other string, a ask) (answer, error) {
+	s.drop()
+	switch {
+	case len(s.sides) == maxServed:
+		return answer{}, fmt.Errorf("%d endpoints are served: want no more", maxServed)
+	case a.Size < load.WordSize || a.Flight < 1 || a.Size > maxBuffer/a.Flight:
+		return answer{}, fmt.Errorf("%d messages of %d bytes in flight: want at most %s", a.Flight, a.Size,
+			show.Size(maxBuffer))
+	}
+	line, err := load.NewLine(s.dom, load.LineAttr{Number: fi.AnyNumber, Flight: a.Flight, Untagged: a.Untagged,
+		Wait: true})
+	if err != nil {
+		return answer{}, err
+	}
+	x, err := load.NewTransfer(line, load.TransferConfig{Test: a.Test, Size: a.Size, Flight: a.Flight}, true)
+	if err == nil {
+		err = line.Reach(ctx, other)
+	}
+	if err != nil {
+		return answer{}, errors.Join(err, line.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	d := &side{name: other, back: back, line: line, stop: stop, stopped: make(chan error, 1)}
+	if old := s.sides[other]; old != nil { // of a process that is gone
+		old.end()
+	}
+	s.sides[other] = d
+	go func() { // ends with the peer at the latest
+		_ = back.Watch(ctx)
+		stop()
+	}()
+	go func() { d.stopped <- d.run(ctx, x) }()
+	s.log("%s: %s of %s", other, a.Test, show.Size(uint64(a.Size)))
+	return answer{Endpoint: line.Number()}, nil
+}
+
+func (d *side) run(ctx context.Context, x *load.Transfer) error {
+	defer d.stop()
+	for ctx.Err() == nil {
+		if err := x.ServeStep(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		d.received.Store(x.Messages())
+	}
+	return nil
+}
+
+// end stops the endpoint.
+func (d *side) end() error {
+	d.stop()
+	return errors.Join(<-d.stopped, d.line.Close(), d.back.Close())
+}
+
+// drop ends the endpoints whose peers are gone.
+func (s *server) drop() {
+	for name, d := range s.sides {
+		select {
+		case err := <-d.stopped:
+			d.stopped <- err
+			if err := d.end(); err != nil {
+				s.log("%s: %v", name, err)
+			}
+			delete(s.sides, name)
+		default:
+		}
+	}
+}
+
+// end ends the endpoint of another, once it has received all that was sent, or does not.
+func (s *server) end(ctx context.Context, other string, a ask) (answer, error) {
+	const patience = 5 * time.Second
+	d := s.sides[other]
+	if d == nil {
+		return answer{}, fmt.Errorf("endpoint %s is not served", other)
+	}
+	for until := time.Now().Add(patience); d.received.Load() < a.Sent && time.Now().Before(until) && ctx.Err() == nil; {
+		if len(d.stopped) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	delete(s.sides, other)
+	err := d.end()
+	s.log("%s: %d messages received", other, d.received.Load())
+	return answer{Received: d.received.Load()}, err
+}
