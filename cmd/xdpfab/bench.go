@@ -6,293 +6,278 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpfab/xdpfab/internal/histogram"
-	"github.com/xdpfab/xdpfab/internal/load"
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-const (
-	maxWords  = 4096    // words that --spread uses
-	maxWindow = 1 << 16 // operations in flight for each endpoint
-)
-
-// benchOps are the operations that bench knows. Each addition makes the sum of the
-// region's words grow by one, which bench verifies; the others leave the sum alone.
-var benchOps = map[string]load.Kind{"fetch_add": load.FetchAdd, "add": load.Add, "read": load.Read,
-	"cswap": load.CompareAndSwap}
-
 type benchFlags struct {
-	link      linkFlags
-	region    regionFlags
-	op, mode  string
-	window    int
-	endpoints int
-	count     int
-	duration  time.Duration
-	warmup    time.Duration
-	spread    bool
+	bench.Config
+	link        linkFlags
+	region      regionFlags
+	mode        string
+	datatype    string
+	sizes       string
+	percentiles string
+	csv         bool
 }
 
-// benchReport is the JSON output of bench.
-type benchReport struct {
-	Peer         string                `json:"peer"`
-	Interface    string                `json:"interface"`
-	XDP          string                `json:"xdp"`
-	Copy         string                `json:"copy"`
-	Progress     string                `json:"progress"`
-	Mode         string                `json:"mode"`
-	Op           string                `json:"op"`
-	Endpoints    int                   `json:"endpoints"`
-	Window       int                   `json:"window"` // operations in flight for each endpoint
-	Words        int                   `json:"words"`  // words that the operations go to in turn
-	Ops          uint64                `json:"ops"`    // measured
-	Seconds      float64               `json:"seconds"`
-	OpsPerSecond float64               `json:"ops_per_second"`
-	Latency      histogram.Percentiles `json:"latency"` // from posting to completion
-	Resent       uint64                `json:"frames_resent"`
-	OpsPerPacket float64               `json:"ops_per_packet"`
-	AllocsPerOp  float64               `json:"allocs_per_op"`     // of the whole process
-	Acknowledged uint64                `json:"acknowledged_adds"` // with the warm-up
-	Growth       uint64                `json:"growth"`            // of the region's words
-	Verified     bool                  `json:"verified"`
-}
+const benchHelp = `bench runs one operation as often as it can. In mode latency an endpoint has one
+operation in flight; in mode throughput it keeps --window posts in flight, many in
+one frame. Latency is from posting to completion, so in mode throughput it includes
+waiting in the queue. With several peers, each has --endpoints endpoints, and the
+figures are of all together.
+
+Operations, with --op:
+  fetch_add, add    fetch-and-add, or an addition without a result, of 1
+  read, cswap       atomic read; compare-and-swap with a comparand that no word has
+  sum, fetch_max …  any operation of fi_atomic(3), with 1 as its operand
+  put, get          bytes to the region, or from it: remote writes and reads
+  send, tagged      messages without a tag or with one, to ` + "`xdpfab bench serve`" + `: there
+                    and back in mode latency, one way in mode throughput
+
+add, put and others change the region: use one that no other program uses.
+--size is the length of an operation: an array of elements, bytes or a message.
+--words are the operations of one post, each on a word of its own.
+
+At the end bench checks what was done, or fails: the words have grown by the number
+of acknowledged adds, the region has the bytes that were written, each message has
+arrived once and in its order. Sums of floating-point numbers round, and operations
+such as max leave nothing to count: there bench says that it has not verified.`
 
 func (a *app) benchCmd() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
-		Use:   "bench PEER",
-		Short: "Measure latency or throughput, and verify the sum",
-		Long: `bench runs one operation on uint64 words of a region as often as it can. In mode
-latency an endpoint has one operation in flight; in mode throughput it keeps
---window of them in flight, many in one frame. Latency is from posting to
-completion, so in mode throughput it includes waiting in the queue.
-
-At the end the words are read: they must have grown by exactly the number of
-acknowledged adds, or bench fails. So no other program may write them meanwhile.
-
-Operations: fetch_add, add (no result), read, and cswap with a comparand that no
-word ever has.`,
-		Example: `  xdpfab bench 10.0.0.2 -i eth0 --region counters
-  xdpfab bench 10.0.0.2 -i eth0 --region counters --progress manual --count 100000
-  xdpfab bench 10.0.0.2 -i eth0 --region counters --mode throughput --op add --endpoints 4 --spread
-  xdpfab bench 10.0.0.2 -i eth0 --region counters --mode throughput --json`,
-		Args: exactArgs("PEER"),
-		RunE: func(c *cobra.Command, args []string) error { return a.bench(c, &f, args[0]) },
+		Use:   "bench PEER...",
+		Short: "Measure latency or throughput, and verify the result",
+		Long:  benchHelp,
+		Example: `  xdpfab bench 10.0.0.2 -i eth0 --region counters --progress manual
+  xdpfab bench 10.0.0.2 -i eth0 --region counters --progress manual --mode throughput --spread --words 182
+  xdpfab bench 10.0.0.2 10.0.0.3 -i eth0 --region counters --mode throughput --op add --endpoints 4 --spread
+  xdpfab bench 10.0.0.2 -i eth0 --region sums --op fetch_sum --datatype double --count 100000
+  xdpfab bench 10.0.0.2 -i eth0 --region bulk --mode throughput --op put --size all --csv
+  xdpfab bench 10.0.0.2 -i eth0 --region bulk --mode throughput --op put --size 1MiB --both --endpoints 2
+  xdpfab bench 10.0.0.2 -i eth0 --op tagged --size 8,64,4KiB --percentiles 50,99,99.99 --json`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, "missing PEER")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return a.bench(c, &f, args) },
 	}
 	f.link.register(c)
 	f.region.register(c)
 	a.jsonFlag(c)
 	fs := c.Flags()
-	fs.StringVar(&f.op, "op", "fetch_add", "operation: add, cswap, fetch_add or read")
+	fs.StringVar(&f.Op, "op", "fetch_add", "operation: "+strings.Join(bench.Ops(), ", ")+", or one of fi_atomic(3)")
+	fs.StringVar(&f.datatype, "datatype", "uint64", "datatype of atomic operations")
 	fs.StringVar(&f.mode, "mode", "latency", "latency or throughput")
-	fs.IntVar(&f.window, "window", 0,
-		"operations in flight for each endpoint; default 1 for latency, 1024 for throughput")
-	fs.IntVar(&f.endpoints, "endpoints", 1, "endpoints, each with a session and a goroutine")
-	fs.IntVar(&f.count, "count", 0, "operations to measure, instead of --duration")
-	fs.DurationVar(&f.duration, "duration", 3*time.Second, "time to measure")
-	fs.DurationVar(&f.warmup, "warmup", 200*time.Millisecond, "time before measuring")
-	fs.BoolVar(&f.spread, "spread", false,
-		fmt.Sprintf("use the region's words in turn, up to %d, instead of the first only", maxWords))
-	complete(c, "op", "add", "cswap", "fetch_add", "read")
+	fs.StringVar(&f.sizes, "size", "", "bytes of an operation, such as 8,4KiB or all (powers of two up to 1MiB); "+
+		"default: one element, or 8")
+	fs.IntVar(&f.Words, "words", 1, fmt.Sprintf("words of one post, each an operation, up to %d", bench.MaxWords))
+	fs.IntVar(&f.Window, "window", 0,
+		"posts in flight for each endpoint; default 1 for latency, and for throughput as many as fill some frames")
+	fs.IntVar(&f.Endpoints, "endpoints", 1, "endpoints for each peer, each with a session and a goroutine")
+	fs.BoolVar(&f.Both, "both", false, "half of the endpoints put and half get: bytes go both ways")
+	fs.IntVar(&f.Count, "count", 0, "operations to measure, instead of --duration")
+	fs.DurationVar(&f.Duration, "duration", 3*time.Second, "time to measure, for each size")
+	fs.DurationVar(&f.Warmup, "warmup", 200*time.Millisecond, "time before measuring")
+	fs.BoolVar(&f.Spread, "spread", false,
+		fmt.Sprintf("use the region's words in turn, up to %d, instead of the first only", bench.MaxWords))
+	fs.StringVar(&f.percentiles, "percentiles", "", "percentiles of the latency, such as 50,99,99.99")
+	fs.BoolVar(&f.csv, "csv", false, "print the result as CSV, a line for each size")
+	complete(c, "op", bench.Ops()...)
+	complete(c, "datatype", datatypeNames()...)
 	complete(c, "mode", "latency", "throughput")
+	c.AddCommand(a.benchServeCmd())
 	return c
 }
 
-// check completes the flags.
-func (f *benchFlags) check(c *cobra.Command) error {
-	if f.window == 0 {
-		f.window = 1
-		if f.mode == "throughput" {
-			f.window = 1024
+// check completes the flags, and returns a configuration for each size. The region, which
+// is not known yet, may be too small for some.
+func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Config, err error) {
+	switch {
+	case !slices.Contains([]string{"latency", "throughput"}, f.mode):
+		return nil, usage(c, "mode %q: want latency or throughput", f.mode)
+	case csv && json:
+		return nil, usage(c, "want one of --csv and --json")
+	case f.Window < 0 || c.Flags().Changed("window") && f.Window == 0:
+		return nil, usage(c, "window %d: want 1 to %d", f.Window, bench.MaxWindow)
+	case c.Flags().Changed("words") && f.Words < 1:
+		return nil, usage(c, "%d words a post: want 1 to %d", f.Words, bench.MaxWords)
+	}
+	f.Stream = f.mode == "throughput"
+	if f.Datatype, err = atomic.ParseDatatype(f.datatype); err != nil {
+		return nil, usage(c, "unknown datatype %q: want one of %s", f.datatype, strings.Join(datatypeNames(), ", "))
+	}
+	if f.percentiles != "" {
+		if f.Percentiles, err = bench.ParsePercentiles(f.percentiles); err != nil {
+			return nil, usage(c, "%v", err)
 		}
 	}
-	_, known := benchOps[f.op]
-	switch {
-	case !known:
-		return usage(c, "operation %q: want add, cswap, fetch_add or read", f.op)
-	case !slices.Contains([]string{"latency", "throughput"}, f.mode):
-		return usage(c, "mode %q: want latency or throughput", f.mode)
-	case f.window < 1 || f.window > maxWindow:
-		return usage(c, "window %d: want 1 to %d", f.window, maxWindow)
-	case f.mode == "latency" && f.window != 1:
-		return usage(c, "window %d: mode latency has one operation in flight; want --mode throughput", f.window)
-	case f.endpoints < 1 || f.endpoints > 1024:
-		return usage(c, "%d endpoints: want 1 to 1024", f.endpoints)
-	case f.count < 0 || f.count > 0 && f.count < f.endpoints:
-		return usage(c, "count %d: want at least one operation for each endpoint", f.count)
-	case f.duration <= 0 || f.warmup < 0:
-		return usage(c, "duration %v and warm-up %v: want more than 0, and not less", f.duration, f.warmup)
+	sizes := []uint64{0}
+	if f.sizes != "" {
+		if sizes, err = bench.Sizes(f.sizes, uint64(f.Datatype.Size()), 1<<20); err != nil {
+			return nil, usage(c, "%v", err)
+		}
 	}
-	return f.region.check(c)
+	for _, s := range sizes {
+		one := f.Config
+		one.Size = s
+		if err := one.Check(); err != nil {
+			return nil, usage(c, "%v", err)
+		}
+		all = append(all, &one)
+	}
+	if f.Messages() {
+		if f.region != (regionFlags{}) {
+			return nil, usage(c, "--op %s sends messages: want no --region and no --key", f.Op)
+		}
+		return all, nil
+	}
+	return all, f.region.check(c)
 }
 
-func (a *app) bench(c *cobra.Command, f *benchFlags, peer string) (err error) {
-	if err := f.check(c); err != nil {
+func (a *app) bench(c *cobra.Command, f *benchFlags, addrs []string) (err error) {
+	configs, err := f.check(c, f.csv, a.json)
+	if err != nil {
 		return err
 	}
-	cl, err := a.connect(c, &f.link, peer)
+	if f.Messages() {
+		for i, addr := range addrs {
+			if bench.NodeOf(addr) == addr {
+				addrs[i] = fmt.Sprintf("%s/%d", addr, bench.Mailbox)
+			}
+		}
+	}
+	cl, err := a.connect(c, &f.link, addrs[0])
+	if f.Messages() && errors.Is(err, xdpfab.ErrRefused) {
+		err = fmt.Errorf("messages want `xdpfab bench serve` at the peer: %w", err)
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
-	b, err := newBench(c.Context(), cl, f)
+	peers, known, err := f.peers(c.Context(), cl, addrs)
 	if err != nil {
 		return err
 	}
-	r := &benchReport{
-		Peer: peer, Interface: f.link.ifname, XDP: cl.dom.Interface().XDP, Copy: cl.dom.Interface().Copy,
-		Progress: f.link.progress.String(),
-		Mode:     f.mode, Op: f.op, Endpoints: f.endpoints, Window: f.window, Words: b.words,
+	if f.sizes != "" && strings.Contains(f.sizes, "all") {
+		configs = slices.DeleteFunc(configs, func(c *bench.Config) bool { return c.Size > least(peers) })
 	}
-	// The command's context would be wrong here: an interrupted run is verified, too.
-	after := context.WithoutCancel(c.Context())
-	if err := b.run(c.Context(), a, r); err != nil {
-		return b.explain(after, err)
-	}
-	if err := b.verify(after, r); err != nil {
-		return b.explain(after, err)
-	}
-	return a.print(r, r.text)
-}
-
-// bench is a run under way.
-type bench struct {
-	f       *benchFlags
-	cl      *client
-	region  xdpfab.RemoteRegion
-	words   int
-	reader  *load.Generator
-	before  uint64 // sum of the words at the beginning, modulo 2^64
-	workers []*worker
-	phase   phase
-}
-
-func newBench(ctx context.Context, cl *client, f *benchFlags) (*bench, error) {
-	region, err := f.region.find(ctx, cl.peer)
-	if err != nil {
-		return nil, err
-	}
-	b := &bench{f: f, cl: cl, region: region, words: 1}
-	if f.spread {
-		if f.region.name == "" {
-			return nil, errors.New("--spread wants --region: a key alone does not tell the size")
-		}
-		b.words = int(min(region.Size/load.WordSize, maxWords))
-		if b.words == 0 {
-			return nil, fmt.Errorf("region %s has %d bytes, less than a word: %w", region.Name, region.Size,
-				xdpfab.ErrOutOfBounds)
-		}
-	}
-	if b.reader, err = b.generator(ctx, 1, 0); err != nil {
-		return nil, err
-	}
-	for i := range f.endpoints {
-		w, err := newWorker(ctx, b, i)
+	for i, config := range configs {
+		r, err := bench.Run(c.Context(), cl.dom, peers, config, a.progress)
+		a.endProgress()
 		if err != nil {
-			return nil, err
+			// not with the command's context: an interrupted run is explained, too
+			return f.explain(context.WithoutCancel(c.Context()), known, peers, err)
 		}
-		b.workers = append(b.workers, w)
-	}
-	b.before, err = b.reader.Sum(ctx)
-	return b, err
-}
-
-// generator posts the operation with an endpoint of its own.
-func (b *bench) generator(ctx context.Context, window, first int) (*load.Generator, error) {
-	return load.New(ctx, b.cl.dom, b.cl.addr, load.Config{
-		Kind: benchOps[b.f.op], Region: b.region, Window: window, Endpoints: 1, Words: b.words, First: first,
-		Elements: 1, Scatter: 1,
-	})
-}
-
-// verify compares the growth of the words with the additions that were acknowledged.
-func (b *bench) verify(ctx context.Context, r *benchReport) error {
-	after, err := b.reader.Sum(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the sum: %w", err)
-	}
-	r.Growth = after - b.before
-	for _, w := range b.workers {
-		if benchOps[b.f.op].Adds() {
-			r.Acknowledged += w.Done
+		r.Peer, r.Interface, r.Progress = strings.Join(addrs, ","), f.link.ifname, f.link.progress.String()
+		r.XDP, r.Copy = cl.dom.Interface().XDP, cl.dom.Interface().Copy
+		if len(peers) == 1 {
+			r.Peers = nil
 		}
-	}
-	if r.Verified = r.Growth == r.Acknowledged; !r.Verified {
-		return fmt.Errorf("verification failed: the words of %v grew by %d, but %d adds were acknowledged; does "+
-			"another program write there?",
-			&b.f.region, r.Growth, r.Acknowledged)
+		if err := a.printBench(f, r, i, len(configs)); err != nil || c.Context().Err() != nil {
+			return err
+		}
 	}
 	return nil
 }
 
+// printBench prints the report of one of several sizes as soon as it is there; rows of a
+// table have their columns aligned one by one, so they go out together with their head.
+func (a *app) printBench(f *benchFlags, r *bench.Report, i, of int) error {
+	if f.csv {
+		w := csv.NewWriter(a.out)
+		names, values := r.CSV()
+		if i == 0 {
+			_ = w.Write(names) // the error is that of Flush
+		}
+		_ = w.Write(values)
+		w.Flush()
+		return errors.Join(w.Error(), a.flush())
+	}
+	return errors.Join(a.print(r, func(w io.Writer) {
+		if of == 1 {
+			r.Text(w)
+		} else {
+			r.Row(w, i == 0)
+		}
+	}), a.flush())
+}
+
+// least returns the size of the smallest region, as far as it is known.
+func least(peers []bench.Peer) uint64 {
+	n := uint64(1 << 20)
+	for _, p := range peers {
+		if p.Region.Size > 0 {
+			n = min(n, p.Region.Size)
+		}
+	}
+	return n
+}
+
+// peers dials the peers, of which the first has been dialled, and finds their regions.
+func (f *benchFlags) peers(ctx context.Context, cl *client, addrs []string) (all []bench.Peer, known []*xdpfab.Peer,
+	err error) {
+	for i, addr := range addrs {
+		p := cl.peer
+		if i > 0 {
+			if p, err = cl.dom.Dial(ctx, addr); err != nil {
+				return nil, nil, err
+			}
+		}
+		one := bench.Peer{Addr: addr}
+		if !f.Messages() {
+			if one.Region, err = f.region.find(ctx, p); err != nil {
+				return nil, nil, err
+			}
+		}
+		all, known = append(all, one), append(known, p)
+	}
+	return all, known, nil
+}
+
 // explain says so if a run on a region by name failed because that registration is gone.
 // Operations name the key alone: with the incarnation each would be longer.
-func (b *bench) explain(ctx context.Context, err error) error {
-	if b.f.region.name == "" || exitCode(err) != exitFailed {
+func (f *benchFlags) explain(ctx context.Context, known []*xdpfab.Peer, peers []bench.Peer, err error) error {
+	if f.region.name == "" || exitCode(err) != exitFailed {
 		return err
 	}
-	now, gone := b.cl.peer.Lookup(ctx, b.f.region.name)
-	if errors.Is(gone, xdpfab.ErrNoRegion) || gone == nil && now.Incarnation != b.region.Incarnation {
-		return fmt.Errorf("region %s has been withdrawn or registered anew during the run: %w: %w",
-			b.f.region.name, xdpfab.ErrPeerRestarted, err)
+	for i, p := range known {
+		now, gone := p.Lookup(ctx, f.region.name)
+		if errors.Is(gone, xdpfab.ErrNoRegion) || gone == nil && now.Incarnation != peers[i].Region.Incarnation {
+			return fmt.Errorf("region %s has been withdrawn or registered anew during the run: %w: %w",
+				f.region.name, xdpfab.ErrPeerRestarted, err)
+		}
 	}
 	return err
 }
 
-func (r *benchReport) text(w io.Writer) {
-	fmt.Fprintf(w, "%s of %s on %s over %s (%s XDP, %s, %s progress)\n", r.Mode, r.Op, r.Peer, r.Interface,
-		orDash(r.XDP), orDash(r.Copy), r.Progress)
-	fmt.Fprintf(w, "%d endpoints, window %d, %d words\n", r.Endpoints, r.Window, r.Words)
-	fmt.Fprintf(w, "%d operations in %.2f s: %s/s\n", r.Ops, r.Seconds, magnitude(r.OpsPerSecond))
-	latencyText(w, &r.Latency)
-	fmt.Fprintf(w, "%.1f operations a packet, %d frames resent, %.2f allocations an operation\n", r.OpsPerPacket,
-		r.Resent, r.AllocsPerOp)
-	fmt.Fprintf(w, "verified: the words grew by %d, as many adds were acknowledged\n", r.Growth)
-}
+// showProgress reports whether a person is likely to watch the run.
+func (a *app) showProgress() bool { return a.tty && !a.json }
 
-// magnitude prints a number with three digits.
-func magnitude(v float64) string {
-	for _, m := range []struct {
-		unit string
-		size float64
-	}{{" M", 1e6}, {" k", 1e3}} {
-		if v >= m.size {
-			return fmt.Sprintf("%.*f%s", digitsAfter(v/m.size), v/m.size, m.unit)
-		}
+func (a *app) progress(elapsed time.Duration, ops uint64) {
+	if a.showProgress() {
+		fmt.Fprintf(a.err, "\r\x1b[K%.1f s  %d operations  %s/s", elapsed.Seconds(), ops,
+			show.Count(float64(ops)/elapsed.Seconds()))
 	}
-	return fmt.Sprintf("%.0f", v)
 }
 
-func digitsAfter(v float64) int { return max(2-int(math.Log10(max(v, 1))), 0) }
-
-// latencyText prints two aligned lines; the writer is a tabwriter.
-func latencyText(w io.Writer, p *histogram.Percentiles) {
-	fmt.Fprintln(w, "  min\tp50\tp90\tp99\tp99.9\tmax")
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", short(p.Min), short(p.P50), short(p.P90), short(p.P99), short(p.P999),
-		short(p.Max))
-}
-
-// short prints nanoseconds with three digits or so, in µs unless they are many.
-func short(ns int64) string {
-	switch us := float64(ns) / 1e3; {
-	case us < 10:
-		return fmt.Sprintf("%.2f µs", us)
-	case us < 100:
-		return fmt.Sprintf("%.1f µs", us)
-	case us < 10000:
-		return fmt.Sprintf("%.0f µs", us)
-	case us < 1e6:
-		return fmt.Sprintf("%.1f ms", us/1e3)
-	default:
-		return fmt.Sprintf("%.2f s", us/1e6)
+func (a *app) endProgress() {
+	if a.showProgress() {
+		fmt.Fprint(a.err, "\r\x1b[K")
 	}
 }

@@ -65,14 +65,13 @@ func complete(c *cobra.Command, flag string, values ...string) {
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// attr turns the flags into attributes. A peer with an IP address needs UDP.
-func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
+// domain turns the flags into attributes, but for those that follow from the peer.
+func (f *linkFlags) domain(c *cobra.Command) (xdpfab.DomainAttr, error) {
 	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, XDP: f.xdp, GiveUp: f.giveUp,
 		Queues: f.queues, Cores: f.cores, Control: f.control, Transport: f.transport}
 	if err := f.borrows(c, &attr); err != nil {
 		return attr, err
 	}
-	addr, err := wire.ParseAddr(peer)
 	switch {
 	case f.direct && f.control != "":
 		return attr, usage(c, "want one of --control and --direct")
@@ -81,24 +80,34 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 			"daemon")
 	case f.ifname == "":
 		return attr, usage(c, "missing --interface (-i)")
-	case peer == "":
-		return attr, usage(c, "missing the peer's address")
-	case err != nil:
-		return attr, usage(c, "%v", err)
 	case f.giveUp <= 0:
 		return attr, usage(c, "timeout %v: want more than 0", f.giveUp)
 	case f.queues < 0:
 		return attr, usage(c, "%d queues: want 0 for at most 4, or more", f.queues)
-	}
-	attr.UDP = addr.IsIP()
-	if f.transport == fi.TransportUDP && !addr.IsIP() {
-		return attr, usage(c, "--transport udp: %s is an Ethernet address; want the peer's IP address", peer)
-	}
-	switch {
 	case f.direct:
 		attr.Attach = fi.AttachNever
 	case f.control != "":
 		attr.Attach = fi.AttachAlways
+	}
+	return attr, nil
+}
+
+// attr turns the flags into attributes. A peer with an IP address needs UDP.
+func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
+	attr, err := f.domain(c)
+	if err != nil {
+		return attr, err
+	}
+	addr, err := wire.ParseAddr(peer)
+	switch {
+	case peer == "":
+		return attr, usage(c, "missing the peer's address")
+	case err != nil:
+		return attr, usage(c, "%v", err)
+	}
+	attr.UDP = addr.IsIP()
+	if f.transport == fi.TransportUDP && !addr.IsIP() {
+		return attr, usage(c, "--transport udp: %s is an Ethernet address; want the peer's IP address", peer)
 	}
 	return attr, nil
 }
@@ -117,6 +126,23 @@ func (f *linkFlags) check(c *cobra.Command, dom *xdpfab.Domain) error {
 		}
 	}
 	return nil
+}
+
+// serve opens the interface for peers that send to it.
+func (a *app) serve(c *cobra.Command, f *linkFlags) (*xdpfab.Domain, error) {
+	attr, err := f.domain(c)
+	if err != nil {
+		return nil, err
+	}
+	attr.UDP = true
+	dom, err := a.open(c.Context(), f.ifname, attr)
+	if err != nil {
+		return nil, interfaceError(err)
+	}
+	if err := f.check(c, dom); err != nil {
+		return nil, errors.Join(err, dom.CloseAll())
+	}
+	return dom, nil
 }
 
 // client is an interface in use and a peer that answered.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/load"
@@ -97,13 +98,26 @@ var refusals = []refusal{
 	{"atomic --batch /absent/file --region r --peer PEER", exitUsage, "no such file"},
 	{"atomic --batch - sum", exitUsage, "takes no OP"},
 	{"bench PEER", exitUsage, "want one of --region and --key"},
-	{"bench PEER --region r --op mul", exitUsage, "want add, cswap, fetch_add or read"},
+	{"bench PEER --region r --op mul", exitUsage, "want one of fetch_add, add, read, cswap, put, get"},
 	{"bench PEER --region r --mode fast", exitUsage, "want latency or throughput"},
 	{"bench PEER --region r --window 2", exitUsage, "--mode throughput"},
 	{"bench PEER --region r --mode throughput --window 99999", exitUsage, "want 1 to 65536"},
 	{"bench PEER --region r --endpoints 0", exitUsage, "want 1 to 1024"},
 	{"bench PEER --region r --count 1 --endpoints 2", exitUsage, "at least one operation"},
 	{"bench PEER --region r --duration 0s", exitUsage, "want more than 0"},
+	{"bench PEER --region r --csv --json", exitUsage, "want one of --csv and --json"},
+	{"bench PEER --region r --size 4KB", exitUsage, "or of KiB, MiB or GiB"},
+	{"bench PEER --region r --size 12", exitUsage, "want a multiple of 8"},
+	{"bench PEER --region r --op put --size 128KiB", exitFailed, "region r has 65536 bytes: want 131072 or more"},
+	{"bench PEER --region r --words 0", exitUsage, "want 1 to 4096"},
+	{"bench PEER --region r --words 2 --op get", exitUsage, "want an atomic operation"},
+	{"bench PEER --region r --op add --datatype uint63", exitUsage, "want one of int8"},
+	{"bench PEER --region r --percentiles 50,101", exitUsage, "want a list of numbers from 0 to 100"},
+	{"bench PEER --region r --both", exitUsage, "want put or get"},
+	{"bench PEER --region r --op send", exitUsage, "want no --region"},
+	{"bench PEER --op send", exitFailed, "messages want `xdpfab bench serve` at the peer"},
+	{"bench serve --memory 1MB", exitUsage, "or of KiB, MiB or GiB"},
+	{"bench --region r", exitUsage, "missing PEER"},
 	{"bench PEER --key 0x51 --spread", exitFailed, "--spread wants --region"},
 	{"bench PEER --region absent", exitFailed, "no memory region of this name"},
 	{"bench PEER --region ro --count 10", exitFailed, "does not grant this right"},
@@ -262,13 +276,22 @@ func TestBench(t *testing.T) {
 		{"--count 5000 --mode throughput --op add --window 64 --endpoints 3 --spread", true, 4096},
 		{"--duration 50ms --mode throughput --progress manual --endpoints 2 --spread", true, 4096},
 	} {
-		got := mustRun[benchReport](n, "bench PEER --region r --warmup 5ms "+c.args)
+		got := mustRun[bench.Report](n, "bench PEER --region r --warmup 5ms "+c.args)
 		if !got.Verified || got.Growth != got.Acknowledged || (got.Growth >= got.Ops) != c.adds || got.Words != c.words || got.Ops == 0 {
 			t.Errorf("%s: %+v", c.args, got)
 		}
 		if f := strings.Fields(c.args); f[0] == "--count" && fmt.Sprint(got.Ops) != f[1] {
 			t.Errorf("%s: %d operations measured", c.args, got.Ops)
 		}
+	}
+	r := n.run("", n.line("bench PEER --region r --count 10 --op put --size all --mode throughput --csv --percentiles 75")...)
+	if lines := strings.Split(strings.TrimSpace(r.out), "\n"); r.code != 0 || len(lines) != 1+14 || !strings.Contains(lines[0], ",p75_ns,") ||
+		!strings.Contains(lines[14], ",put,,65536,") {
+		t.Errorf("%+v", r)
+	}
+	r = n.run("", n.line("bench PEER --region r --count 10 --op get --size 8,4KiB")...)
+	if lines := strings.Split(strings.TrimSpace(r.out), "\n"); r.code != 0 || len(lines) != 4 || !strings.HasPrefix(lines[3], "4 KiB") {
+		t.Errorf("%+v", r)
 	}
 	if r := n.run("", n.line("bench PEER --region r --count 10 --warmup 0s")...); r.code != 0 || !strings.Contains(r.out, "verified") {
 		t.Errorf("%+v", r)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/histogram"
 	"github.com/xdpfab/xdpfab/internal/kernel"
@@ -36,9 +38,9 @@ type demoReport struct {
 	Work       []workReport   `json:"work"`
 	Reads      []atomicReport `json:"reads"` // of the results, by another process
 	Ping       []pingReport   `json:"ping"`
-	Latency    []benchReport  `json:"latency"`
-	Throughput []benchReport  `json:"throughput"`
-	Resident   []benchReport  `json:"resident"` // latency, then throughput; none on an old kernel
+	Latency    []bench.Report `json:"latency"`
+	Throughput []bench.Report `json:"throughput"`
+	Resident   []bench.Report `json:"resident"` // latency, then throughput; none on an old kernel
 	C          cReport        `json:"c"`
 	Exact      bool           `json:"exact"`
 	Seconds    float64        `json:"seconds"`
@@ -210,7 +212,7 @@ func (d *demo) measure(ctx context.Context, mac, ip string) error {
 		r.Ping = append(r.Ping, p)
 	}
 	for _, progress := range []string{"manual", "auto"} {
-		var b benchReport
+		var b bench.Report
 		if err := d.client(ctx, &b, "bench", mac, "--region", "demo", "--duration", "1s", "--progress",
 			progress); err != nil {
 			return err
@@ -218,7 +220,7 @@ func (d *demo) measure(ctx context.Context, mac, ip string) error {
 		r.Latency = append(r.Latency, b)
 	}
 	for _, op := range []string{"add", "fetch_add", "cswap"} {
-		var b benchReport
+		var b bench.Report
 		err := d.client(ctx, &b, "bench", mac, "--region", "demo", "--mode", "throughput", "--op", op,
 			"--duration", "1s",
 			"--endpoints", "4", "--spread", "--progress", "manual")
@@ -242,7 +244,7 @@ func (d *demo) measureResident(ctx context.Context, mac string) error {
 		{"--progress", "manual"},
 		{"--mode", "throughput", "--op", "add", "--endpoints", "4", "--spread", "--progress", "manual"},
 	} {
-		var b benchReport
+		var b bench.Report
 		if err := d.client(ctx, &b, append([]string{"bench", mac, "--region", residentRegion, "--duration", "1s"},
 			args...)...); err != nil {
 			return err
@@ -320,10 +322,10 @@ func (r *demoReport) text(w io.Writer) {
 	fmt.Fprintf(w, "\nThroughput, %d endpoints, window %d, %d words\n\n", r.Throughput[0].Endpoints,
 		r.Throughput[0].Window, r.Throughput[0].Words)
 	for _, b := range r.Throughput {
-		b.line(w, b.Op)
+		line(w, &b, b.Op)
 	}
 	if len(r.Resident) > 0 {
-		r.Resident[1].line(w, r.Resident[1].Op+", resident")
+		line(w, &r.Resident[1], r.Resident[1].Op+", resident")
 	}
 	c := r.Daemon.Counters
 	fmt.Fprintf(w, "\nThe daemon ran %d operations in %d frames for %d sessions.\n", c["ops_executed"],
@@ -335,12 +337,13 @@ func (r *demoReport) text(w io.Writer) {
 }
 
 // line is a row of the table of throughput.
-func (b *benchReport) line(w io.Writer, title string) {
+func line(w io.Writer, b *bench.Report, title string) {
 	fmt.Fprintf(w, "  %s\t%s operations/s\t%.1f a packet\t%d frames resent\tsum exact\n", title,
-		magnitude(b.OpsPerSecond), b.OpsPerPacket, b.Resent)
+		show.Count(b.OpsPerSecond), b.OpsPerPacket, b.Resent)
 }
 
 func row(w io.Writer, title string, p histogram.Percentiles) {
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", title, short(p.Min), short(p.P50), short(p.P90), short(p.P99),
-		short(p.P999), short(p.Max))
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", title, show.Duration(p.Min), show.Duration(p.P50),
+		show.Duration(p.P90), show.Duration(p.P99),
+		show.Duration(p.P999), show.Duration(p.Max))
 }

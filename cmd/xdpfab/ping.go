@@ -145,6 +145,7 @@ func (r *pingReport) text(w io.Writer) {
 	fmt.Fprintf(w, "ping %s over %s: %s\n", r.Peer, r.Interface, r.What)
 	fmt.Fprintf(w, "%d round trips in %.3f s, %d lost, %d frames resent\n", r.Answered, r.Seconds, r.Lost, r.Resent)
 	if r.Answered > 0 {
-		latencyText(w, &r.RoundTrip)
+		fmt.Fprintln(w, "  min\tp50\tp90\tp99\tp99.9\tmax")
+		row(w, "", r.RoundTrip)
 	}
 }

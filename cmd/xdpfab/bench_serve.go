@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+func (a *app) benchServeCmd() *cobra.Command {
+	var link linkFlags
+	var mailbox int
+	var size string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Be the other side of bench",
+		Long: `serve answers the messages of ` + "`xdpfab bench --op send`" + ` and ` + "`--op tagged`" + ` at other
+nodes, until it is interrupted. It serves a region named bench as well, so that no
+daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
+		Example: `  xdpfab bench serve -i eth1
+  xdpfab bench 02:00:00:00:00:0b -i eth0 --op tagged
+  xdpfab bench 02:00:00:00:00:0b/7 -i eth0 --region bench --op put --size 4KiB`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			bytes, err := show.ParseSize(size)
+			if err != nil || bytes == 0 {
+				return usage(c, "--memory: %v", errors.Join(err, errors.New("want more than 0")))
+			}
+			dom, err := a.serve(c, &link)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, dom.CloseAll()) }()
+			if _, err := dom.NewRegion("bench", int(bytes)); err != nil {
+				return err
+			}
+			box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: mailbox})
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.tell("serving at %s", box.Name()),
+				bench.Serve(c.Context(), dom, box, func(format string, args ...any) { _ = a.tell(format, args...) }))
+		},
+	}
+	link.register(c)
+	c.Flags().IntVar(&mailbox, "mailbox", bench.Mailbox, "number of the mailbox at which peers ask")
+	c.Flags().StringVar(&size, "memory", "1MiB", "size of the region named bench")
+	return c
+}
+
+// tell prints a line at once, with the time.
+func (a *app) tell(format string, args ...any) error {
+	fmt.Fprintf(a.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+	return a.flush()
+}
