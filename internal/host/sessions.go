@@ -52,12 +52,8 @@ func (h *Host) Peers() []PeerInfo {
 }
 
 func describe(s *engine.SessionInfo) PeerInfo {
-	role := "initiator"
-	if s.Accepted {
-		role = "target"
-	}
 	return PeerInfo{
-		Peer: s.Peer.String(), Role: role, Endpoint: s.Endpoint, Session: fmt.Sprintf("0x%08x", uint32(s.ID)),
+		Peer: s.Peer.String(), Role: role(s), Endpoint: s.Endpoint, Session: fmt.Sprintf("0x%08x", uint32(s.ID)),
 		State: s.State, Resident: s.Resident, InFlight: s.InFlight, RTT: s.RTT, Silence: s.Silence,
 		Sessions: s.Sessions, Ops: s.Ops, Frames: s.Frames, FramesResent: s.FramesResent,
 		AnswersResent: s.AnswersResent,
