@@ -15,21 +15,22 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// metrics answers with the metrics of the status, of the Go runtime and of the process.
-func metrics(source Source) http.Handler {
-	return promhttp.HandlerFor(registry(source), promhttp.HandlerOpts{})
+// metrics answers with the metrics of the status, of what is beside it, of the Go runtime
+// and of the process.
+func metrics(source Source, detail func() Detail) http.Handler {
+	return promhttp.HandlerFor(registry(source, detail), promhttp.HandlerOpts{})
 }
 
-func registry(source Source) *prometheus.Registry {
+func registry(source Source, detail func() Detail) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector{source}, collectors.NewGoCollector(),
+	r.MustRegister(collector{source, detail}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
 // metricsText is the same as text.
-func metricsText(source Source) (string, error) {
-	families, err := registry(source).Gather()
+func metricsText(source Source, detail func() Detail) (string, error) {
+	families, err := registry(source, detail).Gather()
 	if err != nil {
 		return "", err
 	}
@@ -45,7 +46,10 @@ func metricsText(source Source) (string, error) {
 
 // collector turns a fresh status into metrics at each scrape. It keeps nothing,
 // so there is no second set of counters that could differ.
-type collector struct{ source Source }
+type collector struct {
+	source Source
+	detail func() Detail // or nil
+}
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("xdpfab_"+name, help, labels, nil)
@@ -54,12 +58,11 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descInfo = desc("info", "The daemon, its interface and the mode it is used in; always 1.",
 		"version", "interface", "address", "driver", "xdp", "copy", "progress")
-	descUptime     = desc("uptime_seconds", "Time since the daemon began to serve.")
-	descQueues     = desc("queues", "Queues of the interface in use.")
-	descMTU        = desc("mtu_bytes", "Largest packet that the interface carries.")
-	descRegions    = desc("regions", "Memory regions served.")
-	descGuests     = desc("guests", "Programs that are attached.")
-	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
+	descUptime  = desc("uptime_seconds", "Time since the daemon began to serve.")
+	descQueues  = desc("queues", "Queues of the interface in use.")
+	descMTU     = desc("mtu_bytes", "Largest packet that the interface carries.")
+	descRegions = desc("regions", "Memory regions served.")
+	descGuests  = desc("guests", "Programs that are attached.")
 )
 
 // Describe sends nothing: the source decides which counters exist, and a
@@ -73,27 +76,36 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(descInfo, err)
 		return
 	}
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
+	send := sink(ch)
 	i := s.Interface
-	gauge(descInfo, 1, valid(s.Version, i.Name, s.Address, i.Driver, i.XDP, i.Copy, s.Progress)...)
-	gauge(descUptime, s.UptimeSeconds)
-	gauge(descQueues, float64(i.Queues))
-	gauge(descMTU, float64(i.MTU))
-	gauge(descRegions, float64(len(s.Regions)))
-	gauge(descGuests, float64(len(s.Guests)))
-	for n, r := range s.Regions {
-		name := r.Name
-		if name == "" { // unnamed regions are labelled by their place, since a key should not be shown
-			name = "#" + strconv.Itoa(n)
-		}
-		gauge(descRegionSize, float64(r.Size), valid(name, strings.Join(r.Access, ","), r.Backing, r.Pages)...)
-	}
+	send.gauge(descInfo, 1, s.Version, i.Name, s.Address, i.Driver, i.XDP, i.Copy, s.Progress)
+	send.gauge(descUptime, s.UptimeSeconds)
+	send.gauge(descQueues, float64(i.Queues))
+	send.gauge(descMTU, float64(i.MTU))
+	send.gauge(descRegions, float64(len(s.Regions)))
+	send.gauge(descGuests, float64(len(s.Guests)))
+	send.regions(s.Regions)
+	send.guests(s.Guests)
 	for name, v := range s.Counters {
 		d, labels := counter(name)
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+		send.counter(d, v, labels...)
 	}
+	if c.detail != nil {
+		d := c.detail()
+		send.queues(d.Queues)
+		send.nodes(d.Nodes, d.Sessions)
+	}
+}
+
+// sink takes metrics. Each method sends those of one thing.
+type sink chan<- prometheus.Metric
+
+func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, valid(labels...)...)
+}
+
+func (s sink) counter(d *prometheus.Desc, v uint64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), valid(labels...)...)
 }
 
 // valid makes label values UTF-8, as Prometheus requires; names of regions and
@@ -172,7 +184,7 @@ var helps = map[string]string{
 func counter(name string) (*prometheus.Desc, []string) {
 	for _, f := range families {
 		if rest, ok := strings.CutPrefix(name, f.prefix); ok {
-			return desc(f.name, f.help, f.label), valid(rest)
+			return desc(f.name, f.help, f.label), []string{rest}
 		}
 	}
 	help := helps[name]

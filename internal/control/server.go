@@ -28,8 +28,9 @@ const (
 // Service is what a daemon offers at its socket.
 type Service struct {
 	Source Source
-	Verbs  []Verb // in addition to those that every daemon has
-	Admit  Admit  // nil: no program can attach
+	Detail func() Detail // what metrics show beside the status; nil for nothing
+	Verbs  []Verb        // in addition to those that every daemon has
+	Admit  Admit         // nil: no program can attach
 	// Takeover talks with another process that wants to take this one's place; the
 	// connection is closed when it returns. Nil: none can.
 	Takeover func(*net.UnixConn)
@@ -84,12 +85,12 @@ func newServer(h http.Handler) *http.Server {
 // handler answers the requests of the package: the verbs that every daemon has, and
 // more.
 func handler(s Service, programs http.Handler) *http.ServeMux {
-	verbs := append(Verbs(s.Source), s.Verbs...)
+	verbs := append(Verbs(s.Source, s.Detail), s.Verbs...)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+share.AttachPath, programs)
 	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })
 	mux.HandleFunc("GET "+pathVerbs, func(w http.ResponseWriter, r *http.Request) { look(w, r, verbs) })
-	mux.Handle("GET "+pathMetrics, metrics(s.Source))
+	mux.Handle("GET "+pathMetrics, metrics(s.Source, s.Detail))
 	return mux
 }
 

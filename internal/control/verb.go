@@ -31,7 +31,7 @@ func Look[T any](name string, look func() (T, error)) Verb {
 
 // Verbs are those that every daemon has: "status" returns a Status, "regions" a
 // []Region, "kept" a []Kept, "metrics" the text that Prometheus reads.
-func Verbs(source Source) []Verb {
+func Verbs(source Source, detail func() Detail) []Verb {
 	return []Verb{
 		Look("status", source),
 		Look("regions", func() ([]Region, error) {
@@ -42,7 +42,7 @@ func Verbs(source Source) []Verb {
 			s, err := source()
 			return s.Kept, err
 		}),
-		Look("metrics", func() (string, error) { return metricsText(source) }),
+		Look("metrics", func() (string, error) { return metricsText(source, detail) }),
 	}
 }
 

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/host"
+)
+
+// Detail is what metrics show beside the status.
+type Detail struct {
+	Queues   []host.QueueInfo
+	Nodes    []host.NodeInfo // those that carried most first
+	Sessions []host.SessionKind
+}
+
+// MostLabels is how many nodes, guests and regions have metrics of their own: those that
+// carried most, or, of regions, the first. The others are counted in xdpfab_unlisted, and
+// have their part in the sums without such labels.
+const MostLabels = 100
+
+var (
+	descUnlisted = desc("unlisted",
+		"Nodes, guests and regions without metrics of their own, beyond "+strconv.Itoa(MostLabels)+".", "kind")
+
+	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
+
+	descGuestEndpoints = desc("guest_endpoints", "Endpoints of an attached program.", "pid", "user")
+	descGuestPeers     = desc("guest_peers", "Peers of an attached program's endpoints.", "pid", "user")
+	descGuestRegions   = desc("guest_regions", "Regions that an attached program serves.", "pid", "user")
+	descGuestMemory    = desc("guest_region_bytes",
+		"Memory that the regions of an attached program span.", "pid", "user")
+	descGuestTaken = desc("guest_entries_total", "Entries taken from an attached program's submission ring.", "pid",
+		"user")
+	descGuestRefused = desc("guest_entries_refused_total", "Of these, those that were no operation.", "pid", "user")
+	descGuestDone    = desc("guest_completions_total", "Completions given to an attached program.", "pid", "user")
+
+	descQueueSessions = desc("queue_sessions", "Sessions, of both roles, of a queue's poller.", "queue")
+	descQueueReceived = desc("queue_packets_received_total",
+		"Packets that a queue's poller took from its socket.", "queue")
+	descQueueSent     = desc("queue_packets_sent_total", "Packets that a queue's poller handed to its socket.", "queue")
+	descQueueRequests = desc("queue_requests_executed_total", "Request frames that a queue's poller executed.", "queue")
+	descQueueExecuted = desc("queue_ops_executed_total", "Operation records that a queue's poller executed.", "queue")
+	descQueueOps      = desc("queue_ops_sent_total", "Operation records that a queue's poller sent for the first time.",
+		"queue")
+	descQueueResent = desc("queue_frames_resent_total", "Request frames that a queue's poller sent again.", "queue")
+	descQueueOver   = desc("queue_handed_over_total", "Frames that came to a queue's poller on another queue.", "queue")
+
+	descSessions = desc("sessions",
+		"Sessions with other nodes at present, by who began them and by state.", "role", "state")
+	descNodes   = desc("nodes", "Other nodes that there are sessions with.")
+	descNodeIs  = desc("node_sessions", "Sessions with another node.", "node")
+	descNodeOps = desc("node_ops_total",
+		"Operation records exchanged with a node: sent to it by an initiator, or executed for it.", "node", "role")
+	descNodeResent = desc("node_frames_resent_total", "Requests and answers given to a node again.", "node")
+	descNodeSent   = desc("node_sent_bytes_total", "Bytes of packets sent to a node.", "node")
+	descNodeGot    = desc("node_received_bytes_total", "Bytes of packets received from a node.", "node")
+	descNodeFlight = desc("node_in_flight",
+		"Request frames of a node's sessions without an answer, or answers not acknowledged.", "node")
+	descNodeRTT = desc("node_round_trip_seconds",
+		"Smoothed round trip to a node, of its slowest session that measures it.", "node")
+	descNodeSilence = desc("node_silence_seconds", "Time since a node last showed that it lives.", "node")
+)
+
+// most cuts a list to those that get labels, and sends how many do not.
+func most[T any](s sink, kind string, list []T) []T {
+	s.gauge(descUnlisted, float64(max(len(list)-MostLabels, 0)), kind)
+	return list[:min(len(list), MostLabels)]
+}
+
+func (s sink) regions(list []Region) {
+	for n, r := range most(s, "region", list) {
+		name := r.Name
+		if name == "" { // unnamed regions are labelled by their place, since a key should not be shown
+			name = "#" + strconv.Itoa(n)
+		}
+		s.gauge(descRegionSize, float64(r.Size), name, strings.Join(r.Access, ","), r.Backing, r.Pages)
+	}
+}
+
+// guests sends programs, those that were given most completions first. Several domains of
+// one program are one.
+func (s sink) guests(list []Guest) {
+	type program struct {
+		pid int
+		uid uint32
+	}
+	of := map[program]*Guest{}
+	var all []*Guest
+	for _, g := range list {
+		at := of[program{g.PID, g.UID}]
+		if at == nil {
+			first := g
+			of[program{g.PID, g.UID}] = &first
+			all = append(all, &first)
+			continue
+		}
+		at.Endpoints, at.Peers, at.Regions = at.Endpoints+g.Endpoints, at.Peers+g.Peers, at.Regions+g.Regions
+		at.Memory, at.Taken = at.Memory+g.Memory, at.Taken+g.Taken
+		at.Refused, at.Completed = at.Refused+g.Refused, at.Completed+g.Completed
+	}
+	slices.SortStableFunc(all, func(a, b *Guest) int { return cmp.Compare(b.Completed, a.Completed) })
+	for _, g := range most(s, "guest", all) {
+		pid, user := strconv.Itoa(g.PID), cmp.Or(g.User, strconv.FormatUint(uint64(g.UID), 10))
+		s.gauge(descGuestEndpoints, float64(g.Endpoints), pid, user)
+		s.gauge(descGuestPeers, float64(g.Peers), pid, user)
+		s.gauge(descGuestRegions, float64(g.Regions), pid, user)
+		s.gauge(descGuestMemory, float64(g.Memory), pid, user)
+		s.counter(descGuestTaken, g.Taken, pid, user)
+		s.counter(descGuestRefused, g.Refused, pid, user)
+		s.counter(descGuestDone, g.Completed, pid, user)
+	}
+}
+
+func (s sink) queues(list []host.QueueInfo) {
+	for _, x := range list {
+		q := strconv.Itoa(x.Queue)
+		s.gauge(descQueueSessions, float64(x.Sessions), q)
+		s.counter(descQueueReceived, x.PacketsReceived, q)
+		s.counter(descQueueSent, x.PacketsSent, q)
+		s.counter(descQueueRequests, x.RequestsExecuted, q)
+		s.counter(descQueueExecuted, x.OpsExecuted, q)
+		s.counter(descQueueOps, x.OpsSent, q)
+		s.counter(descQueueResent, x.FramesResent, q)
+		s.counter(descQueueOver, x.HandedOver, q)
+	}
+}
+
+func (s sink) nodes(list []host.NodeInfo, kinds []host.SessionKind) {
+	for _, k := range kinds {
+		s.gauge(descSessions, float64(k.Count), k.Role, k.State)
+	}
+	s.gauge(descNodes, float64(len(list)))
+	for _, n := range most(s, "node", list) {
+		s.gauge(descNodeIs, float64(n.Sessions), n.Node)
+		s.counter(descNodeOps, n.OpsSent, n.Node, "initiator")
+		s.counter(descNodeOps, n.OpsExecuted, n.Node, "target")
+		s.counter(descNodeResent, n.FramesResent, n.Node)
+		s.counter(descNodeSent, n.BytesSent, n.Node)
+		s.counter(descNodeGot, n.BytesReceived, n.Node)
+		s.gauge(descNodeFlight, float64(n.InFlight), n.Node)
+		s.gauge(descNodeRTT, n.RTT.Seconds(), n.Node)
+		s.gauge(descNodeSilence, n.Silence.Seconds(), n.Node)
+	}
+}

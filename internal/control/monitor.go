@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Monitor is what a daemon shows to monitoring, over TCP: it changes nothing, and asks
+// nobody who he is.
+//
+//	GET /metrics  Prometheus text format
+//	GET /healthz  200 while the pollers answer, otherwise 503 and the reason
+//	GET /readyz   200 while peers are served, otherwise 503 and the reason
+//
+// Any number of clients costs the pollers no more than one scrape a second: those that
+// come within that time get the same text.
+type Monitor struct {
+	Source Source
+	Detail func() Detail
+	Alive  func()       // waits until each poller has answered
+	Ready  func() error // nil while peers are served
+
+	pulse pulse
+}
+
+// Limits of the clients of a Monitor.
+const (
+	// monitorPatience bounds how long a client may take to send a request or to take the
+	// answer, and how long it may stay connected idly.
+	monitorPatience = 10 * time.Second
+	// mostMonitors is how many connections there are at a time. The oldest gives way, so
+	// that clients which say nothing do not keep others out.
+	mostMonitors = 32
+	// monitorHeader is the most that a client may say before it is refused, bytes.
+	monitorHeader = 8 << 10
+	// scrapeEvery is the least time between two looks at the daemon.
+	scrapeEvery = time.Second
+	// aliveLimit is how long a poller may take to answer.
+	aliveLimit = 5 * time.Second
+)
+
+// ListenMonitor opens the address of a Monitor, HOST:PORT. The error says what to do.
+func ListenMonitor(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	_, port, _ := net.SplitHostPort(address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("metrics: %s is taken, perhaps by the daemon of another interface: choose another "+
+			"port, or see whose it is with: ss -ltnp 'sport = :%s': %w", address, port, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("metrics: this machine has no address of %s: choose one of those that `ip addr` shows, "+
+			"or :%s for all: %w", address, port, err)
+	case err != nil:
+		return nil, fmt.Errorf("metrics: %w; want HOST:PORT of this machine, e.g. 127.0.0.1:9497", err)
+	}
+	return l, nil
+}
+
+// Serve answers requests until the context ends, which is no error. It closes the
+// listener.
+func (m *Monitor) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           m.handler(),
+		ReadHeaderTimeout: monitorPatience, ReadTimeout: monitorPatience, WriteTimeout: monitorPatience,
+		IdleTimeout: monitorPatience, MaxHeaderBytes: monitorHeader,
+		ConnState: new(newest).turn,
+		ErrorLog:  log.New(io.Discard, "", 0), // strangers decide what is in it
+	}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	err := srv.Serve(l)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.Join(err, srv.Close())
+}
+
+func (m *Monitor) handler() http.Handler {
+	mux := http.NewServeMux()
+	s := &lastScrape{look: func() (string, error) { return metricsText(m.Source, m.Detail) }, now: time.Now}
+	mux.HandleFunc("GET "+pathMetrics, func(w http.ResponseWriter, _ *http.Request) {
+		text, err := s.text()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = io.WriteString(w, text)
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		judge(w, m.pulse.take(r.Context(), m.Alive))
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { judge(w, m.Ready()) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "want GET of /metrics, /healthz or /readyz", http.StatusNotFound)
+	})
+	return mux
+}
+
+// pulse asks the pollers whether they answer, once for all who want to know.
+type pulse struct {
+	mu    sync.Mutex
+	under chan struct{} // closed when the question under way is answered; nil for none
+}
+
+// take waits until the pollers have answered, but not longer than they may take.
+func (p *pulse) take(ctx context.Context, ask func()) error {
+	p.mu.Lock()
+	if p.under == nil {
+		answered := make(chan struct{})
+		p.under = answered
+		go func() {
+			ask()
+			p.mu.Lock()
+			p.under = nil
+			p.mu.Unlock()
+			close(answered)
+		}()
+	}
+	under := p.under
+	p.mu.Unlock()
+	late := time.NewTimer(aliveLimit)
+	defer late.Stop()
+	select {
+	case <-under:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return fmt.Errorf("a poller has not answered within %v: it hangs, or gets no time on its core", aliveLimit)
+	}
+}
+
+// judge answers a probe.
+func judge(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// lastScrape has the text of the last look at the daemon.
+type lastScrape struct {
+	look func() (string, error)
+	now  func() time.Time
+
+	mu   sync.Mutex // held while one looks: the others wait for its text
+	last string
+	err  error
+	at   time.Time // when the last look ended; zero before it
+}
+
+func (s *lastScrape) text() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at.IsZero() || s.now().Sub(s.at) >= scrapeEvery {
+		s.last, s.err = s.look()
+		s.at = s.now()
+	}
+	return s.last, s.err
+}
+
+// newest closes the oldest connection when there are too many.
+type newest struct {
+	mu    sync.Mutex
+	conns []net.Conn // the oldest first
+}
+
+// turn is http.Server.ConnState.
+func (n *newest) turn(conn net.Conn, state http.ConnState) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		if n.conns = append(n.conns, conn); len(n.conns) > mostMonitors {
+			_ = n.conns[0].Close()
+			n.conns = n.conns[1:]
+		}
+	case http.StateClosed, http.StateHijacked:
+		for i, c := range n.conns {
+			if c == conn {
+				n.conns = append(n.conns[:i:i], n.conns[i+1:]...)
+				break
+			}
+		}
+	}
+}

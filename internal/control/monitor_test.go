@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// monitored is a Monitor at an address of its own.
+func monitored(t *testing.T, m *Monitor) (address string) {
+	t.Helper()
+	l, err := ListenMonitor(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- m.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// get returns the answer to GET.
+func get(t *testing.T, address, path string) (code int, body string) {
+	t.Helper()
+	c := &http.Client{Timeout: testnet.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := c.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+func lively() *Monitor {
+	return &Monitor{Source: steady, Detail: func() Detail { return Detail{} }, Alive: func() {}, Ready: func() error { return nil }}
+}
+
+// Each path answers, and the answer to a probe says why it fails.
+func TestMonitor(t *testing.T) {
+	m := lively()
+	var down atomic.Pointer[error]
+	m.Ready = func() error {
+		if err := down.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}
+	at := monitored(t, m)
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ok\n", "/metrics": "xdpfab_uptime_seconds 1.5\n"} {
+		if code, body := get(t, at, path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, %.200q; want %q", path, code, body, want)
+		}
+	}
+	if code, body := get(t, at, "/"); code != http.StatusNotFound || !strings.Contains(body, "/metrics, /healthz or /readyz") {
+		t.Errorf("/: %d, %q", code, body)
+	}
+	if r, err := http.Post("http://"+at+"/metrics", "", nil); err != nil || r.StatusCode == http.StatusOK {
+		t.Errorf("POST: %v, %v; want a refusal", r, err)
+	} else {
+		_ = r.Body.Close()
+	}
+	err := errors.New("interface eth7 is down")
+	down.Store(&err)
+	if code, body := get(t, at, "/readyz"); code != http.StatusServiceUnavailable || body != "interface eth7 is down\n" {
+		t.Errorf("not ready: %d, %q", code, body)
+	}
+}
+
+// A poller that does not answer makes the probe of life fail, and any number of probes
+// wait for one question.
+func TestMonitorOfHungPoller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		hang := make(chan struct{})
+		p := new(pulse)
+		ask := func() { asked.Add(1); <-hang }
+		late := make(chan error, 10)
+		for range cap(late) {
+			go func() { late <- p.take(t.Context(), ask) }()
+		}
+		for range cap(late) {
+			if err := <-late; err == nil || !strings.Contains(err.Error(), "has not answered within 5s") {
+				t.Errorf("a poller that hangs: %v", err)
+			}
+		}
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times for %d probes, want once", n, cap(late))
+		}
+		close(hang)
+		synctest.Wait()
+		if err := p.take(t.Context(), func() {}); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// However often clients ask, the daemon is looked at once a second.
+func TestScrapesShareALook(t *testing.T) {
+	now, looks := time.Unix(1e9, 0), 0
+	s := &lastScrape{now: func() time.Time { return now }, look: func() (string, error) {
+		looks++
+		return fmt.Sprint(looks), nil
+	}}
+	for i, c := range []struct {
+		after time.Duration
+		want  string
+	}{{0, "1"}, {0, "1"}, {scrapeEvery - 1, "1"}, {1, "2"}, {time.Hour, "3"}} {
+		now = now.Add(c.after)
+		if text, err := s.text(); text != c.want || err != nil {
+			t.Errorf("scrape %d: %q, %v; want %q", i, text, err, c.want)
+		}
+	}
+}
+
+// Clients that say nothing, or that do not take their answer, keep no other client out:
+// the oldest give way.
+func TestMonitorAndSilentClients(t *testing.T) {
+	at := monitored(t, lively())
+	var silent []net.Conn
+	for range 2 * mostMonitors {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ") // and no end
+		silent = append(silent, c)
+	}
+	if code, _ := get(t, at, "/healthz"); code != http.StatusOK {
+		t.Errorf("beside silent clients: %d", code)
+	}
+	_ = silent[0].SetReadDeadline(time.Now().Add(testnet.Patience))
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the oldest: %v, want its end", err)
+	}
+}
+
+// A client cannot make the daemon read, or keep, as much as it likes.
+func TestMonitorAndLongHeader(t *testing.T) {
+	c, err := net.Dial("tcp", monitored(t, lively()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(testnet.Patience))
+	_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err == nil {
+		_ = r.Body.Close()
+	}
+	if err != nil || r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%v, %v; want 431", r, err)
+	}
+}
+
+// An address that is taken, or that is none, says what to do.
+func TestListenMonitorRefuses(t *testing.T) {
+	taken := monitored(t, lively())
+	_, port, _ := net.SplitHostPort(taken)
+	for address, want := range map[string]string{
+		taken:             "see whose it is with: ss -ltnp 'sport = :" + port + "'",
+		"192.0.2.1:9497":  "no address of 192.0.2.1:9497: choose one",
+		"nonsense.x:9497": "want HOST:PORT of this machine",
+	} {
+		if l, err := ListenMonitor(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want an error with %q", address, l, err, want)
+		}
+	}
+}
+
+// Nodes, guests and regions have metrics of their own up to a bound, and the rest is
+// counted.
+func TestLabelsAreBounded(t *testing.T) {
+	const many = 3 * MostLabels
+	crowd := sample
+	crowd.Regions, crowd.Guests = nil, nil
+	d := Detail{Sessions: []host.SessionKind{{Role: "target", State: "open", Count: many}}}
+	for i := range many {
+		crowd.Regions = append(crowd.Regions, Region{Name: fmt.Sprint("r", i)})
+		crowd.Guests = append(crowd.Guests, Guest{GuestInfo: host.GuestInfo{PID: 1000 + i, Completed: uint64(i)}})
+		d.Nodes = append(d.Nodes, host.NodeInfo{Node: fmt.Sprint("10.0.0.", i), BytesSent: uint64(many - i)})
+	}
+	for q := range 64 {
+		d.Queues = append(d.Queues, host.QueueInfo{Queue: q, PacketsSent: uint64(q)})
+	}
+	text, err := metricsText(func() (Status, error) { return crowd, nil }, func() Detail { return d })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"xdpfab_region_size_bytes{": MostLabels, "xdpfab_guest_completions_total{": MostLabels,
+		"xdpfab_node_sent_bytes_total{": MostLabels, "xdpfab_queue_packets_sent_total{": 64} {
+		if n := strings.Count(text, "\n"+name); n != want {
+			t.Errorf("%s: %d series, want %d", name, n, want)
+		}
+	}
+	for _, want := range []string{`xdpfab_unlisted{kind="guest"} 200`, `xdpfab_unlisted{kind="node"} 200`, `xdpfab_unlisted{kind="region"} 200`,
+		`xdpfab_guest_completions_total{pid="1299",user="0"} 299`, `xdpfab_node_sent_bytes_total{node="10.0.0.0"} 300`,
+		`xdpfab_sessions{role="target",state="open"} 300`, `xdpfab_queue_packets_sent_total{queue="63"} 63`} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("lacks %s", want)
+		}
+	}
+	const most = 2500 // as docs/metrics.md says
+	if n := strings.Count(text, "\nxdpfab_"); n > most {
+		t.Errorf("%d series, want at most %d", n, most)
+	}
+}
