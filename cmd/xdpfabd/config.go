@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -24,29 +25,30 @@ import (
 // Config is everything that can be set. It is made of defaults, the file and the
 // flags, in this order, and does not change while the daemon runs.
 type Config struct {
-	Interface  string
-	Queues     int // 0: at most nic.DefaultQueues
-	Lend       int // further ones, for guests
-	Spread     bool
-	Steer      bool // the NIC's frames to those queues
-	Cores      []int
-	Spin       time.Duration
-	BusyPoll   time.Duration // SO_BUSY_POLL; 0: interrupts
-	BusyBudget int           // frames for each call
-	Copy       xsk.Mode
-	XDP        bpf.Mode
-	UDP        bool
-	VLAN       bpf.VLANPolicy
-	Transport  udpnode.Transport
-	Window     int // frames
-	GiveUp     time.Duration
-	RTOMin     time.Duration
-	IdleRetire time.Duration
-	Control    string // path; empty: control.DefaultPath
-	LogLevel   slog.Level
-	LogFormat  logFormat
-	Regions    []RegionConfig
-	Guests     []GuestConfig
+	Interface      string
+	Queues         int // 0: at most nic.DefaultQueues
+	Lend           int // further ones, for guests
+	Spread         bool
+	Steer          bool // the NIC's frames to those queues
+	Cores          []int
+	Spin           time.Duration
+	BusyPoll       time.Duration // SO_BUSY_POLL; 0: interrupts
+	BusyBudget     int           // frames for each call
+	Copy           xsk.Mode
+	XDP            bpf.Mode
+	UDP            bool
+	VLAN           bpf.VLANPolicy
+	Transport      udpnode.Transport
+	Window         int // frames
+	GiveUp         time.Duration
+	RTOMin         time.Duration
+	IdleRetire     time.Duration
+	Control        string // path; empty: control.DefaultPath
+	MetricsAddress string // host:port; empty: none
+	LogLevel       slog.Level
+	LogFormat      logFormat
+	Regions        []RegionConfig
+	Guests         []GuestConfig
 
 	Sessions         int // of a queue
 	ResidentSessions int
@@ -57,7 +59,8 @@ type Config struct {
 	SocketGroup string // name or number; empty: the process's
 	SocketMode  fs.FileMode
 
-	takeover bool // of a running daemon; a flag alone
+	takeover bool         // of a running daemon; a flag alone
+	monitor  net.Listener // at MetricsAddress, opened before the interface; nil: still to be opened
 }
 
 // RegionConfig describes a region to serve.

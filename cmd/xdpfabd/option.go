@@ -87,6 +87,9 @@ var options = []option[Config]{
 	{"socket-mode", "`permissions` of the control socket: a user that may write to it may connect; see --guest for " +
 		"the users that may attach",
 		func(c *Config) field { return modeField(&c.SocketMode) }},
+	{"metrics-address", "serve metrics for Prometheus, and /healthz and /readyz, at this `host:port`, to whoever can " +
+		"reach it; empty: metrics at the control socket alone (docs/metrics.md)",
+		func(c *Config) field { return textField(&c.MetricsAddress, checkMetricsAddress) }},
 	{"log-level", "least important `level` to log: debug, info, warn or error",
 		func(c *Config) field { return choiceField(&c.LogLevel, logLevels) }},
 	{"log-format", "`format` of log lines: text or json",

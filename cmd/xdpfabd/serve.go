@@ -65,6 +65,10 @@ func begin(cfg Config, log *slog.Logger) error {
 	if l == nil { // without this right others are missing, as a rule: Open reports those first
 		l = noListener{}
 	}
+	if cfg.monitor, err = cfg.openMonitor(ctx); err != nil {
+		return errors.Join(errFailure(err), l.Close())
+	}
+	defer closeMonitor(cfg.monitor)
 	regions, err := allocate(cfg.Regions)
 	if err != nil {
 		return errors.Join(errFailure(err), l.Close())
@@ -150,6 +154,7 @@ type server struct {
 	rules  rules
 	served served
 	began  time.Time
+	nodes  host.Nodes
 	succession
 	steering steering
 }
@@ -220,6 +225,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 		succeed(d, &service)
 		task(func() error { return control.ServeListener(ctx, d.Listener, service) })
 	}
+	task(func() error { return s.monitor(ctx) })
 	task(func() error {
 		select {
 		case <-ctx.Done():

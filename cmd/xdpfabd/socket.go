@@ -94,7 +94,7 @@ func (c Config) validateSockets() (found []problem) {
 func (s *server) service(path string) control.Service {
 	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}, control.PeersVerb(s.host.Peers))
 	return control.Service{
-		Source: s.status, Verbs: verbs,
+		Source: s.status, Detail: s.detail, Verbs: verbs,
 		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },
 	}
 }

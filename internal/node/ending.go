@@ -150,6 +150,9 @@ func (n *Node) Happened(e port.Event) {
 		n.fail(e.Err)
 		return
 	}
+	if e.Kind == port.Down || e.Kind == port.Up {
+		n.LinkDown.Store(e.Kind == port.Down)
+	}
 	attrs := make([]slog.Attr, 0, 4)
 	add := func(key, value string) {
 		if value != "" {

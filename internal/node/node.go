@@ -75,6 +75,7 @@ type Node struct {
 	Table    *mr.Table
 	Numbers  Numbers                   // who has which
 	Paused   atomic.Bool               // until Resume
+	LinkDown atomic.Bool               // the interface, or its carrier
 	Guests   atomic.Pointer[GuestHost] // nil until there is a host of guests
 
 	End      End // how the node ends: see health.go

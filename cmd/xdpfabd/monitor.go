@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+)
+
+// succeedMonitor is how long a daemon that has taken another one's place waits for the
+// address of its metrics, which that one gives back as it stops serving.
+const succeedMonitor = 10 * time.Second
+
+// checkMetricsAddress accepts no address, which means no metrics.
+func checkMetricsAddress(s string) error {
+	if s == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return wants(s, "HOST:PORT to listen at, e.g. 127.0.0.1:9497, [::1]:9497, or :9497 for all addresses of the "+
+			"machine")
+	}
+	return nil
+}
+
+// openMonitor opens the address of the metrics; nil if there is none.
+func (c Config) openMonitor(ctx context.Context) (net.Listener, error) {
+	if c.MetricsAddress == "" {
+		return nil, nil
+	}
+	return control.ListenMonitor(ctx, c.MetricsAddress)
+}
+
+// closeMonitor closes what openMonitor has opened.
+func closeMonitor(l net.Listener) {
+	if l != nil {
+		_ = l.Close()
+	}
+}
+
+// monitor serves metrics and probes until the context ends.
+func (s *server) monitor(ctx context.Context) error {
+	l := s.cfg.monitor
+	s.cfg.monitor = nil
+	if s.cfg.MetricsAddress == "" {
+		return nil
+	}
+	if l == nil {
+		var err error
+		if l, err = s.reopenMonitor(ctx); err != nil {
+			if ctx.Err() == nil { // the regions matter more
+				s.log.Warn("no metrics until this daemon is restarted", "error", err)
+			}
+			return nil
+		}
+	}
+	s.log.Info("metrics", "address", l.Addr().String())
+	m := &control.Monitor{Source: s.status, Detail: s.detail, Alive: s.host.Alive, Ready: s.ready}
+	return m.Serve(ctx, l)
+}
+
+// reopenMonitor opens the address that another daemon has just had.
+func (s *server) reopenMonitor(ctx context.Context) (l net.Listener, err error) {
+	for until := time.Now().Add(succeedMonitor); ; {
+		l, err = s.cfg.openMonitor(ctx)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// ready reports why peers are not served at present; nil if they are.
+func (s *server) ready() error {
+	n := s.host.Node()
+	switch {
+	case s.leaves.Load():
+		return errors.New("another daemon takes this one's place")
+	case n.End.Err() != nil:
+		return n.End.Err()
+	case n.Paused.Load():
+		return errors.New("not serving yet")
+	case n.LinkDown.Load():
+		return errors.New("interface " + n.Dev.Info().Name + " is down")
+	}
+	return nil
+}
+
+// detail is what metrics show beside the status.
+func (s *server) detail() control.Detail {
+	d := control.Detail{Queues: s.host.Queues()}
+	d.Nodes, d.Sessions = s.nodes.Look(s.host)
+	return d
+}

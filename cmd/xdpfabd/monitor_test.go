@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// scrapeAt returns the answer of a daemon's monitor.
+func scrapeAt(t *testing.T, address, path string) (code int, body string) {
+	t.Helper()
+	c := &http.Client{Timeout: testnet.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := c.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+var metricsLine = regexp.MustCompile(`msg=metrics address=(\S+)`)
+
+// A daemon shows what a peer did, by node and queue, and whether it serves.
+func TestMetricsAddress(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	cfg.MetricsAddress = "127.0.0.1:0"
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	checkServed(t, p)
+	var address string
+	testnet.Eventually(t, "the monitor is open", func() bool {
+		m := metricsLine.FindStringSubmatch(p.log.String())
+		if m != nil {
+			address = m[1]
+		}
+		return m != nil
+	})
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code, body := scrapeAt(t, address, path); code != http.StatusOK {
+			t.Errorf("%s: %d, %s", path, code, body)
+		}
+	}
+	_, text := scrapeAt(t, address, "/metrics")
+	for _, want := range []string{`xdpfab_node_sessions{node="02:00:00:00:00:0a"} 1`, `xdpfab_sessions{role="target",state="open"} 1`,
+		`xdpfab_queue_sessions{queue="0"} 1`, `xdpfab_unlisted{kind="region"} 0`} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("lacks %s", want)
+		}
+	}
+	p.server.Node().LinkDown.Store(true)
+	if code, body := scrapeAt(t, address, "/readyz"); code != http.StatusServiceUnavailable || body != "interface pipe is down\n" {
+		t.Errorf("link down: %d, %q", code, body)
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+	if c, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("after the end: %v, %v", c, err)
+	}
+}
+
+// An address that is taken ends the start before the interface is touched.
+func TestMetricsAddressTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg := testConfig(t)
+	cfg.Interface, cfg.MetricsAddress = "xdpfab-none", l.Addr().String() // an interface would be looked for later
+	var out lockedBuffer
+	if err := start(cfg, &out); !errors.Is(err, syscall.EADDRINUSE) || exitCode(err) != exitFailure || !strings.Contains(err.Error(), "choose another port") {
+		t.Errorf("%v, code %d", err, exitCode(err))
+	}
+}
+
+// A daemon that takes over waits until the former one has given the address back, and
+// serves without metrics if that one does not.
+func TestMetricsAddressIsInherited(t *testing.T) {
+	former, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := node.NewPipe()
+	idle, err := host.New(end, node.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	log := &lockedBuffer{}
+	cfg := testConfig(t)
+	cfg.MetricsAddress = former.Addr().String()
+	s := &server{cfg: cfg, host: idle, log: newLogger(cfg, log)}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.monitor(ctx) }()
+	time.Sleep(10 * time.Millisecond) // so that it has to try again, as a rule
+	_ = former.Close()
+	testnet.Eventually(t, "the monitor is open", func() bool { return metricsLine.MatchString(log.String()) })
+	if code, body := scrapeAt(t, cfg.MetricsAddress, "/healthz"); code != http.StatusOK {
+		t.Errorf("%d, %s", code, body)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	s.cfg.MetricsAddress = "192.0.2.1:9497" // which no machine has
+	if err := s.monitor(t.Context()); err != nil || !strings.Contains(log.String(), "no metrics until this daemon is restarted") {
+		t.Errorf("%v\n%s", err, log)
+	}
+}
+
+func TestMetricsAddressWords(t *testing.T) {
+	for _, good := range []string{"", ":9497", "127.0.0.1:0", "[::1]:9497", "host:80"} {
+		if err := checkMetricsAddress(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"9497", "127.0.0.1", "::1:9497", "x:http", "x:65536"} {
+		if err := checkMetricsAddress(bad); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q: want HOST:PORT", bad)) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
