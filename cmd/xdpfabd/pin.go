@@ -5,7 +5,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -48,7 +50,8 @@ func (c Config) resides() bool {
 
 // pinFolder returns the folder that resident regions are kept in, also those that a
 // command adds; empty for none. By itself the daemon takes one of this network
-// namespace and interface, if it can.
+// namespace and interface, if it can: below a folder that was made for it, which is all
+// that a service or a container may see of the file system, or below one that it makes.
 func (c Config) pinFolder(log *slog.Logger) string {
 	switch {
 	case c.Pin == pinNone, c.Transport == udpnode.UDP:
@@ -56,13 +59,10 @@ func (c Config) pinFolder(log *slog.Logger) string {
 	case c.Pin != pinAuto:
 		return c.Pin
 	}
-	var s unix.Statfs_t
-	err := unix.Statfs(bpffs, &s)
-	if err == nil && s.Type != unix.BPF_FS_MAGIC {
-		err = fmt.Errorf("no BPF file system at %s: `mount -t bpf bpf %s`", bpffs, bpffs)
-	}
-	if err == nil {
-		err = unix.Access(bpffs, unix.W_OK|unix.X_OK)
+	root := filepath.Join(bpffs, "xdpfab")
+	err := canPin(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = canPin(bpffs)
 	}
 	if err != nil {
 		if c.resides() {
@@ -71,5 +71,21 @@ func (c Config) pinFolder(log *slog.Logger) string {
 		return ""
 	}
 	// bpffs takes no dots, and names of interfaces have no colons.
-	return filepath.Join(bpffs, "xdpfab", fmt.Sprint(control.Namespace()), strings.ReplaceAll(c.Interface, ".", ":"))
+	return filepath.Join(root, fmt.Sprint(control.Namespace()), strings.ReplaceAll(c.Interface, ".", ":"))
+}
+
+// canPin reports an error if this process cannot make folders in one, or it is on no BPF
+// file system.
+func canPin(folder string) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(folder, &s); err != nil {
+		return fmt.Errorf("%s: %w", folder, err)
+	}
+	if s.Type != unix.BPF_FS_MAGIC {
+		return fmt.Errorf("no BPF file system at %s: `mount -t bpf bpf %s`", folder, bpffs)
+	}
+	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("%s: %w", folder, err)
+	}
+	return nil
 }
