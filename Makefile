@@ -11,6 +11,8 @@
 #   make fabtests libfabric's own tests of the provider, and beside it of rxm
 #   make mpi-check: Open MPI and MPICH on it
 #   make bench-provider: a program in C, by the provider, beside one in Go
+#   make install, make uninstall: programs, manual, completion, systemd unit, provider if it
+#                was built; PREFIX, DESTDIR. make deb: packages for Debian and Ubuntu
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -57,6 +59,18 @@ provider:
 
 install-provider: provider
 	$(MAKE) -C provider install
+
+# The manual and the completions, which the programs are asked for.
+.PHONY: pages install uninstall
+pages: build
+	cd tools && $(NOCGO) $(GO) run ./pages ../bin ../bin/pages
+
+install: pages
+	PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) scripts/install bin bin/pages
+
+# What the same tree would install.
+uninstall: pages
+	PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) scripts/install --remove bin bin/pages
 
 # The provider and its programs with the sanitizers of gcc: memory, undefined behaviour and
 # races; long searches in what a daemon says; 64 programs that exchange messages. Some
@@ -332,6 +346,7 @@ lint-here:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 	$(NOCGO) $(GO) vet $(PKGS)
 	$(NOCGO) $(TOOLS) staticcheck $(PKGS)
+	cd tools && $(NOCGO) $(GO) vet ./... && $(NOCGO) $(GO) test ./...
 	$(NOCGO) $(GO) test ./internal/layout
 
 # Whether each of these features goes with its files and a few lines elsewhere.
