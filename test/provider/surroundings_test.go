@@ -38,7 +38,8 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// leaksUnseen has AddressSanitizer look for no leaks at the end: other tests have it do so.
+// leaksUnseen has AddressSanitizer look for no leaks at the end: other tests have it do
+// so.
 const leaksUnseen = "ASAN_OPTIONS=detect_leaks=0"
 
 // In containers the usual system calls are enough: for messages and memory, for a thread
