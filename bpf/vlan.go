@@ -13,10 +13,11 @@ import (
 // VLANAny, or the id of one VLAN, from 1 to MaxVLAN. Frames of other VLANs are left to
 // the kernel (PassVLAN), whose 802.1Q interfaces get them.
 //
-// The program sees the tags that lie in the frames. A NIC that takes them off, and a
-// veth, which carries them beside the frame, leave it frames that look untagged. Since
-// Linux 6.8 some drivers would tell it the tag, but only a program that is bound to one
-// interface; such a program may call no other, and so would have no executor.
+// The program sees the tags that lie in the frames. A NIC may take the tag off a frame
+// before the program runs, and a veth carries it beside the frame: the program then takes
+// the frame for an untagged one. Since Linux 6.8 some drivers would tell it the tag, but
+// only a program that is bound to one interface; such a program may call no other, and so
+// would have no executor.
 type VLANPolicy uint16
 
 // The policies.

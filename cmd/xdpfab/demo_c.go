@@ -48,8 +48,9 @@ const (
 	libfabricHeader    = "/usr/include/rdma/fi_atomic.h"
 )
 
-// providerPath returns the folder of the provider beside a program, an empty one if it is
-// installed, and reports whether there is one.
+// providerPath looks for the provider beside a program, and then among what is
+// installed. It returns its folder, or "" if it is installed, where libfabric finds it by
+// itself; and it reports whether there is a provider.
 func providerPath(self string) (string, bool) {
 	beside := filepath.Join(filepath.Dir(self), "provider")
 	if _, err := os.Stat(filepath.Join(beside, "libxdpfab-fi.so")); err == nil {

@@ -28,8 +28,8 @@ func (c Config) lends(lent []int, own int) error {
 	for _, q := range lent {
 		if q < own || q >= own+c.Lend {
 			return fmt.Errorf(
-				"queue %d is lent, and of %d queues and %d to lend it is none of the latter: want as many as before", q,
-				own, c.Lend)
+				"queue %d is lent to a program, and is not among those to lend any more, with %d queues in use and %d "+
+					"to lend behind them: want as many as before", q, own, c.Lend)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ var checks = []check{
 	{"mtu", "an MTU whose packets fit into one buffer", ethernet, mtu},
 	{"rx-ring", "from 512 to 768 entries", hardware, rxRing},
 	{"offloads", "LRO and hardware GRO off", hardware, mergers},
-	{"vlan", "no frames of 802.1Q interfaces that look untagged", ethernet, vlan},
+	{"vlan", "frames of 802.1Q interfaces with their tags", ethernet, vlan},
 	{"pause", "no pause frames", hardware, pause},
 	{"coalescing", "interrupts at once: not adaptive, at most 5 µs", hardware, coalescing},
 	{"irq-affinity", "each interrupt on one CPU", inSysfs, irqAffinity},

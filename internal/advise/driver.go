@@ -28,8 +28,8 @@ func driver(s *Snapshot) Finding {
 	return advice(strings.Join(how, "; "), "%s", strings.Join(what, "; "))
 }
 
-// vlan: a NIC takes the tags of frames off before XDP. Frames of an 802.1Q interface on
-// top then look untagged, and the XDP program takes those that are xdpfab's.
+// vlan: a NIC takes the tags of frames off before XDP. The XDP program then takes
+// xdpfab's frames for an 802.1Q interface on top as if they were for the NIC itself.
 func vlan(s *Snapshot) Finding {
 	i := s.Interface
 	names := strings.Join(i.VLANs, ", ")

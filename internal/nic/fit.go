@@ -126,7 +126,7 @@ func fit(i *Interface, mode xsk.Mode) (f fitting, err error) {
 	case packet <= whole(largeChunk) || limits.ZeroCopyUnit == 0:
 	case mode == xsk.ZeroCopy:
 		return f, fmt.Errorf("%s: MTU %d is too large for zero-copy with the driver %s, which would cut packets off: "+
-			"ip link set dev %s mtu %d, or leave zero-copy: %w", i.Name, i.MTU, i.Driver, i.Name,
+			"ip link set dev %s mtu %d, or do without zero-copy: %w", i.Name, i.MTU, i.Driver, i.Name,
 			whole(largeChunk)-ethernetOverhead, ErrMTU)
 	default:
 		f.mode = xsk.Copy
@@ -144,8 +144,8 @@ func (f *fitting) fitSeveral(i *Interface) error {
 	case i.MTU <= most:
 	case f.mode == xsk.ZeroCopy:
 		return fmt.Errorf("%s: MTU %d is too large for zero-copy with the driver %s, of which a packet may have %d "+
-			"buffers: ip link set dev %s mtu %d, or leave zero-copy: %w", i.Name, i.MTU, i.Driver, segments, i.Name,
-			most, ErrMTU)
+			"buffers: ip link set dev %s mtu %d, or do without zero-copy: %w", i.Name, i.MTU, i.Driver, segments,
+			i.Name, most, ErrMTU)
 	default:
 		f.mode = xsk.Copy
 	}

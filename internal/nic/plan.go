@@ -219,8 +219,8 @@ func (i *Interface) polled(busily, generic bool) error {
 	case i.Driver == "veth":
 		return fmt.Errorf("%s: busy polling makes veth ten times slower; want none (BusyPoll, --busy-poll)", i.Name)
 	case generic:
-		return fmt.Errorf("%s: busy polling runs a driver that hands frames to sockets, which none does with generic "+
-			"XDP: want native XDP, or no busy polling (BusyPoll, --busy-poll)", i.Name)
+		return fmt.Errorf("%s: with busy polling the pollers run the driver, which hands frames to sockets with "+
+			"native XDP alone: want native XDP, or no busy polling (BusyPoll, --busy-poll)", i.Name)
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ var refusals = []struct {
 	{"large MTU", func(_ *System, i *Interface) { i.MTU = 9000 }, Want{}, ErrMTU, "MTU 9000 is too large, a packet has to fit into one buffer, as the driver receives none in several: ip link set dev x mtu 3498"},
 	{"large MTU and old kernel", func(_ *System, i *Interface) { i.MTU, i.features = 9000, i.features|XDPRXSG }, Want{}, ErrMTU, "has to fit into one buffer before Linux 6.6: ip link set dev x mtu 3498"},
 	{"small MTU", func(_ *System, i *Interface) { i.MTU = 100 }, Want{}, ErrMTU, "MTU 100 is too small, want at least 256"},
-	{"MTU that would be cut", func(_ *System, i *Interface) { i.Driver, i.MTU = "igb", 3600 }, Want{Copy: xsk.ZeroCopy}, ErrMTU, "or leave zero-copy"},
+	{"MTU that would be cut", func(_ *System, i *Interface) { i.Driver, i.MTU = "igb", 3600 }, Want{Copy: xsk.ZeroCopy}, ErrMTU, "or do without zero-copy"},
 	{"unequal queues", func(_ *System, i *Interface) { i.TXQueues = 1 }, Want{}, nil, "ethtool -L x rx 1 tx 1"},
 	{"queues that are not there", func(*System, *Interface) {}, Want{Queues: 3}, xsk.ErrNoQueue, "x has 2 queues, 3 were asked for"},
 	{"too many queues", func(_ *System, i *Interface) { i.RXQueues, i.TXQueues = 65, 65 }, Want{Queues: 65}, xsk.ErrNoQueue, "x has 65 queues, at most 64 can be used"},

@@ -67,7 +67,7 @@ func Steer(c Classifier, path string, n *Steered) (s *Steering, notes []string, 
 	}
 	refused, err := s.apply(tableErr, rulesErr)
 	if err == nil && !s.Rule && !s.Ports && !s.Table {
-		err = fmt.Errorf("driver %s: %w (%w); use as many queues as there are (ethtool -L), or leave the steering",
+		err = fmt.Errorf("driver %s: %w (%w); use as many queues as there are (ethtool -L), or do without --steer",
 			n.Driver, ErrNoSteering, errors.Join(refused...))
 	}
 	if err != nil {

@@ -33,8 +33,8 @@ func (i *Interface) tags(all []netlink.Link) {
 	}
 }
 
-// HiddenTags reports why frames of other VLANs look untagged to the XDP program, and the
-// command that changes it. Both are empty if tags lie in the frames.
+// HiddenTags reports why the XDP program may see frames of VLANs without their tags, and
+// the command that changes it. Both are empty if tags lie in the frames.
 func (i *Interface) HiddenTags() (why, command string) {
 	switch {
 	case i.Kind == "veth":
@@ -55,11 +55,11 @@ func (i *Interface) MissesTags(v bpf.VLANPolicy) string {
 	why, command := i.HiddenTags()
 	switch id := v.ID(); {
 	case why != "" && len(i.VLANs) > 0:
-		return fmt.Sprintf("frames for %s may look untagged here, and be taken and answered as such: %s; remedy: %s",
-			strings.Join(i.VLANs, ", "), why, command)
+		return fmt.Sprintf("frames for %s may come without their tag, and would be taken here and answered without "+
+			"it: %s; remedy: %s", strings.Join(i.VLANs, ", "), why, command)
 	case why != "" && id != 0:
-		return fmt.Sprintf("frames of VLAN %d may look untagged here, and pass to the kernel: %s; remedy: %s", id, why,
-			command)
+		return fmt.Sprintf("frames of VLAN %d may come without their tag, and would be left to the kernel: %s; "+
+			"remedy: %s", id, why, command)
 	case id != 0 && i.filtersTags && i.vlans[id] == "":
 		return fmt.Sprintf("the NIC may let no frame of VLAN %d in, as there is no interface for it; remedy: "+
 			"ip link add link %s name %s.%d type vlan id %d, and set it up", id, i.Name, i.Name, id, id)
@@ -88,6 +88,6 @@ func (i *Interface) untold(v bpf.VLANPolicy) error {
 		return nil
 	}
 	_, command := i.HiddenTags()
-	return fmt.Errorf("%s: %w, so that none is seen to be of VLAN %d: `%s`; or serve the VLAN's own interface, with "+
-		"--xdp generic", i.Name, ErrTags, v.ID(), command)
+	return fmt.Errorf("%s: %w, so that no frame shows that it is of VLAN %d: `%s`; or serve the VLAN's own interface, "+
+		"with --xdp generic", i.Name, ErrTags, v.ID(), command)
 }

@@ -36,18 +36,18 @@ func TestTags(t *testing.T) {
 		{"trunk, tags off", physical, func(i *Interface) { trunk(i); i.TagsOff = true }, bpf.VLANUntagged, "x.100",
 			"ethtool -K x rxvlan off", false},
 		{"trunk, any", physical, func(i *Interface) { trunk(i); i.TagsOff = true }, bpf.VLANAny, "any: frames of every VLAN",
-			"frames for x.100 may look untagged", false},
+			"frames for x.100 may come without their tag", false},
 		{"bond", physical, func(i *Interface) { trunk(i); bond(i); i.TagsOff = true }, bpf.VLANUntagged, "x.100",
 			"ethtool -K eth1 rxvlan off; ethtool -K eth2 rxvlan off", false},
 		{"veth", veth, func(i *Interface) { i.TagsOff = true }, bpf.VLANUntagged, "untagged", "", false},
 		{"veth with a VLAN", veth, trunk, bpf.VLANUntagged, "x.100", "txvlan off, at the other end", false},
 		{"one VLAN", physical, trunk, 100, "with UDP for the addresses of x.100", "", false},
-		{"one VLAN, tags off", physical, func(i *Interface) { i.TagsOff = true }, 100, "100: its frames alone", "pass to the kernel", true},
+		{"one VLAN, tags off", physical, func(i *Interface) { i.TagsOff = true }, 100, "100: its frames alone", "left to the kernel", true},
 		{"one VLAN without an interface", physical, func(*Interface) {}, 100, "no interface has its IP addresses", "", false},
 		{"one VLAN, which the NIC keeps out", physical, func(i *Interface) { trunk(i); i.filtersTags = true }, 200,
 			"200: its frames alone", "ip link add link x name x.200 type vlan id 200", false},
 		{"one VLAN, which the NIC lets in", physical, func(i *Interface) { trunk(i); i.filtersTags = true }, 100, "x.100", "", false},
-		{"one VLAN, veth", veth, func(*Interface) {}, 100, "100: its", "frames of VLAN 100 may look untagged", false},
+		{"one VLAN, veth", veth, func(*Interface) {}, 100, "100: its", "frames of VLAN 100 may come without their tag", false},
 	} {
 		s, i := good()
 		i.Kind = c.kind

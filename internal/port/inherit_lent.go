@@ -87,8 +87,8 @@ func (o *Options) mayLend(queues int) error {
 	}
 	for _, s := range o.Inherit.Spares {
 		if s.State == LendableLent && (s.Number < queues || s.Number >= queues+o.Lend) {
-			return fmt.Errorf("queue %d is lent, and of %d queues and %d to lend it is none of the latter: have as "+
-				"many as before, or wait until it is given back: %w",
+			return fmt.Errorf("queue %d is lent to a program, and is not among those to lend any more, with %d queues "+
+				"in use and %d to lend behind them: want as many as before, or wait until it is given back: %w",
 				s.Number, queues, o.Lend, xsk.ErrNoQueue)
 		}
 	}

@@ -38,8 +38,8 @@ func (i *Interface) Lend() (*Loan, error) {
 		}
 		count[state]++
 	}
-	return nil, fmt.Errorf("port: %s: %w: of %d that can be lent, %d are, and %d were and are open still in programs "+
-		"that have them from a borrower",
+	return nil, fmt.Errorf("port: %s: %w: of %d queues to lend, %d are lent, and %d were given back but are open "+
+		"still in programs to which a borrower has passed them",
 		i.Name(), ErrNoneLendable, len(spares), count[LendableLent], count[LendableKept])
 }
 

@@ -65,7 +65,7 @@ func TestVLANBeside(t *testing.T) {
 	if below.counters()["xdp_pass_vlan"] == 0 {
 		t.Errorf("counters: %v; want frames of VLAN 100 passed", below.counters())
 	}
-	below.says("frames for veth0.100 may look untagged here")
+	below.says("frames for veth0.100 may come without their tag")
 	above.end()
 	below.end()
 }

@@ -247,9 +247,9 @@ func TestTakeoverBorrowedRefused(t *testing.T) {
 		r.limits, r.gone = limits, nil
 		l.goOn()
 		r.attr.Lend = 0
-		refused("queue 2 is lent, and of 3 queues and 0 to lend it is none of the latter")
+		refused("queue 2 is lent to a program, and is not among those to lend any more, with 3 queues in use and 0 to lend")
 		r.attr.Queues = 1
-		refused("queue 2 is lent, and of 1 queues and 1 to lend")
+		refused("with 1 queues in use and 1 to lend")
 		for range 2 {
 			if err := r.succession.open(h).CloseAll(); err != nil {
 				t.Error(err)
