@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -59,7 +60,11 @@ func (d *Device) Info() node.InterfaceInfo {
 		Name: d.Name(), Index: d.Interface().Index, MAC: wire.Addr{MAC: d.MAC()}.String(), MTU: d.MTU(), Driver: "udp",
 		Queues: 1, UDP: true, Transport: UDP.String(), Address: d.Addrs()[0].String(),
 	}
-	info.Beside = d.Beside
+	var served []string
+	for _, a := range d.Addrs() {
+		served = append(served, netip.PrefixFrom(a, d.Network(a).Bits()).String())
+	}
+	info.Served, info.Beside = strings.Join(served, " "), d.Beside
 	if d.NoXDP != nil {
 		info.NoXDP = d.NoXDP.Error()
 	}

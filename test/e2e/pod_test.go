@@ -118,6 +118,10 @@ func TestPodBySockets(t *testing.T) {
 	d := &node{start(t, pod, xdpfabdPath, []string{"--interface", pod.IfName, "--control", socket, "--transport", "udp",
 		"--region", "r=4KiB"}, env("NOTIFY_SOCKET="), unprivileged), pod, socket}
 	d.ready()
+	s, err := d.ask()
+	if err != nil || !strings.Contains(s.Interface.Served, pod.IP4.String()+"/24") || strings.Contains(d.err.String(), "no address") {
+		t.Errorf("serving %q, %v: %s", s.Interface.Served, err, d.err.String())
+	}
 	for n, transport := range []string{"udp", "xdp"} {
 		if was := c.add(t, c.node, pod.IP4.String(), "r", transport); was != 5*n {
 			t.Errorf("by %s: found %d, want %d", transport, was, 5*n)
