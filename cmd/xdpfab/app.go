@@ -79,7 +79,8 @@ unreachable; 5 privilege or interface problem.`,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
 	c.AddCommand(
-		a.infoCmd(), a.doctorCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(), a.benchCmd(),
+		a.infoCmd(), a.doctorCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(), a.sendCmd(),
+		a.receiveCmd(), a.watchCmd(), a.benchCmd(),
 		a.statCmd(), a.keptCmd(), a.withdrawCmd(), a.regionCmd(), a.residentCmd(), a.demoCmd(), a.workCmd())
 	return c
 }

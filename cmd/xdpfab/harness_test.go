@@ -31,7 +31,8 @@ type farNode struct {
 	region *mr.Region // "r", since the latest open
 	t      *testing.T
 	mem    *mr.Memory
-	attr   xdpfab.DomainAttr // of the last open
+	attr   xdpfab.DomainAttr                   // of the last open
+	begun  func(client, server *xdpfab.Domain) // if it is not nil, is called in each open
 
 	mu     sync.Mutex
 	opened []*xdpfab.Domain
@@ -77,7 +78,11 @@ func (n *farNode) open(_ context.Context, ifname string, attr xdpfab.DomainAttr)
 	defer n.mu.Unlock()
 	n.attr, n.region = attr, r
 	n.opened = append(n.opened, server)
-	return client, ep.Enable()
+	err = ep.Enable()
+	if n.begun != nil {
+		n.begun(client, server)
+	}
+	return client, err
 }
 
 // ran is the result of a command line.

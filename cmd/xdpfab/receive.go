@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+type receiveFlags struct {
+	link    linkFlags
+	mailbox int
+	tag     string
+	count   int
+	wait    time.Duration
+	size    string
+	raw     bool
+}
+
+// messageReport is a message that was received, as JSON.
+type messageReport struct {
+	Time   time.Time `json:"time"`
+	From   string    `json:"from"`
+	Tag    *uint64   `json:"tag,omitempty"`
+	Length int       `json:"length"` // of the whole message, bytes
+	// Text is the message, or Base64 if it is not UTF-8, or the beginning of it.
+	Text      string `json:"text,omitempty"`
+	Base64    string `json:"base64,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+func (a *app) receiveCmd() *cobra.Command {
+	var f receiveFlags
+	c := &cobra.Command{
+		Use:   "receive",
+		Short: "Receive messages, and print them",
+		Long: `receive makes a mailbox, and prints the messages that ` + "`xdpfab send`" + ` or programs at
+other nodes send to it, until it is interrupted, or has received --count of them.
+Each has a line, with the time, its sender, and its tag if it has one; what could
+control the terminal is quoted. With --raw the messages alone come out, byte by byte,
+one behind the other.
+
+It receives messages with and without tags, unless --tag names one. A message that is
+longer than --size is cut. Through a daemon, the daemon's rules must let the user
+serve the number.`,
+		Example: `  xdpfab receive -i eth0
+  xdpfab receive -i eth0 --mailbox 9 --tag 7 --count 1 --wait 10s
+  xdpfab receive -i eth0 --json | jq .text
+  xdpfab receive -i eth0 --raw --count 1 > message`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.receive(c, &f) },
+	}
+	f.link.register(c)
+	a.jsonFlag(c)
+	fs := c.Flags()
+	fs.IntVar(&f.mailbox, "mailbox", mailbox, "number of the mailbox")
+	fs.StringVar(&f.tag, "tag", "", "receive messages with this tag alone: 64 bits, decimal or 0x…")
+	fs.IntVar(&f.count, "count", 0, "messages to receive; 0 continues until interrupted")
+	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, when no message came for so long; 0 never")
+	fs.StringVar(&f.size, "size", "1MiB", "bytes of a message that are kept")
+	fs.BoolVar(&f.raw, "raw", false, "print the bytes of the messages, and nothing else")
+	return c
+}
+
+func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
+	size, err := show.ParseSize(f.size)
+	switch {
+	case err != nil:
+		return usage(c, "--size: %v", err)
+	case size > maxMessage:
+		return usage(c, "--size %s: want at most %s", f.size, show.Size(maxMessage))
+	case f.mailbox < 1 || f.mailbox >= math.MaxUint16:
+		return usage(c, "mailbox %d: want 1 to %d", f.mailbox, math.MaxUint16-1)
+	case f.count < 0 || f.wait < 0:
+		return usage(c, "count and wait: want 0 or more")
+	case f.raw && a.json:
+		return usage(c, "want one of --raw and --json")
+	}
+	tag := uint64(0)
+	if f.tag != "" {
+		if tag, err = number(c, "tag", f.tag); err != nil {
+			return err
+		}
+	}
+	dom, err := a.serve(c, &f.link)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dom.CloseAll()) }()
+	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: f.mailbox})
+	if err != nil {
+		return err
+	}
+	if a.tty {
+		fmt.Fprintf(a.err, "receiving at %s; Ctrl-C ends\n", box.Name())
+	}
+	ctx, stop := context.WithCancel(c.Context())
+	defer stop()
+	in := arrivals{came: make(chan arrival), taken: make(chan struct{})}
+	in.begin(ctx, func(ctx context.Context, buf []byte) (xdpfab.Received, error) {
+		if f.tag != "" {
+			return box.ReceiveTagged(ctx, tag, 0, buf)
+		}
+		return box.ReceiveTagged(ctx, 0, math.MaxUint64, buf)
+	}, size)
+	if f.tag == "" {
+		in.begin(ctx, box.Receive, size)
+	}
+	return a.receiveAll(f, &in, stop)
+}
+
+// arrival is a message that a loop has received, or why it ended.
+type arrival struct {
+	xdpfab.Received
+	err error
+}
+
+// arrivals are the loops that receive, and what they have received. Each waits until its
+// message is taken.
+type arrivals struct {
+	came  chan arrival
+	taken chan struct{}
+	loops int
+}
+
+// begin begins a loop, which ends with the context or with an error.
+func (in *arrivals) begin(ctx context.Context, receive func(context.Context, []byte) (xdpfab.Received, error),
+	size uint64) {
+	in.loops++
+	go func() {
+		buf := make([]byte, size)
+		for {
+			m, err := receive(ctx, buf)
+			if errors.Is(err, xdpfab.ErrTruncated) {
+				err = nil
+			}
+			in.came <- arrival{m, err}
+			if err != nil {
+				return
+			}
+			<-in.taken
+		}
+	}()
+}
+
+// receiveAll prints messages until there are enough, and then those that have been
+// received meanwhile: their senders know that they have arrived.
+func (a *app) receiveAll(f *receiveFlags, in *arrivals, stop func()) (failed error) {
+	patience := time.NewTimer(math.MaxInt64)
+	if f.wait > 0 {
+		patience.Reset(f.wait)
+	}
+	n := 0
+	for in.loops > 0 {
+		select {
+		case <-patience.C:
+			failed = fmt.Errorf("no message came for %v, after %d", f.wait, n)
+			stop()
+		case m := <-in.came:
+			if m.err != nil {
+				in.loops--
+				if !errors.Is(m.err, context.Canceled) {
+					failed = errors.Join(failed, m.err)
+				}
+				stop()
+				continue
+			}
+			n++
+			err := errors.Join(a.printMessage(f, &m.Received), a.flush())
+			if f.wait > 0 {
+				patience.Reset(f.wait)
+			}
+			if failed = errors.Join(failed, err); err != nil || n == f.count {
+				stop()
+			}
+			in.taken <- struct{}{}
+		}
+	}
+	return failed
+}
+
+func (a *app) printMessage(f *receiveFlags, m *xdpfab.Received) error {
+	if f.raw {
+		_, err := a.out.Write(m.Bytes)
+		return err
+	}
+	r := messageReport{Time: time.Now(), From: m.From.String(), Length: m.Length, Truncated: m.Length > len(m.Bytes)}
+	if m.Tagged {
+		r.Tag = &m.Tag
+	}
+	if utf8.Valid(m.Bytes) {
+		r.Text = string(m.Bytes)
+	} else {
+		r.Base64 = base64.StdEncoding.EncodeToString(m.Bytes)
+	}
+	return a.print(&r, func(w io.Writer) { // no tabs: each line is a table of its own
+		fmt.Fprintf(w, "%s  %s  ", r.Time.Format("15:04:05.000000"), r.From)
+		if m.Tagged {
+			fmt.Fprintf(w, "tag %d  ", m.Tag)
+		}
+		if r.Truncated {
+			fmt.Fprintf(w, "%d of %d bytes  ", len(m.Bytes), m.Length)
+		}
+		fmt.Fprintln(w, printable(string(m.Bytes)))
+	})
+}

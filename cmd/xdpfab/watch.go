@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+type watchFlags struct {
+	link     linkFlags
+	region   regionFlags
+	offset   uint64
+	datatype string
+	interval time.Duration
+	until    string
+	count    int
+	wait     time.Duration
+}
+
+// change is a value that watch has seen, as JSON.
+type change struct {
+	Time   time.Time `json:"time"`
+	Before string    `json:"before,omitempty"` // nothing at first
+	Value  string    `json:"value"`
+}
+
+func (a *app) watchCmd() *cobra.Command {
+	var f watchFlags
+	c := &cobra.Command{
+		Use:   "watch PEER",
+		Short: "Watch a word of a peer's memory, or the peer",
+		Long: `watch reads an element of a region at each --interval, and prints its value, and each
+other value that it finds there, with the time. It does not see what lies between
+two reads. It ends with --until VALUE, after --count changes, or when interrupted.
+
+Without a region it waits until the peer is gone, and says why: exit code 3 if it
+restarted, 4 if it is silent, 1 if it closed.`,
+		Example: `  xdpfab watch 10.0.0.2 -i eth0 --region counters
+  xdpfab watch 10.0.0.2 -i eth0 --region temperatures --offset 16 --datatype double --interval 1s
+  xdpfab watch 10.0.0.2 -i eth0 --region barrier --until 8 --wait 1m
+  xdpfab watch 10.0.0.2 -i eth0`,
+		Args: exactArgs("PEER"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.region == (regionFlags{}) {
+				return a.watchPeer(c, &f, args[0])
+			}
+			return a.watchWord(c, &f, args[0])
+		},
+	}
+	f.link.register(c)
+	f.region.register(c)
+	a.jsonFlag(c)
+	fs := c.Flags()
+	fs.Uint64Var(&f.offset, "offset", 0, "offset of the element in the region, in bytes")
+	fs.StringVar(&f.datatype, "datatype", "uint64", "datatype of the element")
+	fs.DurationVar(&f.interval, "interval", 100*time.Millisecond, "time between two reads; 0 for none")
+	fs.StringVar(&f.until, "until", "", "end when the element has this value")
+	fs.IntVar(&f.count, "count", 0, "changes to see; 0 continues")
+	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, after so long; 0 never")
+	complete(c, "datatype", datatypeNames()...)
+	return c
+}
+
+// errWait is why a watch has been given up.
+var errWait = errors.New("gave up")
+
+func (f *watchFlags) check(c *cobra.Command) error {
+	if f.interval < 0 || f.count < 0 || f.wait < 0 {
+		return usage(c, "interval, count and wait: want 0 or more")
+	}
+	return nil
+}
+
+// limited bounds the command's context by --wait.
+func (f *watchFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.wait == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, f.wait, errWait)
+}
+
+// watchPeer waits until the peer is gone.
+func (a *app) watchPeer(c *cobra.Command, f *watchFlags, addr string) (err error) {
+	for _, name := range []string{"offset", "datatype", "interval", "until", "count"} {
+		if c.Flags().Changed(name) {
+			return usage(c, "--%s is about an element: want --region or --key", name)
+		}
+	}
+	if err := f.check(c); err != nil {
+		return err
+	}
+	cl, err := a.connect(c, &f.link, addr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cl.close()) }()
+	if a.tty {
+		fmt.Fprintf(a.err, "watching %s; Ctrl-C ends\n", addr)
+	}
+	ctx, cancel := f.limited(c.Context())
+	defer cancel()
+	err = cl.peer.Watch(ctx)
+	switch {
+	case c.Context().Err() != nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w after %v: %s is there still", errWait, f.wait, addr)
+	}
+	return fmt.Errorf("%s: %s is gone: %w", time.Now().Format("15:04:05.000000"), addr, err)
+}
+
+// watchWord prints the changes of an element.
+func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error) {
+	if err := errors.Join(f.region.check(c), f.check(c)); err != nil {
+		return err
+	}
+	r := request{form: atomic.Fetch, op: atomic.Read, offset: f.offset, count: 1}
+	if r.dt, err = atomic.ParseDatatype(f.datatype); err != nil {
+		return usage(c, "unknown datatype %q: want one of %s", f.datatype, strings.Join(datatypeNames(), ", "))
+	}
+	var until []byte
+	if c.Flags().Changed("until") {
+		if until, err = value.Parse(r.dt, f.until); err != nil {
+			return usage(c, "--until: %v", err)
+		}
+	}
+	cl, err := a.connect(c, &f.link, addr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cl.close()) }()
+	region, err := f.region.find(c.Context(), cl.peer)
+	if err != nil {
+		return err
+	}
+	p, err := cl.newPoster(c.Context(), 16)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := f.limited(c.Context())
+	defer cancel()
+	err = a.changes(ctx, f, until, r.dt, func() ([]byte, error) { return p.run(ctx, r, region) })
+	switch {
+	case c.Context().Err() != nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errWait):
+		return fmt.Errorf("%w after %v", errWait, f.wait)
+	case errors.Is(err, xdpfab.ErrNoKey) && f.region.name != "":
+		return fmt.Errorf("region %s has been withdrawn: %w: %w", f.region.name, xdpfab.ErrPeerRestarted, err)
+	}
+	return err
+}
+
+// changes reads again and again, until it has seen enough, and prints what is new.
+func (a *app) changes(ctx context.Context, f *watchFlags, until []byte, dt atomic.Datatype,
+	read func() ([]byte, error)) error {
+	var last []byte
+	for seen := -1; ; { // the first value is no change
+		now, err := read()
+		if err != nil {
+			return err
+		}
+		if last == nil || !bytes.Equal(now, last) {
+			r := change{Time: time.Now(), Value: value.Format(dt, now)}
+			if last != nil {
+				r.Before = value.Format(dt, last)
+			}
+			if err := errors.Join(a.print(&r, r.text), a.flush()); err != nil {
+				return err
+			}
+			last = now
+			seen++
+		}
+		if until != nil && bytes.Equal(now, until) || f.count > 0 && seen == f.count {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(f.interval):
+		}
+	}
+}
+
+func (r *change) text(w io.Writer) {
+	fmt.Fprint(w, r.Time.Format("15:04:05.000000"), "  ")
+	if r.Before != "" {
+		fmt.Fprintf(w, "%s -> ", r.Before)
+	}
+	fmt.Fprintln(w, r.Value)
+}
