@@ -226,6 +226,12 @@ func TestPing(t *testing.T) {
 	if r := n.run("", n.line("ping PEER -c 5")...); r.code != 0 || !strings.Contains(r.out, "5 round trips") || !strings.Contains(r.out, "p99.9") {
 		t.Errorf("%+v", r)
 	}
+	if r := n.run("", n.line("ping PEER -c 3 --interval 10ms")...); r.code != 0 || strings.Count(r.out, "\nround trip ") != 3 || strings.Count(r.out, "ping "+peerAddr) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := n.run("", n.line("ping PEER -c 3 --interval 10ms -q")...); r.code != 0 || strings.Contains(r.out, "round trip ") || strings.Count(r.out, "ping "+peerAddr) != 1 {
+		t.Errorf("%+v", r)
+	}
 	// An interrupted run prints the figures that it has.
 	if r := n.interrupt("ping PEER -c 0", func() {}); r.code != 0 || !strings.Contains(r.out, " 0 lost") {
 		t.Errorf("interrupted: %+v", r)
@@ -237,7 +243,8 @@ func TestPing(t *testing.T) {
 func TestPingGivesUp(t *testing.T) {
 	tried := 0
 	var r pingReport
-	err := r.run(context.Background(), &pingFlags{count: 100}, func(context.Context) error {
+	var out strings.Builder
+	err := r.run(context.Background(), &pingFlags{count: 100}, &pingLines{out: &out, each: true}, func(context.Context) error {
 		if tried++; tried > 5 {
 			return xdpfab.ErrPeerSilent
 		}
@@ -245,6 +252,22 @@ func TestPingGivesUp(t *testing.T) {
 	})
 	if !errors.Is(err, xdpfab.ErrPeerSilent) || r.Answered != 5 || r.Lost != goneAfter || tried != r.Sent {
 		t.Errorf("%+v, %v after %d", r, err, tried)
+	}
+	if text := out.String(); strings.Count(text, "µs\n") != 5 || strings.Count(text, "lost after") != goneAfter || strings.Index(text, "round trip 6: lost") < 0 {
+		t.Error(text)
+	}
+}
+
+// Without a pause each second has a line.
+func TestPingLines(t *testing.T) {
+	var out strings.Builder
+	l := &pingLines{out: &out}
+	for i := range 25 {
+		l.add(i, time.Microsecond, time.Duration(i)*100*time.Millisecond, nil)
+	}
+	want := "1 s: 11 round trips, p50 1.00 µs, p99 1.00 µs, max 1.00 µs\n2 s: 10 round trips, p50 1.00 µs, p99 1.00 µs, max 1.00 µs\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
 

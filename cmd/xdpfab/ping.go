@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/histogram"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -35,6 +36,7 @@ type pingFlags struct {
 	region   string
 	count    int
 	interval time.Duration
+	quiet    bool
 }
 
 func (a *app) pingCmd() *cobra.Command {
@@ -46,9 +48,13 @@ func (a *app) pingCmd() *cobra.Command {
 whole of both nodes: a look-up in the peer's catalogue or, with --region, an
 atomic read of the region's first word. A frame that gets lost is sent again, so
 losses show up as resent frames and long round trips; a round trip is lost only
-when the peer is silent for --timeout. Three lost in a row end the command.`,
+when the peer is silent for --timeout. Three lost in a row end the command.
+
+With an --interval each round trip has a line, otherwise each second. A summary is at
+the end, also of a ping that is interrupted.`,
 		Example: `  xdpfab ping 10.0.0.2 -i eth0
   xdpfab ping 02:00:00:00:00:0b -i eth0 -c 100000 --region counters --progress manual
+  xdpfab ping 10.0.0.2 -i eth0 -c 0 --interval 1s
   xdpfab ping 10.0.0.2 -i eth0 -c 10 --interval 1s --json`,
 		Args: exactArgs("PEER"),
 		RunE: func(c *cobra.Command, args []string) error { return a.ping(c, &f, args[0]) },
@@ -58,6 +64,7 @@ when the peer is silent for --timeout. Three lost in a row end the command.`,
 	c.Flags().StringVar(&f.region, "region", "", "read a word of this region")
 	c.Flags().IntVarP(&f.count, "count", "c", 1000, "round trips; 0 continues until interrupted")
 	c.Flags().DurationVar(&f.interval, "interval", 0, "pause between round trips")
+	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print the summary alone")
 	return c
 }
 
@@ -75,9 +82,14 @@ func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
 		return err
 	}
 	r := pingReport{Peer: peer, Interface: f.link.ifname, What: what}
-	last := r.run(c.Context(), f, once)
+	lines := &pingLines{out: io.Discard, each: f.interval >= leastInterval}
+	if !a.json && !f.quiet {
+		lines.out = flushed{a}
+		fmt.Fprintf(lines.out, "ping %s over %s: %s\n", peer, r.Interface, what)
+	}
+	last := r.run(c.Context(), f, lines, once)
 	r.Resent = cl.resent()
-	err = a.print(&r, r.text)
+	err = a.print(&r, func(w io.Writer) { r.text(w, f.quiet) })
 	if r.Lost > 0 {
 		err = errors.Join(err, fmt.Errorf("%d of %d round trips lost: %w", r.Lost, r.Sent, last))
 	}
@@ -109,7 +121,8 @@ const goneAfter = 3
 
 // run measures until the count is reached, the context ends or the peer is gone,
 // and returns the last failure.
-func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Context) error) (last error) {
+func (r *pingReport) run(ctx context.Context, f *pingFlags, lines *pingLines, once func(context.Context) error) (
+	last error) {
 	h := histogram.New()
 	begin := time.Now()
 	row := 0 // of losses
@@ -120,14 +133,16 @@ func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Co
 			break // interrupted in between: neither answered nor lost
 		}
 		r.Sent++
+		took := time.Since(start)
 		if err == nil {
-			h.Record(time.Since(start), 1)
+			h.Record(took, 1)
 			row = 0
 		} else {
 			r.Lost++
 			row++
 			last = err
 		}
+		lines.add(r.Sent, took, start.Add(took).Sub(begin), err)
 		if f.interval > 0 && r.Sent != f.count {
 			select {
 			case <-ctx.Done():
@@ -141,11 +156,50 @@ func (r *pingReport) run(ctx context.Context, f *pingFlags, once func(context.Co
 	return last
 }
 
-func (r *pingReport) text(w io.Writer) {
-	fmt.Fprintf(w, "ping %s over %s: %s\n", r.Peer, r.Interface, r.What)
+// leastInterval is the pause from which on each round trip has a line.
+const leastInterval = 10 * time.Millisecond
+
+// pingLines prints what happens, as it happens: each round trip, or each second.
+type pingLines struct {
+	out   io.Writer
+	each  bool
+	since histogram.Histogram // of the second
+	begun time.Duration       // from the beginning on
+}
+
+func (l *pingLines) add(number int, took, at time.Duration, err error) {
+	switch {
+	case err != nil:
+		fmt.Fprintf(l.out, "round trip %d: lost after %s: %v\n", number, show.Duration(int64(took)), err)
+		return
+	case l.each:
+		fmt.Fprintf(l.out, "round trip %d: %s\n", number, show.Duration(int64(took)))
+		return
+	case l.since == (histogram.Histogram{}):
+		l.since = histogram.New()
+	}
+	l.since.Record(took, 1)
+	if at-l.begun >= time.Second {
+		p := l.since.Percentiles()
+		fmt.Fprintf(l.out, "%.0f s: %d round trips, p50 %s, p99 %s, max %s\n", at.Seconds(), p.Count,
+			show.Duration(p.P50), show.Duration(p.P99), show.Duration(p.Max))
+		l.since.Reset()
+		l.begun = at
+	}
+}
+
+func (r *pingReport) text(w io.Writer, head bool) {
+	if head {
+		fmt.Fprintf(w, "ping %s over %s: %s\n", r.Peer, r.Interface, r.What)
+	}
 	fmt.Fprintf(w, "%d round trips in %.3f s, %d lost, %d frames resent\n", r.Answered, r.Seconds, r.Lost, r.Resent)
 	if r.Answered > 0 {
 		fmt.Fprintln(w, "  min\tp50\tp90\tp99\tp99.9\tmax")
-		row(w, "", r.RoundTrip)
+		p := &r.RoundTrip
+		fmt.Fprint(w, "  ")
+		for _, ns := range []int64{p.Min, p.P50, p.P90, p.P99, p.P999} {
+			fmt.Fprintf(w, "%s\t", show.Duration(ns))
+		}
+		fmt.Fprintln(w, show.Duration(p.Max))
 	}
 }
