@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -54,6 +55,7 @@ notice a change of the region in between.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.get(c, &f, args[0], args[1]) },
 	}
 	f.register(c)
+	a.jsonFlag(c)
 	c.Flags().Uint64Var(&f.length, "length", 0, "bytes to copy; 0 for all up to the end of the region")
 	c.Flags().BoolVar(&f.resume, "resume", false, "keep what FILE has, and fetch the rest")
 	return c
@@ -78,6 +80,7 @@ been written as well; writing them again does no harm.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.put(c, &f, args[0], args[1]) },
 	}
 	f.register(c)
+	a.jsonFlag(c)
 	c.Flags().Uint64Var(&f.skip, "skip", 0,
 		"leave out so many bytes of FILE, and the places in the region where they belong")
 	return c
@@ -88,11 +91,11 @@ type copying struct {
 	*client
 	region xdpfab.RemoteRegion
 	from   uint64 // in the region; of the first byte of the file
+	name   string // of the region, for people
 	begin  uint64 // bytes of the file that were copied before
 	sure   uint64 // bytes of the file that have been copied in all
 	total  uint64 // bytes of the file; 0 if that is not known
-	shown  time.Time
-	show   func(x *copying, end bool)
+	bar    *show.Bar
 }
 
 // copying opens the interface and finds the region.
@@ -112,38 +115,56 @@ func (a *app) copying(c *cobra.Command, f *copyFlags, peer string) (*copying, er
 	if err != nil {
 		return nil, errors.Join(err, cl.close())
 	}
-	x := &copying{client: cl, region: r, from: f.offset, show: func(*copying, bool) {}}
-	if a.tty || f.show {
-		x.show = a.showCopy
+	x := &copying{client: cl, region: r, name: f.region.String(), from: f.offset}
+	x.bar = &show.Bar{Out: io.Discard, What: c.Name()}
+	if f.show || a.showProgress() {
+		x.bar.Out, x.bar.Terminal = a.err, a.tty
 	}
 	return x, nil
 }
 
-// showCopy shows, not too often and at the end, how far the copy is.
-func (a *app) showCopy(x *copying, end bool) {
-	const period = 200 * time.Millisecond
-	if time.Since(x.shown) < period && !end {
-		return
-	}
-	x.shown = time.Now()
-	before, after := "", "\n"
-	if a.tty { // one line, written again and again
-		before = "\r"
-		if !end {
-			after = ""
+// result prints what has been copied: where the bytes go to stdout, on a terminal beside.
+func (a *app) result(x *copying, r *copyReport, took time.Duration) error {
+	x.bar.End()
+	r.Region, r.Offset, r.Bytes, r.Seconds = x.name, x.from+x.begin, x.sure-x.begin, took.Seconds()
+	r.Kept = x.begin
+	text := func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %d bytes from %s to %s in %s", r.Command, r.Bytes, r.From, r.To, show.Duration(int64(took)))
+		if r.Bytes > 0 {
+			fmt.Fprintf(w, ", %s/s", show.Size(uint64(float64(r.Bytes)/took.Seconds())))
 		}
+		if x.begin > 0 {
+			fmt.Fprintf(w, "; %d before them were there", x.begin)
+		}
+		fmt.Fprintln(w)
 	}
-	of := ""
-	if x.total > 0 {
-		of = fmt.Sprintf(" of %d", x.total)
+	if r.To == "stdout" {
+		if a.tty {
+			text(a.err)
+		}
+		return nil
 	}
-	fmt.Fprintf(a.err, "%s%d%s bytes%s", before, x.sure, of, after)
+	return a.print(r, text)
+}
+
+// copyReport is the JSON output of get and put.
+type copyReport struct {
+	Command string  `json:"command"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Region  string  `json:"region"`
+	Offset  uint64  `json:"offset"` // of the first byte copied, in the region
+	Bytes   uint64  `json:"bytes"`  // copied now
+	Kept    uint64  `json:"kept"`   // bytes before them, which were copied earlier
+	Seconds float64 `json:"seconds"`
 }
 
 func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error) {
 	switch {
 	case f.region.key != "" && f.length == 0:
 		return usage(c, "the size of a region that is given by its key is not known: want --length")
+	case a.json && path == "-":
+		return usage(c, "--json prints to stdout, as do the bytes: want a file")
 	case f.resume && path == "-":
 		return usage(c, "--resume looks at the length of FILE, which stdout has not: want a file, or another --offset")
 	}
@@ -176,12 +197,18 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		}
 		out = file
 	}
+	start := time.Now()
 	err = x.fetch(c.Context(), out)
-	x.end()
 	switch {
 	case err == nil:
-		return nil
-	case path == "-":
+		to := path
+		if path == "-" {
+			to = "stdout"
+		}
+		return a.result(x, &copyReport{Command: "get", From: place(x, peer), To: to}, time.Since(start))
+	}
+	x.bar.End()
+	if path == "-" {
 		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
 			f.offset+x.sure)
 	}
@@ -220,8 +247,7 @@ func (w flushed) Write(b []byte) (int, error) {
 
 // fetch reads the rest of the region, in order.
 func (x *copying) fetch(ctx context.Context, out io.Writer) error {
-	at := x.begin
-	x.sure = x.begin
+	at := x.started()
 	return chunks{
 		next: func(k *chunk) (bool, error) {
 			k.at, k.buf = x.from+at, k.room[:min(chunkSize, x.total-at)]
@@ -239,11 +265,16 @@ func (x *copying) fetch(ctx context.Context, out io.Writer) error {
 	}.run(ctx)
 }
 
-func (x *copying) end() { x.show(x, true) }
+// started begins the bar, and returns how many bytes are there already.
+func (x *copying) started() uint64 {
+	x.sure, x.bar.Total, x.bar.Begin = x.begin, x.total, x.begin
+	x.bar.At(x.sure)
+	return x.begin
+}
 
 func (x *copying) advance(k *chunk) {
 	x.sure += uint64(len(k.buf))
-	x.show(x, false)
+	x.bar.At(x.sure)
 }
 
 func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error) {
@@ -272,18 +303,24 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); err != nil {
 		return usage(c, "--skip %d: %s has %d bytes: %v", f.skip, path, n, err)
 	}
-	err = x.store(c.Context(), in)
-	x.end()
-	if err != nil {
+	start := time.Now()
+	if err := x.store(c.Context(), in); err != nil {
+		x.bar.End()
 		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
 	}
-	return nil
+	from := path
+	if path == "-" {
+		from = "stdin"
+	}
+	return a.result(x, &copyReport{Command: "put", From: from, To: place(x, peer)}, time.Since(start))
 }
+
+// place names the memory that is copied.
+func place(x *copying, peer string) string { return x.name + " of " + peer }
 
 // store writes the rest of the input.
 func (x *copying) store(ctx context.Context, in io.Reader) error {
-	at := x.begin
-	x.sure = x.begin
+	at := x.started()
 	return chunks{
 		next: func(k *chunk) (bool, error) {
 			n, err := io.ReadFull(in, k.room[:])

@@ -41,6 +41,13 @@ func TestPutAndGet(t *testing.T) {
 	in, back := write(t, data), filepath.Join(t.TempDir(), "back")
 	ok := func(in, line, want string) {
 		t.Helper()
+		if file := strings.Fields(line)[2]; file != "-" || line[:3] == "put" {
+			r := n.run(in, n.line(line)...)
+			if r.code != 0 || r.err != "" || !strings.HasPrefix(r.out, line[:3]+": ") || strings.Count(r.out, "\n") != 1 || !strings.Contains(r.out, want) {
+				t.Errorf("%s: %+v, want %q", line, r, want)
+			}
+			return
+		}
 		if r := n.run(in, n.line(line)...); r.code != 0 || r.err != "" || r.out != want {
 			t.Errorf("%s: exit code %d, %s, %d bytes of output, want %d", line, r.code, r.err, len(r.out), len(want))
 		}
@@ -51,24 +58,29 @@ func TestPutAndGet(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v; want %d, or others", what, len(got), err, len(want))
 		}
 	}
-	ok("", "put PEER "+in+" --region r", "")
-	ok("", "get PEER "+back+" --region r", "")
+	ok("", "put PEER "+in+" --region r", "put: 65536 bytes from "+in+" to r of "+peerAddr+" in ")
+	ok("", "get PEER "+back+" --region r", "get: 65536 bytes from r of "+peerAddr+" to "+back+" in ")
 	holds("the whole region", data)
 	ok("", "get PEER - --region ro --offset 1000 --length 77", string(data[1000:1077]))
 	ok("", "get PEER - --key 0x51 --length 10", string(data[:10]))
 	ok("", "get PEER - --region r --offset 65536", "")
-	ok("01234", "put PEER - --key 0x51 --offset 100 --skip 2", "")
+	ok("01234", "put PEER - --key 0x51 --offset 100 --skip 2", "put: 3 bytes from stdin to key 0x51 of ")
 	copy(data[102:], "234")
 	ok("", "get PEER "+back+" --region r --length 60000", "")
 	holds("a part", data[:60000])
-	ok("", "get PEER "+back+" --region r --resume", "")
+	ok("", "get PEER "+back+" --region r --resume", "/s; 60000 before them were there")
 	holds("the rest as well", data)
-	ok("", "get PEER "+back+" --region r --resume", "")
+	ok("", "get PEER "+back+" --region r --resume", "get: 0 bytes from ")
 	holds("nothing more", data)
-	if r := n.run("", n.line("get PEER "+back+" --region r --show-progress")...); r.code != 0 || !strings.HasSuffix(r.err, "65536 of 65536 bytes\n") {
+	if r := n.run("", n.line("get PEER "+back+" --region r --show-progress")...); r.code != 0 || !strings.HasPrefix(r.err, "get [........................]   0 %  0 bytes of 64 KiB  ") {
 		t.Errorf("exit code %d, %s", r.code, r.err)
 	}
+	if got := mustRun[copyReport](n, "get PEER "+back+" --region r --offset 8 --length 100"); got.Bytes != 100 || got.Offset != 8 || got.Region != "r" || got.To != back {
+		t.Errorf("%+v", got)
+	}
+	ok("", "get PEER "+back+" --region r", "")
 	for _, c := range []refusal{
+		{"get PEER - --region r --json", exitUsage, "want a file"},
 		{"get PEER", exitUsage, "missing FILE"},
 		{"get PEER -", exitUsage, "want one of --region and --key"},
 		{"get PEER - --key 5", exitUsage, "want --length"},

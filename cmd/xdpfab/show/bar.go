@@ -71,11 +71,11 @@ func (b *Bar) line(done uint64, now time.Time) string {
 	if b.Total == 0 {
 		return fmt.Sprintf("%s  %s  %s/s", b.What, Size(done), Size(uint64(rate)))
 	}
-	share := float64(done) / float64(b.Total)
+	share := min(float64(done)/float64(b.Total), 1)
 	full := int(share * width)
 	left := "-"
 	if rate > 0 {
-		left = time.Duration(float64(b.Total-done) / rate * 1e9).Round(time.Second).String()
+		left = time.Duration(float64(b.Total-min(done, b.Total)) / rate * 1e9).Round(time.Second).String()
 	}
 	return fmt.Sprintf("%s [%s%s] %3.0f %%  %s of %s  %s/s  %s left", b.What, strings.Repeat("#", full),
 		strings.Repeat(".", width-full), 100*share, Size(done), Size(b.Total), Size(uint64(rate)), left)
