@@ -31,10 +31,11 @@ type opener func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*x
 type app struct {
 	open opener
 	in   io.Reader
-	out  io.Writer // results alone
-	err  io.Writer // errors and progress
-	tty  bool      // err is a terminal, so progress lines make sense
-	json bool      // --json
+	out  io.Writer  // results alone
+	err  io.Writer  // errors and progress
+	tty  bool       // err is a terminal, so progress lines make sense
+	rows func() int // of the terminal that out is; nil if it is none
+	json bool       // --json
 }
 
 // run executes a command line and returns the exit code.
@@ -182,4 +183,18 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
+}
+
+// rowsOf returns what tells how many lines a terminal has at a moment, or nil.
+func rowsOf(f *os.File) func() int {
+	if !isTerminal(f) {
+		return nil
+	}
+	return func() int {
+		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+		if err != nil {
+			return 0 // not known
+		}
+		return int(size.Row)
+	}
 }

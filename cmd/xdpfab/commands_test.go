@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -414,6 +415,18 @@ func TestStat(t *testing.T) {
 	r = n.run("", "stat", "--control", path, "--watch", "1ms", "--count", "2", "--json")
 	if lines := strings.Split(strings.TrimSpace(r.out), "\n"); r.code != 0 || len(lines) != 2 || !strings.Contains(lines[1], `"rates":{"hellos":0,"ops_executed":1000}`) {
 		t.Errorf("%+v", r)
+	}
+	r = n.run("", "stat", "--control", path, "--watch", "1ms", "--count", "3")
+	if text := strings.Join(strings.Fields(r.out), " "); r.code != 0 || strings.Count(text, "COUNTER TOTAL") != 1 || strings.Count(text, "ops_executed") != 3 ||
+		strings.Count(text, " 1000/s") != 2 || strings.Contains(text, "hellos") {
+		t.Errorf("%+v", r)
+	}
+	var out bytes.Buffer
+	a := &app{out: &out, err: &out, rows: func() int { return 12 }}
+	code := a.run(ctx, []string{"stat", "--control", path, "--watch", "1ms", "--count", "2"})
+	if pages := strings.Split(out.String(), "\x1b[H"); code != 0 || len(pages) != 3 || !strings.Contains(pages[1], "every 1ms; Ctrl-C ends\x1b[K\n") ||
+		strings.Count(pages[2], "\n") != 11 || !strings.Contains(pages[2], "lines more") || !strings.HasSuffix(pages[2], "\x1b[?25h") {
+		t.Errorf("%d, %q", code, out.String())
 	}
 	cancel()
 	if err := <-served; err != nil {

@@ -39,8 +39,10 @@ func (a *app) statCmd() *cobra.Command {
 		Long: `stat asks a daemon of this machine, by its control socket, for its regions, its
 guests (the programs that use the interface through it) and its counters.
 Without --control and --interface it asks the daemon that XDPFAB_CONTROL names, or
-the only running one. With --watch it asks again at each interval, and
-shows rates per second.`,
+the only running one.
+
+With --watch it asks again at each interval, and shows rates per second: on a terminal
+in one page that is written anew, elsewhere in lines of the counters that have changed.`,
 		Example: `  xdpfab stat
   xdpfab stat --interface eth0 --watch 1s
   xdpfab stat --control /run/xdpfabd/eth0.sock --json`,
@@ -104,7 +106,7 @@ type statReport struct {
 	Rates map[string]float64 `json:"rates,omitempty"` // events per second since the last one
 }
 
-func (a *app) stat(c *cobra.Command, f *statFlags) error {
+func (a *app) stat(c *cobra.Command, f *statFlags) (err error) {
 	if f.watch < 0 || f.count < 0 {
 		return usage(c, "watch and count: want 0 or more")
 	}
@@ -113,6 +115,8 @@ func (a *app) stat(c *cobra.Command, f *statFlags) error {
 		return err
 	}
 	defer d.Close()
+	show, end := a.statView(f)
+	defer func() { err = errors.Join(err, end()) }()
 	var last statReport
 	for n := 1; ; n++ {
 		r, err := ask(c.Context(), d, last)
@@ -125,7 +129,7 @@ func (a *app) stat(c *cobra.Command, f *statFlags) error {
 		if f.ifname != "" && r.Elsewhere() {
 			return r.foreign(f.path)
 		}
-		if err := errors.Join(a.print(&r, func(w io.Writer) { r.text(w, f.all) }), a.flush()); err != nil {
+		if err := errors.Join(show(&r), a.flush()); err != nil {
 			return err
 		}
 		if f.watch == 0 || n == f.count {
@@ -222,9 +226,6 @@ func (r *statReport) text(w io.Writer, all bool) {
 		if r.Rates != nil {
 			fmt.Fprintf(w, "\t%.0f", r.Rates[name])
 		}
-		fmt.Fprintln(w)
-	}
-	if r.Rates != nil {
 		fmt.Fprintln(w)
 	}
 }
