@@ -50,6 +50,12 @@ build:
 	@scripts/need go
 	$(GO) build -o bin/ ./cmd/...
 
+# Packages for Debian and Ubuntu, in bin/deb: the programs, and the provider.
+.PHONY: deb
+deb: pages provider
+	@scripts/need dpkg-shlibdeps dpkg-deb
+	scripts/deb bin/deb
+
 # The libfabric provider. FI_PROVIDER_PATH=bin/provider has programs find it; where it is
 # installed they find it by themselves.
 .PHONY: provider install-provider
