@@ -155,39 +155,21 @@ func (f *Folder) Close() error { return f.lock.Close() }
 // Remove takes everything out of the folder, of any version, and ends it: a program that
 // outlived its process is detached. The folder has still to be closed.
 func (f *Folder) Remove() error {
-	entries, err := os.ReadDir(f.path)
-	if err != nil {
-		return fmt.Errorf("resident: %w", err)
-	}
-	var errs []error
-	for _, e := range entries {
-		at := filepath.Join(f.path, e.Name())
-		errs = append(errs, bpf.DetachPinned(at), os.RemoveAll(at))
-	}
-	if err := errors.Join(append(errs, os.Remove(f.path))...); err != nil {
+	if err := errors.Join(f.empty(), os.Remove(f.path)); err != nil {
 		return fmt.Errorf("resident: removing what is pinned in %s: %w", f.path, err)
 	}
 	return nil
 }
 
-// RemoveFolder removes what a process left that died. The error matches ErrOwned
-// if it lives, fs.ErrNotExist if there is no such folder, and ErrConfig if there is
-// something else than a state: the folder may be the whole machine's.
-func RemoveFolder(path string) error {
-	if err := onBPF(path); err != nil {
-		return err
+// empty takes everything out of the folder.
+func (f *Folder) empty() error {
+	entries, err := os.ReadDir(f.path)
+	errs := []error{err}
+	for _, e := range entries {
+		at := filepath.Join(f.path, e.Name())
+		errs = append(errs, bpf.DetachPinned(at), os.RemoveAll(at))
 	}
-	if err := trust.Folder(path); err != nil {
-		return fmt.Errorf("resident: %w", err)
-	}
-	f, err := lockFolder(path)
-	if err != nil {
-		return fmt.Errorf("resident: %s: %w", path, err)
-	}
-	if err := f.stateAlone(); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	return errors.Join(f.Remove(), f.Close())
+	return errors.Join(errs...)
 }
 
 // stateAlone reports an error unless there are states, of any version, and nothing else.

@@ -26,13 +26,16 @@ const mostLinks = 40
 // no other user can write to it, unless its sticky bit keeps others from replacing what
 // is not theirs, as in /tmp. The error matches fs.ErrNotExist if the part of the path
 // that exists is so.
-func Folder(path string) error {
+func Folder(path string) error { return FolderOf(path, os.Geteuid()) }
+
+// FolderOf is Folder for another user than this process's, on whose behalf it works.
+func FolderOf(path string, uid int) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
 	at, rest := "/", path
-	if err := safe(at); err != nil {
+	if err := safe(at, uid); err != nil {
 		return err
 	}
 	for links := 0; rest != ""; {
@@ -46,13 +49,13 @@ func Folder(path string) error {
 			return err
 		}
 		if info.Mode().Type() != fs.ModeSymlink || inProc(at) {
-			if err := safe(next); err != nil {
+			if err := safe(next, uid); err != nil {
 				return err
 			}
 			at = next
 			continue
 		}
-		if err := owned(next, info); err != nil {
+		if err := owned(next, info, uid); err != nil {
 			return err
 		}
 		target, err := os.Readlink(next)
@@ -76,9 +79,8 @@ func inProc(path string) bool {
 	return syscall.Statfs(path, &s) == nil && s.Type == 0x9fa0 // PROC_SUPER_MAGIC
 }
 
-// safe returns nil if only root and this process's user can change which files are
-// in a folder.
-func safe(path string) error {
+// safe returns nil if only root and a user can change which files are in a folder.
+func safe(path string, uid int) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -86,23 +88,23 @@ func safe(path string) error {
 	if !info.IsDir() {
 		return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
 	}
-	if err := owned(path, info); err != nil {
+	if err := owned(path, info, uid); err != nil {
 		return err
 	}
 	if m := info.Mode(); m&0o022 != 0 && m&fs.ModeSticky == 0 {
 		return fmt.Errorf("%s has mode %04o, so other users can replace what is in it: want a folder to which"+
 			" only root and user %d can write (`chmod go-w %s`), or choose another one",
-			path, m.Perm(), os.Geteuid(), path)
+			path, m.Perm(), uid, path)
 	}
 	return nil
 }
 
-// owned returns nil if a file belongs to root or to this process's user.
-func owned(path string, info fs.FileInfo) error {
+// owned returns nil if a file belongs to root or to a user.
+func owned(path string, info fs.FileInfo, uid int) error {
 	s, ok := info.Sys().(*syscall.Stat_t)
-	if ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {
+	if ok && s.Uid != 0 && int(s.Uid) != uid {
 		return fmt.Errorf("%s belongs to user %d, who can replace what is in it:"+
-			" want one of root's or of user %d, or choose another one", path, s.Uid, os.Geteuid())
+			" want one of root's or of user %d, or choose another one", path, s.Uid, uid)
 	}
 	return nil
 }
