@@ -51,6 +51,8 @@ var imports = map[string][]string{
 	"internal/host":         {"bpf", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/udpnode", "internal/wire", "mr", "xsk"},
 	"xdpfab/fi":             {"bpf", "internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"xdpfab":                {"xdpfab/fi", "internal/calls", "internal/engine", "internal/matching", "internal/memory", "internal/wire", "mr", "atomic"},
+	"xdpfab/directory":      {},
+	"xdpfab/directory/etcd": {"xdpfab/directory"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
 
@@ -62,7 +64,7 @@ var imports = map[string][]string{
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump", "internal/route"},
 	"internal/advise":            {"internal/nic"},
 	"internal/control":           {"internal/host", "internal/node", "internal/share", "internal/trust"},
-	"cmd/xdpfabd":                {"bpf", "internal/host", "internal/nic", "internal/node", "internal/udpnode", "mr", "xsk", "internal/control", "internal/death", "internal/version"},
+	"cmd/xdpfabd":                {"bpf", "internal/host", "internal/nic", "internal/node", "internal/udpnode", "mr", "xsk", "internal/control", "internal/death", "internal/version", "xdpfab/directory", "xdpfab/directory/etcd"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
 	"cmd/xdpfab/show":            {},
@@ -114,6 +116,7 @@ var external = map[string][]string{
 	"internal/residence": {},
 	"xdpfab/fi":          {},
 	"xdpfab":             {},
+	"xdpfab/directory":   {},
 }
 
 // unsafeFiles are the only files that may import unsafe, by base name.

@@ -13,7 +13,7 @@ import (
 
 // ARCHITECTURE.md is a map: short, with every folder of code.
 func TestMap(t *testing.T) {
-	const most = 12_000 // bytes
+	const most = 13_000 // bytes
 	page, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package directory finds the nodes of a cluster by their names, and the nodes that
+// publish a region by the region's name.
+//
+// A [Source] has the entries: a plain file ([File]), which anybody may write, or etcd
+// (package directory/etcd), to which daemons announce themselves (xdpfabd --directory)
+// under leases that end with them. A [Directory] holds a copy of all entries and follows
+// the source. So a look-up sends nothing, and works while the source is away, with the
+// entries that were last seen; [Directory.Stale] says since when.
+//
+// An entry is a hint where to dial, no promise that the node is there. What an
+// operation's outcome is, the operation itself says.
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Errors of look-ups.
+var (
+	// ErrNoNode: no entry has this name, or publishes this region.
+	ErrNoNode = errors.New("the directory has no such node")
+	// ErrAmbiguous: several nodes publish the region, so its name alone does not say
+	// which one is meant.
+	ErrAmbiguous = errors.New("several nodes publish the region")
+)
+
+// Source has the entries of a cluster's nodes.
+type Source interface {
+	// Watch reports all entries as soon as they are known, and again after each
+	// change. It reports the failure while the source cannot be read, and goes on. It
+	// returns when ctx ends, with its error, or when the source can never be read,
+	// with the reason. It calls report from one goroutine at a time.
+	Watch(ctx context.Context, report func([]Node, error)) error
+	// String names the source in errors: "etcd://10.0.0.1:2379/xdpfab".
+	String() string
+}
+
+// Directory holds the entries of a source, and follows it. Its methods may be called by
+// any goroutine.
+type Directory struct {
+	source Source
+	end    context.CancelFunc
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	nodes   map[string]Node
+	known   bool          // entries have been read once
+	failure error         // of the source, at present
+	since   time.Time     // of failure
+	changed chan struct{} // closed at the next change
+}
+
+// Open reads a source, and follows it until Close. It fails if the source cannot be read
+// before ctx ends.
+func Open(ctx context.Context, s Source) (*Directory, error) {
+	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	d := &Directory{source: s, end: end, ended: make(chan struct{}), changed: make(chan struct{})}
+	go func() {
+		defer close(d.ended)
+		if err := s.Watch(watching, d.take); watching.Err() == nil {
+			d.take(nil, err)
+		}
+	}()
+	if err := d.wait(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// wait waits until the entries have been read once.
+func (d *Directory) wait(ctx context.Context) error {
+	for {
+		d.mu.Lock()
+		known, failure, changed := d.known, d.failure, d.changed
+		d.mu.Unlock()
+		if known {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("directory %v: %w", d.source, errors.Join(failure, context.Cause(ctx)))
+		case <-d.ended:
+			return fmt.Errorf("directory %v: %w", d.source, d.Stale())
+		case <-changed:
+		}
+	}
+}
+
+// Close ends following the source. The entries can still be looked up.
+func (d *Directory) Close() {
+	d.end()
+	<-d.ended
+}
+
+// take is what the source reports to.
+func (d *Directory) take(list []Node, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		if d.failure == nil {
+			d.since = time.Now()
+		}
+		d.failure = err
+	} else {
+		d.nodes, d.known, d.failure = make(map[string]Node, len(list)), true, nil
+		for _, n := range list {
+			d.nodes[n.Name] = n.clone()
+		}
+	}
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// Stale returns nil if the entries are the source's own, as far as it has told of them,
+// or else why it cannot be read, and since when.
+func (d *Directory) Stale() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failure == nil {
+		return nil
+	}
+	return fmt.Errorf("directory %v has not been read since %s: %w", d.source, d.since.Format(time.TimeOnly), d.failure)
+}
+
+// Changed returns a channel that is closed when the entries, or the source's state,
+// change for the next time.
+func (d *Directory) Changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+// Nodes returns all entries, in the order of their names.
+func (d *Directory) Nodes() []Node {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]Node, 0, len(d.nodes))
+	for _, n := range d.nodes {
+		list = append(list, n.clone())
+	}
+	slices.SortFunc(list, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Node returns the entry with a name. It fails with ErrNoNode, and then names those there
+// are, if they are few.
+func (d *Directory) Node(name string) (Node, error) {
+	d.mu.Lock()
+	n, ok := d.nodes[name]
+	d.mu.Unlock()
+	if !ok {
+		return Node{}, fmt.Errorf("node %q: %w; %s", name, ErrNoNode, d.there())
+	}
+	return n.clone(), nil
+}
+
+// Home returns the one node that publishes a region. It fails with ErrNoNode if there is
+// none, and with ErrAmbiguous, naming them, if there are several.
+func (d *Directory) Home(region string) (Node, error) {
+	var homes []Node
+	var names []string
+	for _, n := range d.Nodes() {
+		if _, ok := slices.BinarySearch(n.Regions, region); ok {
+			homes, names = append(homes, n), append(names, n.Name)
+		}
+	}
+	switch len(homes) {
+	case 1:
+		return homes[0], nil
+	case 0:
+		return Node{}, fmt.Errorf("a node with region %q: %w; %s", region, ErrNoNode, d.there())
+	}
+	return Node{}, fmt.Errorf("region %q: %w: %s: want the node's name, too", region, ErrAmbiguous,
+		strings.Join(names, ", "))
+}
+
+// there says which entries there are, for errors.
+func (d *Directory) there() string {
+	const most = 8
+	list := d.Nodes()
+	names := make([]string, 0, most)
+	for _, n := range list[:min(len(list), most)] {
+		names = append(names, n.Name)
+	}
+	text := fmt.Sprintf("%v has %d", d.source, len(list))
+	if len(list) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	if len(list) > most {
+		text += " …"
+	}
+	if err := d.Stale(); err != nil {
+		text += "; " + err.Error()
+	}
+	return text
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package directory
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// told is a source that reports what the test sends.
+type told chan func(func([]Node, error))
+
+func (t told) String() string { return "told" }
+
+func (t told) Watch(ctx context.Context, report func([]Node, error)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case f := <-t:
+			f(report)
+		}
+	}
+}
+
+// say has the source report, and waits until it has.
+func (t told) say(list []Node, err error) {
+	done := make(chan struct{})
+	t <- func(report func([]Node, error)) { report(list, err); close(done) }
+	<-done
+}
+
+func TestLookUps(t *testing.T) {
+	s := make(told)
+	go s.say([]Node{
+		{Name: "node7", Addrs: []string{"10.0.0.7", "02:00:00:00:00:0b"}, Regions: []string{"counters", "locks"}},
+		{Name: "node8", Addrs: []string{"10.0.0.8"}, Regions: []string{"locks"}},
+	}, nil)
+	d, err := Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if n, err := d.Node("node7"); err != nil || n.Addrs[0] != "10.0.0.7" {
+		t.Errorf("node7: %v, %v", n, err)
+	}
+	if n, err := d.Home("counters"); err != nil || n.Name != "node7" {
+		t.Errorf("home of counters: %v, %v", n, err)
+	}
+	if _, err := d.Node("node9"); !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "node7, node8") {
+		t.Errorf("node9: %v, want ErrNoNode with the names that there are", err)
+	}
+	if _, err := d.Home("nothing"); !errors.Is(err, ErrNoNode) {
+		t.Errorf("home of nothing: %v, want ErrNoNode", err)
+	}
+	if _, err := d.Home("locks"); !errors.Is(err, ErrAmbiguous) || !strings.Contains(err.Error(), "node7, node8") {
+		t.Errorf("home of locks: %v, want ErrAmbiguous with both names", err)
+	}
+}
+
+func TestSourceGoesAndComes(t *testing.T) {
+	s := make(told)
+	go s.say([]Node{{Name: "a", Addrs: []string{"10.0.0.1"}}}, nil)
+	d, err := Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	away := errors.New("away")
+	changed := d.Changed()
+	s.say(nil, away)
+	<-changed
+	if err := d.Stale(); !errors.Is(err, away) {
+		t.Errorf("Stale: %v, want the source's failure", err)
+	}
+	if n, err := d.Node("a"); err != nil || n.Addrs[0] != "10.0.0.1" {
+		t.Errorf("the entry is gone with its source: %v, %v", n, err)
+	}
+	if _, err := d.Node("b"); !strings.Contains(err.Error(), "away") {
+		t.Errorf("%v: want it to say that the entries are old", err)
+	}
+	s.say([]Node{{Name: "a", Addrs: []string{"10.0.0.2"}}}, nil)
+	if n, _ := d.Node("a"); d.Stale() != nil || n.Addrs[0] != "10.0.0.2" {
+		t.Errorf("%v, %v: want the new entry", n, d.Stale())
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	s := make(told)
+	away := errors.New("away")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		s.say(nil, away)
+		cancel()
+	}()
+	if _, err := Open(ctx, s); !errors.Is(err, away) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v: want the source's failure, and the end of the context", err)
+	}
+}
+
+func TestFileIsFollowed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "nodes")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# comment\nnode7 10.0.0.7,02:00:00:00:00:0b scores counters # both\n\n")
+	d, err := Open(t.Context(), File(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	n, err := d.Node("node7")
+	want := Node{"node7", []string{"10.0.0.7", "02:00:00:00:00:0b"}, []string{"counters", "scores"}}
+	if err != nil || !n.Equal(want) {
+		t.Errorf("%v, %v: want %v", n, err, want)
+	}
+	changed := d.Changed()
+	write("node8 10.0.0.8\nnode9 \nnode8 10.0.0.9\n")
+	<-changed
+	err = d.Stale()
+	if err == nil || !strings.Contains(err.Error(), "line 2: node node9 has no address") ||
+		!strings.Contains(err.Error(), "line 3: node node8 has line 1 already") {
+		t.Errorf("%v: want both lines named", err)
+	}
+	if _, err := d.Node("node7"); err != nil {
+		t.Errorf("a mistake in the file took the former entries: %v", err)
+	}
+	changed = d.Changed()
+	write("node8 10.0.0.8\n")
+	<-changed
+	if list := d.Nodes(); len(list) != 1 || list[0].Name != "node8" || d.Stale() != nil {
+		t.Errorf("%v, %v: want node8 alone", list, d.Stale())
+	}
+}
+
+func TestTextIsParsed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := Node{
+			Name:    rapid.StringMatching(`[a-z0-9]([a-z0-9._-]{0,20}[A-Z0-9])?`).Draw(t, "name"),
+			Addrs:   rapid.SliceOfN(rapid.StringMatching(`[0-9a-f:.]+(/[0-9]+)?`), 1, MostAddrs).Draw(t, "addrs"),
+			Regions: rapid.SliceOfNDistinct(rapid.StringMatching(`[^\s,#\pC\pZ]+`), 0, 9, rapid.ID).Draw(t, "regions"),
+		}
+		slices.Sort(n.Regions)
+		if err := n.Check(); err != nil {
+			t.Skip(err)
+		}
+		if m, err := Parse(n.Name, n.Text()); err != nil || !m.Equal(n) {
+			t.Fatalf("%q parsed as %v, %v: want %v", n.Text(), m, err, n)
+		}
+	})
+}
+
+func TestWrongEntries(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"node7", "", "no address"},
+		{"", "10.0.0.7", "no name of a node"},
+		{"-node", "10.0.0.7", "no name of a node"},
+		{"no de", "10.0.0.7", "no name of a node"},
+		{strings.Repeat("n", 64), "10.0.0.7", "1 to 63"},
+		{"node7", "10.0.0.7,,10.0.0.8", `the address ""`},
+		{"node7", strings.Repeat("10.0.0.7,", 20) + "10.0.0.8", "want 1 to 16"},
+		{"node7", "10.0.0.7 a,b", `the region "a,b"`},
+	} {
+		if _, err := Parse(c.name, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q %q: %v, want %q", c.name, c.text, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package directory
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// pace is the time between two looks at a file.
+const pace = time.Second
+
+// mostFile is the largest file that is read, in bytes.
+const mostFile = 16 << 20
+
+// File is a source: a file with a line for each node, which are its name, its addresses
+// with commas between them, and the names of the regions that it publishes; # begins a
+// comment:
+//
+//	# name  addresses                    regions
+//	node7   10.0.0.7,02:00:00:00:00:0b   counters scores
+//
+// A change of the file is noticed within a second or two. A file that cannot be read, or
+// has a line that is wrong, is a failure that names the line, and leaves the former
+// entries. Whoever writes it had better rename a complete file into place.
+func File(path string) Source { return file(path) }
+
+type file string
+
+func (f file) String() string { return string(f) }
+
+// Watch implements Source.
+func (f file) Watch(ctx context.Context, report func([]Node, error)) error {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for last := (state{}); ; {
+		if now := f.state(); now != last {
+			last = now
+			report(f.read())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// state tells one version of a file from the next. That of a file that is not there has
+// the error.
+type state struct {
+	known bool
+	when  time.Time
+	size  int64
+	err   string
+}
+
+func (f file) state() state {
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return state{known: true, err: err.Error()}
+	}
+	return state{known: true, when: info.ModTime(), size: info.Size()}
+}
+
+func (f file) read() ([]Node, error) {
+	r, err := os.Open(string(f))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	list, err := ReadFile(io.LimitReader(r, mostFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f, err)
+	}
+	return list, nil
+}
+
+// ReadFile reads the text of a directory's file.
+func ReadFile(r io.Reader) ([]Node, error) {
+	var list []Node
+	var wrong []error
+	lines := map[string]int{}
+	scan := bufio.NewScanner(r)
+	scan.Buffer(nil, 1<<20)
+	for at := 1; scan.Scan(); at++ {
+		text, _, _ := strings.Cut(scan.Text(), "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		n, err := Parse(words[0], strings.Join(words[1:], " "))
+		if first := lines[n.Name]; err == nil && first != 0 {
+			err = fmt.Errorf("node %s has line %d already: want one line for each node", n.Name, first)
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("line %d: %w", at, err))
+			continue
+		}
+		lines[n.Name] = at
+		list = append(list, n)
+	}
+	if err := errors.Join(append(wrong, scan.Err())...); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
