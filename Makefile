@@ -119,6 +119,13 @@ fabtests-short:
 	$(BUILDSHORT)
 	XDPFAB_FABTESTS_SHORT=$(CURDIR)/$(SHORT) $(NOCGO) $(GO) test -count=1 -timeout 30m -v -run '^TestFabtestsShort$$' ./test/provider
 
+# The directory of nodes in a real etcd, which is killed and restarted under load: the one
+# that is installed, or Debian's, unpacked in bin/etcd.
+.PHONY: test-directory
+test-directory:
+	@scripts/need root go ip apt-get
+	XDPFAB_ETCD=$$(scripts/etcd bin/etcd) $(NOCGO) $(GO) test -count=1 -timeout 20m -v ./xdpfab/directory/...
+
 # Programs of MPI between two namespaces, in a Debian of their own in bin/mpi: Open MPI from
 # packages, and MPICH from source, which takes half an hour of CPU. MPI names some of them.
 MPI ?= openmpi mpich

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package etcd keeps the entries of package directory in etcd (version 3.4 or later), so
+// that the nodes of a cluster announce themselves, and are forgotten when they die.
+//
+// An entry is one key below the prefix, "<prefix>/nodes/<name>", whose value is the text
+// of [directory.Node.Text]. "etcdctl get --prefix /xdpfab/" prints them. A daemon's entry
+// hangs on a lease, which ends TTL after the daemon.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/xdpfab/xdpfab/xdpfab/directory"
+)
+
+const (
+	callLimit  = 3 * time.Second // of one call of etcd
+	retryPause = time.Second     // between attempts while etcd is away
+	lookPause  = 5 * time.Second // between two looks whether etcd is still there
+)
+
+// Source is a directory in etcd. It implements directory.Source and
+// directory.Announcer.
+type Source struct {
+	name   string // the URL without the password
+	prefix string // of all keys, ends with "/nodes/"
+	client *clientv3.Client
+	log    *slog.Logger
+}
+
+// Open makes a source of a URL: etcd://HOST:PORT[,HOST:PORT…][/PREFIX], where the prefix
+// is "xdpfab" unless it is given. etcds:// uses TLS; its options are
+// ?ca=FILE&cert=FILE&key=FILE, of which each may be left out. A user's name may stand
+// before the hosts, as in etcds://reader@10.0.0.1:2379; the password is in the
+// environment variable XDPFAB_ETCD_PASSWORD. Nothing is sent yet, and it is no error if
+// etcd is away. log hears of entries that cannot be understood, and of etcd's going and
+// coming; nil is for none.
+func Open(text string, log *slog.Logger) (*Source, error) {
+	t, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("directory %s: %w", text, err)
+	}
+	cfg := t.config
+	cfg.Logger = zap.NewNop() // what concerns the user comes as an error
+	cfg.DialTimeout = callLimit
+	cfg.DialKeepAliveTime, cfg.DialKeepAliveTimeout = lookPause, callLimit
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("directory %s: %w", t.name, err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Source{name: t.name, prefix: t.prefix, client: client, log: log}, nil
+}
+
+// Close ends the connection. Whoever watches or announces ends that first.
+func (s *Source) Close() error { return s.client.Close() }
+
+// String implements directory.Source.
+func (s *Source) String() string { return s.name }
+
+// Watch implements directory.Source.
+func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)) error {
+	for {
+		err := s.follow(ctx, report)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		report(nil, explain(err))
+		if !pause(ctx, retryPause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// follow reads all entries, and then each change, until ctx ends or etcd is away.
+func (s *Source) follow(ctx context.Context, report func([]directory.Node, error)) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end() // ends the watch
+	got, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := map[string]directory.Node{}
+	for _, kv := range got.Kvs {
+		s.enter(nodes, string(kv.Key), kv.Value)
+	}
+	report(list(nodes), nil)
+	changes := s.client.Watch(clientv3.WithRequireLeader(ctx), s.prefix, clientv3.WithPrefix(),
+		clientv3.WithRev(got.Header.Revision+1))
+	look := time.NewTicker(lookPause)
+	defer look.Stop()
+	for {
+		select {
+		case change, ok := <-changes:
+			if err := change.Err(); err != nil {
+				return err
+			}
+			if !ok {
+				return errors.New("etcd has ended the watch")
+			}
+			for _, e := range change.Events {
+				if e.Type == clientv3.EventTypeDelete {
+					delete(nodes, strings.TrimPrefix(string(e.Kv.Key), s.prefix))
+				} else {
+					s.enter(nodes, string(e.Kv.Key), e.Kv.Value)
+				}
+			}
+			report(list(nodes), nil)
+		case <-look.C: // a watch does not tell that its server is away, and tries again by itself
+			if err := s.look(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// enter notes an entry. One that cannot be understood is left out, and the others stand.
+func (s *Source) enter(nodes map[string]directory.Node, key string, value []byte) {
+	name := strings.TrimPrefix(key, s.prefix)
+	n, err := directory.Parse(name, string(value))
+	if err != nil {
+		s.log.Warn("an entry of the directory is left out", "key", key, "cause", err)
+		delete(nodes, name)
+		return
+	}
+	nodes[name] = n
+}
+
+func list(nodes map[string]directory.Node) []directory.Node {
+	l := make([]directory.Node, 0, len(nodes))
+	for _, n := range nodes {
+		l = append(l, n)
+	}
+	slices.SortFunc(l, func(a, b directory.Node) int { return strings.Compare(a.Name, b.Name) })
+	return l
+}
+
+func (s *Source) get(ctx context.Context) (*clientv3.GetResponse, error) {
+	ctx, end := context.WithTimeout(ctx, callLimit)
+	defer end()
+	return s.client.Get(ctx, s.prefix, clientv3.WithPrefix())
+}
+
+// look asks etcd for a number.
+func (s *Source) look(ctx context.Context) error {
+	ctx, end := context.WithTimeout(ctx, callLimit)
+	defer end()
+	_, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	return err
+}
+
+// explain says what a user can do about an error of etcd's client.
+func explain(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("etcd does not answer within %v: is it running there, and reachable? (%w)", callLimit, err)
+	}
+	return fmt.Errorf("etcd: %w", err)
+}
+
+// pause waits, and returns false if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
