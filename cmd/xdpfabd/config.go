@@ -19,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab/directory"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -45,6 +46,8 @@ type Config struct {
 	IdleRetire     time.Duration
 	Control        string // path; empty: control.DefaultPath
 	MetricsAddress string // host:port; empty: none
+	Directory      string // URL; empty: none
+	Node           string // name in it; empty: the host's
 	LogLevel       slog.Level
 	LogFormat      logFormat
 	Regions        []RegionConfig
@@ -169,6 +172,11 @@ func (c Config) validate() []problem {
 	if c.Transport == udpnode.UDP {
 		if lack := c.beyondSockets(); lack != "" {
 			add("transport", "\"udp\" %s", lack)
+		}
+	}
+	if c.Directory != "" {
+		if err := directory.CheckName(c.nodeName()); err != nil {
+			add("node", "%v", err)
 		}
 	}
 	if c.RTOMin >= c.GiveUp {

@@ -90,6 +90,10 @@ var options = []option[Config]{
 	{"metrics-address", "serve metrics for Prometheus, and /healthz and /readyz, at this `host:port`, to whoever can " +
 		"reach it; empty: metrics at the control socket alone (docs/metrics.md)",
 		func(c *Config) field { return textField(&c.MetricsAddress, checkMetricsAddress) }},
+	{"directory", "keep an entry of this node in the directory at this `URL`: etcd://HOST:PORT (docs/directory.md)",
+		func(c *Config) field { return textField(&c.Directory, checkDirectory) }},
+	{"node", "`name` of this node in the directory; empty: the host's",
+		func(c *Config) field { return textField(&c.Node, checkNode) }},
 	{"log-level", "least important `level` to log: debug, info, warn or error",
 		func(c *Config) field { return choiceField(&c.LogLevel, logLevels) }},
 	{"log-format", "`format` of log lines: text or json",

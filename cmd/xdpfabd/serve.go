@@ -236,6 +236,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 	})
 	s.announce()
 	wg.Go(func() { s.judgeSteering(ctx) })
+	wg.Go(func() { s.inDirectory(ctx) })
 	s.notify(daemon.SdNotifyReady + "\n" + s.state())
 	<-ctx.Done()
 	wg.Wait()
