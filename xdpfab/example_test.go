@@ -94,6 +94,25 @@ func ExampleRemoteVector_AddRange() {
 	// Output: <nil> [0 5 0 7] <nil>
 }
 
+// Single words of a vector, and a lock on each of several words in one round trip.
+func ExampleRemoteVector_At() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx := context.Background()
+
+	peer, _ := client.Dial(ctx, server.Name(0))
+	locks, err := xdpfab.Vector[uint64](ctx, peer, "counters")
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, _ := locks.At(3).CompareAndSwap(ctx, 0, 77)
+	swapped := make([]bool, 3)
+	err = locks.CompareAndSwap(ctx, []uint64{2, 3, 4}, []uint64{0, 0, 0}, []uint64{78, 78, 78}, swapped)
+	fmt.Println(first, swapped, err)
+	// Output: true [true false true] <nil>
+}
+
 // A lock: the client that swaps 0 for a number of its own holds it.
 func ExampleRemote_CompareAndSwap() {
 	client, server := nodes()

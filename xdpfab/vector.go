@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -54,6 +55,19 @@ func VectorAt[T Element](p *Peer, r RemoteRegion, options ...HandleOption) Remot
 // Len returns the number of words.
 func (v RemoteVector[T]) Len() uint64 { return v.n }
 
+// At returns the word at an index, as [WordAt] does, with the vector's binding: Rebind of
+// the one is Rebind of the other. Nothing is sent. If the vector has no such word, the
+// methods fail with ErrOutOfBounds.
+func (v RemoteVector[T]) At(index uint64) Remote[T] {
+	if v.bind == nil {
+		return Remote[T]{}
+	}
+	if index >= v.n {
+		index = math.MaxUint64
+	}
+	return wordOf[T](v.bind, index)
+}
+
 // Load stores the values of the words at the given indexes in values.
 func (v RemoteVector[T]) Load(ctx context.Context, at []uint64, values []T) error {
 	return v.Fetch(ctx, atomic.Read, at, nil, values)
@@ -79,10 +93,33 @@ func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T)
 
 // CompareAndExchange sets each word at the given indexes to its value of news if it
 // equals its value of olds, and stores the words' previous values in was: the words for
-// which was equals olds have been swapped. Each comparison is numeric, as
-// [Remote.CompareAndExchange] says.
+// which was equals olds have been swapped, as CompareAndSwap says for each. Each
+// comparison is numeric, as [Remote.CompareAndExchange] says.
 func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, olds, news, was []T) error {
 	return v.Compare(ctx, atomic.Cswap, at, olds, news, was)
+}
+
+// CompareAndSwap sets each word at the given indexes to its value of news if it equals
+// its value of olds, and stores in swapped which ones it has set. Each comparison is
+// numeric, as [Remote.CompareAndExchange] says.
+func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, news []T, swapped []bool) error {
+	if len(swapped) != len(at) {
+		return fmt.Errorf("xdpfab: room for %d results of %d words: want one each: %w", len(swapped), len(at), ErrCount)
+	}
+	was := make([]T, len(at))
+	err := v.do(ctx, wire.VerbCompare, atomic.Cswap, places{at: at, n: len(at)},
+		buffers[T]{operands: news, compares: olds, results: was})
+	if err == nil {
+		same(swapped, was, olds)
+	}
+	return err
+}
+
+// same stores in swapped which words were as expected.
+func same[T Element](swapped []bool, was, olds []T) {
+	for i := range was {
+		swapped[i] = was[i] == olds[i]
+	}
 }
 
 // Fetch is [Remote.Fetch] for the words at the given indexes: it combines each with its

@@ -57,11 +57,19 @@ func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, 
 // the operations that wait when a restart of the peer is noticed report it, and later
 // ones run on the new memory. Without a Name it cannot be bound again.
 func WordAt[T Element](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
-	dt := DatatypeOf[T]()
-	size := uint64(dt.Size())
-	index = min(index, math.MaxUint64/size-1) // no region has that word either, and its offset does not overflow
-	return Remote[T]{bind: bind(p, r, (index+1)*size, options), offset: index * size, dt: dt, size: dt.Size()}
+	size := uint64(DatatypeOf[T]().Size())
+	return wordOf[T](bind(p, r, beginning(index, size)+size, options), index)
 }
+
+// wordOf returns the word at an index of a registration.
+func wordOf[T Element](b *binding, index uint64) Remote[T] {
+	dt := DatatypeOf[T]()
+	return Remote[T]{bind: b, offset: beginning(index, uint64(dt.Size())), dt: dt, size: dt.Size()}
+}
+
+// beginning returns the offset of the word at an index. If it would overflow, it is that
+// of another word that no region has.
+func beginning(index, size uint64) uint64 { return min(index, math.MaxUint64/size-1) * size }
 
 // Rebind looks the word's region up again by its name, after ErrPeerRestarted: from now
 // on the word, and its copies, mean the present registration.
