@@ -234,7 +234,7 @@ func (r fabRun) target(n *network) command {
 		return hostCommand(n)
 	}
 	return call("worker", "target", "-i", veth.IfName, flags("progress", r.targetProgress,
-		"threading", r.targetThreading, "regions", max(r.regions, r.idle), "udp", r.udp, "transport", r.transport(),
+		"threading", r.targetThreading, "regions", max(r.regions, r.idle), "transport", r.transport(),
 		"resident", r.resident))
 }
 
@@ -249,7 +249,7 @@ func (r fabRun) initiator(n *network, _ string) command {
 	}
 	return call("worker", "initiator", "-i", veth.IfName, "-peer", peer, r.load(), flags("endpoints", r.endpoints,
 		"elements", r.elements, "scatter", r.scatter, "progress", r.progress, "threading", r.threading,
-		"regions", r.regions, "udp", r.udp, "transport", r.transport()), host)
+		"regions", r.regions, "transport", r.transport()), host)
 }
 
 // load are the flags of all that post.

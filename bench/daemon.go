@@ -18,7 +18,7 @@ import (
 
 // daemonCommand is xdpfabd with a region as the worker's target has it.
 func daemonCommand(n *network) command {
-	return call("xdpfabd", "--interface", veth.IfName, "--udp", "--control", n.socket(), "--region", "bench=64KiB")
+	return call("xdpfabd", "--interface", veth.IfName, "--control", n.socket(), "--region", "bench=64KiB")
 }
 
 func (n *network) socket() string { return filepath.Join(n.tmp, "control.sock") }

@@ -12,7 +12,7 @@
 // sync/atomic:
 //
 //	dom, err := xdpfab.Open(ctx, "eth0", xdpfab.DomainAttr{})
-//	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b") // or an IP address, with DomainAttr.UDP
+//	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b") // or an IP address
 //	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0)
 //	n, err := hits.Add(ctx, 1) // ran exactly once on the other node
 //

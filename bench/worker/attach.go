@@ -41,7 +41,7 @@ func attach(ctx context.Context, s *settings) (err error) {
 // attr is how the domain of any part is opened: through the daemon whose control socket a
 // flag names, or directly.
 func (s *settings) attr() xdpfab.DomainAttr {
-	a := xdpfab.DomainAttr{UDP: s.udp, Transport: s.transport, Progress: s.progress, Threading: s.threads}
+	a := xdpfab.DomainAttr{Transport: s.transport, Progress: s.progress, Threading: s.threads}
 	if a.Attach = fi.AttachNever; s.control != "" {
 		a.Attach, a.Control = fi.AttachAlways, s.control
 	}

@@ -29,7 +29,6 @@ type settings struct {
 	ifname    string
 	progress  fi.ProgressMode
 	threads   fi.Threading
-	udp       bool
 	transport fi.Transport
 
 	control string // socket of the daemon to attach to; of a host, its own
@@ -88,7 +87,6 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&s.ifname, "i", "veth0", "interface")
 	fs.TextVar(&s.progress, "progress", fi.ProgressManual, "manual or auto")
 	fs.TextVar(&s.threads, "threading", fi.ThreadSafe, "safe, or domain, which all calls of this program keep to")
-	fs.BoolVar(&s.udp, "udp", false, "UDP as well as raw Ethernet")
 	fs.TextVar(&s.transport, "transport", fi.TransportXDP, "xdp or udp")
 	fs.IntVar(&s.regions, "regions", 1, "regions")
 	fs.StringVar(&s.control, "control", "", "control socket of the daemon to attach to; of a host, its own")

@@ -92,7 +92,7 @@ func (f *linkFlags) domain(c *cobra.Command) (xdpfab.DomainAttr, error) {
 	return attr, nil
 }
 
-// attr turns the flags into attributes. A peer with an IP address needs UDP.
+// attr turns the flags into attributes. To a peer's MAC address no frame goes over UDP.
 func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
 	attr, err := f.domain(c)
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, erro
 	case err != nil:
 		return attr, usage(c, "%v", err)
 	}
-	attr.UDP = addr.IsIP()
+	attr.EthernetOnly = !addr.IsIP() && f.transport == fi.TransportXDP
 	if f.transport == fi.TransportUDP && !addr.IsIP() {
 		return attr, usage(c, "--transport udp: %s is an Ethernet address; want the peer's IP address", peer)
 	}
@@ -134,7 +134,6 @@ func (a *app) serve(c *cobra.Command, f *linkFlags) (*xdpfab.Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr.UDP = true
 	dom, err := a.open(c.Context(), f.ifname, attr)
 	if err != nil {
 		return nil, interfaceError(err)

@@ -275,13 +275,13 @@ func TestPingLines(t *testing.T) {
 func TestFlagsReachTheDomain(t *testing.T) {
 	n := newNode(t)
 	n.run("", n.line("ping PEER -c 1 --progress manual --xdp any --copy zero-copy --timeout 9s --queues 1 --cores 0,1")...)
-	want := xdpfab.DomainAttr{Progress: fi.ProgressManual, XDP: fi.XDPAny, Copy: fi.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1, Cores: []int{0, 1}}
+	want := xdpfab.DomainAttr{Progress: fi.ProgressManual, XDP: fi.XDPAny, Copy: fi.ZeroCopyForce, GiveUp: 9 * time.Second, Queues: 1, Cores: []int{0, 1}, EthernetOnly: true}
 	if fmt.Sprint(n.attr) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", n.attr, want)
 	}
 	n.run("", n.line("ping 10.0.0.1 -c 1")...)
-	if !n.attr.UDP {
-		t.Error("an IP address does not turn UDP on")
+	if n.attr.EthernetOnly {
+		t.Error("an IP address leaves UDP off")
 	}
 }
 

@@ -92,7 +92,7 @@ func startDaemon(ctx context.Context, side *veth.Side, share int, binary, socket
 	// The daemon outlives an interrupt, so that close can end it in order.
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d := &daemon{stop: stop, ended: make(chan struct{}), socket: socket}
-	args := []string{"--interface", side.IfName, "--udp", "--control", socket, "--region", "demo=64KiB",
+	args := []string{"--interface", side.IfName, "--control", socket, "--region", "demo=64KiB",
 		"--guest", "allow:user=0"} // the program in C
 	if !kernel.Before(kernel.Resident) {
 		args = append(args, "--region", residentRegion+"=64KiB:resident", "--pin", "none")

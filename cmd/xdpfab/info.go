@@ -323,7 +323,7 @@ func (i *interfaceEntry) stackText(w io.Writer) {
 	if served == "" {
 		served = "none: no peer reaches it over UDP"
 	}
-	fmt.Fprintf(w, "served with --udp\t%s\n", served)
+	fmt.Fprintf(w, "served over UDP\t%s\n", served)
 }
 
 func (r *infoReport) systemText(w io.Writer) {

@@ -70,9 +70,9 @@ SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface. A second one ends it at once, unless it comes within a second of the
 first. SIGHUP is ignored, since the configuration is read only once.
 
-The daemon continues while the interface is down, and when its name changes. With
---udp it serves the IP addresses that the interface has at each moment; it may
-have none at the start. The daemon ends with code 1 when peers can no longer reach
+Peers reach the daemon by the interface's MAC address, and over UDP by the IP
+addresses that the interface has at each moment; it may have none at the start.
+The daemon continues while the interface is down, and when its name changes. The daemon ends with code 1 when peers can no longer reach
 it: the interface is removed, replaced, moved to another network namespace or
 given another hardware address, another program detaches the XDP program, or the
 MTU is set below its value at the start. Raising the MTU and setting it back does

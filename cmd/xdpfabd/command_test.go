@@ -35,10 +35,10 @@ func TestFlagsOverrideFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, code, msg := load(t, "--config", path, "--queues=1", "--spread=false", "--udp", "--cores", "4,5", "--log-level", "warn",
+	c, code, msg := load(t, "--config", path, "--queues=1", "--spread=false", "--udp=false", "--cores", "4,5", "--log-level", "warn",
 		"--region", "b=64KiB:ro", "--region", "c=3")
 	want := defaultConfig()
-	want.Interface, want.Queues, want.Window, want.UDP, want.Cores, want.LogLevel = "eth0", 1, 7, true, []int{4, 5}, 4
+	want.Interface, want.Queues, want.Window, want.UDP, want.Cores, want.LogLevel = "eth0", 1, 7, false, []int{4, 5}, 4
 	want.Control = "/run/xdpfabd/eth0.sock"
 	for _, text := range []string{"a=1:key=9", "b=64KiB:ro", "c=3"} {
 		r, _ := parseRegion(text)

@@ -95,7 +95,7 @@ const (
 // values in force.
 func defaultConfig() Config {
 	return Config{
-		Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
+		UDP: true, Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
 		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
 		SocketMode: control.DefaultMode, BusyBudget: 64, Sessions: 16384, ResidentSessions: 256, Pin: pinAuto,
 	}
@@ -168,6 +168,10 @@ func (c Config) validate() []problem {
 	if c.VLAN != bpf.VLANUntagged && c.Transport != udpnode.XDP {
 		add("vlan", "%q goes with transport \"xdp\": UDP sockets leave tags to the kernel; want \"untagged\", and the "+
 			"VLAN's own interface if it is one's", c.VLAN)
+	}
+	if c.Transport != udpnode.XDP && !c.UDP {
+		add("udp", "false contradicts transport %q, by which UDP carries frames; want true, or transport \"xdp\"",
+			c.Transport.String())
 	}
 	if c.Transport == udpnode.UDP {
 		if lack := c.beyondSockets(); lack != "" {

@@ -53,7 +53,8 @@ var options = []option[Config]{
 		"a bond, a team or a netvsc with its virtual function, to follow fail-over; any: auto, and generic where the " +
 		"driver has no native XDP",
 		func(c *Config) field { return choiceField(&c.XDP, xdpModes) }},
-	{"udp", "accept frames over UDP (port 34997) as well as raw Ethernet",
+	{"udp", "accept frames over UDP (port 34997), at the IP addresses of the interface, as well as raw Ethernet; no " +
+		"firewall of this machine sees them. false: raw Ethernet alone",
 		func(c *Config) field { return boolField(&c.UDP) }},
 	{"vlan", "take frames by their 802.1Q tag, and leave others to the kernel: untagged; any; or a VLAN's `id`, " +
 		"with whose tag all is sent, and whose interface (eth0.100) has the IP addresses",

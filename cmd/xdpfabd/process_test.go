@@ -219,7 +219,6 @@ func add(t *testing.T, side *testnet.Side, address string) uint64 {
 	var dom *xdpfab.Domain
 	if err := side.Do(func() (err error) {
 		attr := lively
-		attr.UDP = true
 		dom, err = xdpfab.Open(limited(t), side.IfName, attr)
 		return err
 	}); err != nil {
@@ -437,7 +436,7 @@ func ownsProgram(t *testing.T, side *testnet.Side, id uint32) bool {
 func TestProcessAddressChanges(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	testnet.IP(t, net.B, "addr flush dev veth0")
-	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--udp")
+	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
 	p.ready(t)
 	testnet.IP(t, net.B, "addr add 10.77.0.2/24 dev veth0")
 	p.said(t, "to=10.77.0.2")

@@ -273,9 +273,9 @@ func (s *server) announce() {
 	if d, is := n.Dev.(interface{ Tags() string }); is && d.Tags() != "" {
 		s.log.Warn("the NIC hides 802.1Q tags", "vlan", s.cfg.VLAN.String(), "cause", d.Tags())
 	}
-	if i.UDP && i.Served == "" {
-		s.log.Warn("no address: no peer reaches this node over UDP until the interface has one", "interface", i.Name,
-			"above", i.Above)
+	if i.UDP && i.Served == "" && i.Transport == udpnode.XDP.String() {
+		s.log.Info("no IP address: peers reach this node by its MAC address alone until it has one",
+			"interface", i.Name, "above", i.Above)
 	}
 	s.tellQueues(i)
 	if d, is := n.Dev.(interface{ StillHeld() string }); is && d.StillHeld() != "" {

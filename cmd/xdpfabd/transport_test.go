@@ -48,8 +48,14 @@ func TestSocketsRefuse(t *testing.T) {
 			}
 		})
 	}
-	c, code, msg := load(t, "--interface=e", "--transport=udp", "--udp", "--queues=1", "--cores=0", "--pin=none")
+	c, code, msg := load(t, "--interface=e", "--transport=udp", "--queues=1", "--cores=0", "--pin=none")
 	if code != exitOK || c.Transport != udpnode.UDP {
 		t.Errorf("code %d, %q, %+v", code, msg, c)
+	}
+	for _, transport := range []string{"udp", "auto"} {
+		_, code, msg := load(t, "--interface=e", "--udp=false", "--transport="+transport)
+		if code != exitUsage || !strings.Contains(msg, "udp: false contradicts transport \""+transport) {
+			t.Errorf("--udp=false --transport=%s: code %d, %q", transport, code, msg)
+		}
 	}
 }

@@ -290,8 +290,8 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	}
 	if !i.udp {
 		return wire.Link{},
-			fmt.Errorf("port: %s: %w: reaching %v takes UDP on both sides (DomainAttr.UDP, xdpfabd --udp)", i.Name(),
-				ErrNoUDP, a.IP)
+			fmt.Errorf("port: %s: %w, so it reaches no %v: open it without DomainAttr.EthernetOnly (xdpfabd without "+
+				"--udp=false), or give the peer's MAC address", i.Name(), ErrNoUDP, a.IP)
 	}
 	hop, err := i.resolver.Resolve(ctx, a.IP)
 	return i.linkOver(a, hop, err)

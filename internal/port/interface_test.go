@@ -329,7 +329,7 @@ func TestLinkNeedsUDP(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	a := open(t, p.A, Options{RingSize: 32})
 	_, err := a.Link(t.Context(), wire.Addr{IP: p.B.IP4})
-	refused(t, err, ErrNoUDP, "DomainAttr.UDP")
+	refused(t, err, ErrNoUDP, "--udp=false")
 	b := open(t, p.B, Options{RingSize: 32, UDP: true})
 	if err := b.Close(); err != nil {
 		t.Fatal(err)

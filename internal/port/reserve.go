@@ -35,8 +35,8 @@ func (i *Interface) reserve(addrs []netip.Addr) error {
 			i.reserved[a] = fd
 		case errors.Is(err, unix.EADDRINUSE):
 			taken = fmt.Errorf("port: %s: %v, UDP port %d: %w, and this one would take their packets: end that "+
-				"program, which may be an xdpfab with --transport udp, or open without UDP", i.Name(), a,
-				wire.UDPPort, ErrSockets)
+				"program, which may be an xdpfab with --transport udp, or open without UDP "+
+				"(DomainAttr.EthernetOnly, xdpfabd --udp=false)", i.Name(), a, wire.UDPPort, ErrSockets)
 		}
 	}
 	for a, fd := range i.reserved {

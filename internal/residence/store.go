@@ -111,10 +111,11 @@ func (h *Store) adopt(i *port.Interface) error {
 		err = fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", n.MAC,
 			i.Name(), i.MAC(), i.Name(), n.MAC)
 	case n.UDP && !i.UDP():
-		err = errors.New("it is of an interface with UDP; to go on, open it with UDP (DomainAttr.UDP, xdpfabd --udp)")
+		err = errors.New(
+			"it is of an interface with UDP; to go on, open it so (no DomainAttr.EthernetOnly, xdpfabd --udp)")
 	case i.UDP() && !n.UDP:
 		err = errors.New(
-			"it is of an interface without UDP; to go on, open it without (DomainAttr.UDP, xdpfabd --udp=false)")
+			"it is of an interface without UDP; to go on, open it so (DomainAttr.EthernetOnly, xdpfabd --udp=false)")
 	default:
 		h.Life, h.Former, h.Found = n.Life, true, x
 		return nil

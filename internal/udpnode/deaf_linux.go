@@ -70,7 +70,7 @@ func deaf(program *bpf.BusyError, folder string) error {
 	}
 	if folder != "" {
 		remedy = fmt.Sprintf("end it with `xdpfab resident remove %s`, or take it back with AF_XDP: --transport xdp "+
-			"--udp --pin %s", folder, folder)
+			"--pin %s", folder, folder)
 	}
 	return fmt.Errorf("udp: %s: XDP program %d takes the packets to UDP port %d, which sockets would never see: a "+
 		"process that has ended has left it, with resident regions; %s: %w", program.Interface, program.ProgramID,

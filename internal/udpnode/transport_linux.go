@@ -27,7 +27,6 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 		dev, err := OpenSockets(ctx, ifname, w, nil)
 		return dev, nil, err
 	}
-	o.UDP = o.UDP || t == Auto
 	dev, at, err := residence.Open(ctx, ifname, pin, o)
 	if errors.Is(err, port.ErrSockets) {
 		err = fmt.Errorf("%w: %w", errno.Busy, err)

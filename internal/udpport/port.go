@@ -31,7 +31,7 @@ type port interface {
 func bindError(a netip.Addr, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf(
-			"udp: %v, port %d: %w: another program has it, which may be an xdpfab with AF_XDP and --udp, whose XDP "+
+			"udp: %v, port %d: %w: another program has it, which may be an xdpfab with AF_XDP, whose XDP "+
 				"program takes the packets: end that one, use another address of this node, or go through its "+
 				"daemon: %w", a, wire.UDPPort, ErrInUse, err)
 	}

@@ -53,7 +53,7 @@ type adderArgs struct {
 	giveUp                       time.Duration
 	later                        uint64
 	rest                         time.Duration
-	udp, keep, borrow            bool
+	keep, borrow                 bool
 	xdp                          fi.XDPMode
 }
 
@@ -74,7 +74,6 @@ func adderMain(args []string) int {
 	fs.DurationVar(&a.giveUp, "timeout", limit, "silence after which to give up")
 	fs.Uint64Var(&a.later, "later", 0, "after a failure, go on until so many have succeeded")
 	fs.DurationVar(&a.rest, "rest", 0, "pause after each time that completions were collected")
-	fs.BoolVar(&a.udp, "udp", false, "reach IP addresses")
 	fs.BoolVar(&a.borrow, "borrow", false, "drive a queue of the daemon's")
 	fs.TextVar(&a.xdp, "xdp", fi.XDPAuto, "mode of XDP")
 	_ = fs.Parse(args)
@@ -196,7 +195,7 @@ func (a *adderArgs) open(ctx context.Context) (w *adder, err error) {
 	if err := w.reach(stageAttaches, journal{}); err != nil {
 		return nil, err
 	}
-	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, UDP: a.udp, XDP: a.xdp, Borrow: a.borrow}); err != nil {
+	if w.dom, err = fab.Open(ctx, a.ifname, fab.DomainAttr{GiveUp: a.giveUp, XDP: a.xdp, Borrow: a.borrow}); err != nil {
 		return nil, err
 	}
 	dom := w.dom

@@ -24,7 +24,7 @@ import (
 func TestKernelTraffic(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{})
-	d := serve(t, pair.B, "--udp", "--region", "r=4KiB")
+	d := serve(t, pair.B, "--region", "r=4KiB")
 	l := &loaded{node: d, t: t, net: pair}
 	bench := start(t, pair.A, xdpfabPath, []string{"bench", pair.B.IP4.String(), "-i", pair.A.IfName, "--region", "r", "--mode", "throughput", "--duration", "1h", "--json"})
 	l.busy(bench)

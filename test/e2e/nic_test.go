@@ -35,7 +35,7 @@ func newNICPair(t *testing.T) *nicPair {
 		t.Skip("needs a virtual machine with two NICs: make test-nic")
 	}
 	p := &nicPair{nic: nic, loaded: &loaded{t: t, net: testnet.NewPair(t, testnet.Options{Queues: nic.Queues}), file: filepath.Join(t.TempDir(), "memory")}}
-	p.flags = []string{"--udp", "--region", "r=4KiB:key=0x11,backing=" + p.file, "--region", "other=64KiB:key=0x22"}
+	p.flags = []string{"--region", "r=4KiB:key=0x11,backing=" + p.file, "--region", "other=64KiB:key=0x22"}
 	switch nic.XDP {
 	case "generic":
 		p.extra = []string{"--xdp", "any"}
@@ -204,7 +204,7 @@ func (p *nicPair) adder(t *testing.T, args ...string) *process {
 	case testnet.Refused:
 		args = append(args, "-xdp", "generic")
 	}
-	return startAdder(t, p.net.A, p.node, append([]string{"-region", "r", "-udp"}, args...)...)
+	return startAdder(t, p.net.A, p.node, append([]string{"-region", "r"}, args...)...)
 }
 
 // flap takes the link of either side away for a while, with operations in flight. They

@@ -129,7 +129,7 @@ func TestListAndPing(t *testing.T) { ways(t, testListAndPing) }
 func testListAndPing(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	viaDaemon(t, net.A)
-	d := serve(t, net.B, "--udp", "--region", "counters=64KiB", "--region", "scores=4KiB:ro,key=0x7", "--region", "in=8:wo")
+	d := serve(t, net.B, "--region", "counters=64KiB", "--region", "scores=4KiB:ro,key=0x7", "--region", "in=8:wo")
 	type region struct {
 		Name, Key, Access string
 		Size              uint64

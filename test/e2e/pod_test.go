@@ -81,7 +81,7 @@ func TestPod(t *testing.T) {
 		pods bool // serves pods of its host, too
 	}{{"inside", c.pods[0], "native", true}, {"host", c.host, "native", false}, {"bridge", bridge, "generic", true}} {
 		t.Run(at.name, func(t *testing.T) {
-			d := serve(t, at.side, "--udp", "--xdp", at.xdp, "--region", "r=4KiB", "--region", "hot=4KiB:resident",
+			d := serve(t, at.side, "--xdp", at.xdp, "--region", "r=4KiB", "--region", "hot=4KiB:resident",
 				"--pin", "none")
 			ip := at.side.IP4.String()
 			s, err := d.ask()
@@ -128,7 +128,7 @@ func TestPodBySockets(t *testing.T) {
 		}
 	}
 	d.end()
-	other := serve(t, c.node, "--udp", "--region", "r=4KiB")
+	other := serve(t, c.node, "--region", "r=4KiB")
 	if was := c.add(t, pod, c.node.IP4.String(), "r", "udp", unprivileged); was != 0 {
 		t.Errorf("from the pod: found %d", was)
 	}
@@ -147,10 +147,10 @@ func TestPodThroughTheHost(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	host := launch(t, c.host, filepath.Join(dir, socketName), "--udp", "--socket-mode", "0666", "--guest",
+	host := launch(t, c.host, filepath.Join(dir, socketName), "--socket-mode", "0666", "--guest",
 		fmt.Sprintf("allow:user=%d,memory=16MiB", nobody))
 	host.ready()
-	other := serve(t, c.node, "--udp", "--region", "r=4KiB")
+	other := serve(t, c.node, "--region", "r=4KiB")
 	for n, peer := range []string{c.node.MAC.String(), c.node.IP4.String()} {
 		args := fmt.Sprintf("atomic sum uint64 5 -q --region r --peer %s -i %s --control %s", peer, c.host.IfName, host.socket)
 		p := start(t, c.pods[0], xdpfabPath, strings.Fields(args), unprivileged)

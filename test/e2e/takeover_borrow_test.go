@@ -27,7 +27,7 @@ func TestTakeoverBorrowed(t *testing.T) {
 	net, dir := testnet.NewPair(t, testnet.Options{Queues: 2}), t.TempDir()
 	file, far := filepath.Join(dir, "file"), filepath.Join(dir, "far")
 	h := host(t, net.A, "--region", "far=4KiB:backing="+far)
-	regions := []string{"--udp", "--region", "file=4KiB:backing=" + file, "--region", "hot=4KiB:resident", "--pin", filepath.Join(testnet.BPFFS(t), "node")}
+	regions := []string{"--region", "file=4KiB:backing=" + file, "--region", "hot=4KiB:resident", "--pin", filepath.Join(testnet.BPFFS(t), "node")}
 	flags := []string{"--lend", "1", "--guest", "allow:user=0,queues=1", "--give-up", silence.String()}
 	flags = append(flags, regions...)
 	d := launch(t, net.B, filepath.Join(dir, socketName), flags...)

@@ -34,7 +34,7 @@ func takeOverResident(t *testing.T, kept bool) {
 		folder = filepath.Join(testnet.BPFFS(t), "xdpfab", "node")
 		lacks = "permission denied" // the folder is another process's, until it has the privilege
 	}
-	flags := []string{"--pin", folder, "--udp", "--give-up", silence.String(), "--region", "hot=4KiB:resident", "--region", "other=1MiB:resident", "--region", "r=4KiB"}
+	flags := []string{"--pin", folder, "--give-up", silence.String(), "--region", "hot=4KiB:resident", "--region", "other=1MiB:resident", "--region", "r=4KiB"}
 	d := launch(t, net.B, filepath.Join(t.TempDir(), socketName), flags...)
 	d.ready()
 	host(t, net.A)

@@ -35,7 +35,7 @@ func TestTakeover(t *testing.T) {
 	file, far := filepath.Join(dir, "file"), filepath.Join(dir, "far")
 	h := host(t, net.A, "--region", "far=4KiB:backing="+far)
 	box := filepath.Join(dir, "box-"+socketName)
-	flags := []string{"--socket", box + ":mode=0600", "--guest", "allow:serve=own,kept=1MiB,socket=" + box, "--guest", "deny", "--udp", "--give-up", silence.String(), "--region", "anonymous=1MiB", "--region", "shared=4KiB:memfd", "--region", "file=4KiB:backing=" + file}
+	flags := []string{"--socket", box + ":mode=0600", "--guest", "allow:serve=own,kept=1MiB,socket=" + box, "--guest", "deny", "--give-up", silence.String(), "--region", "anonymous=1MiB", "--region", "shared=4KiB:memfd", "--region", "file=4KiB:backing=" + file}
 	d := launch(t, net.B, filepath.Join(dir, socketName), flags...)
 	d.ready()
 	hosts.Store(net.B, &node{socket: box})
@@ -185,7 +185,7 @@ func TestTakeoverFails(t *testing.T) {
 	flags := []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--region"}
 	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, `region "r"`, "4096", "8192", "that daemon continues")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB:key=9")).wants(1, `region "r" has key`, "that daemon continues")
-	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp")).wants(1, "udp is false here and true there")
+	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp=false")).wants(1, "udp is true here and false there")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "further control sockets [] here", "socket", "there")
 	if err := os.Rename(file, file+".moved"); err != nil {
 		t.Fatal(err)

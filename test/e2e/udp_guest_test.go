@@ -84,7 +84,7 @@ func (o *outpost) open() {
 	o.t.Helper()
 	t, ctx := o.t, o.t.Context()
 	err := o.net.A.Do(func() (err error) {
-		o.dom, err = fab.Open(ctx, o.net.A.IfName, fab.DomainAttr{UDP: true, Attach: fi.AttachNever, GiveUp: limit})
+		o.dom, err = fab.Open(ctx, o.net.A.IfName, fab.DomainAttr{Attach: fi.AttachNever, GiveUp: limit})
 		return err
 	})
 	if err != nil {
@@ -258,7 +258,7 @@ func TestSocketsAfterXDP(t *testing.T) {
 		xdpfab(t, net.A, []string{"atomic", "sum", "uint64", "1", "-q", "-i", net.A.IfName, "--peer", net.B.IP4.String(),
 			"--region", "r", "--transport", "udp"}).wants(0)
 	}
-	d := serve(t, net.B, "--udp", "--pin", "none")
+	d := serve(t, net.B, "--pin", "none")
 	d.crash() // the program may be there for a moment
 	n := udp()
 	n.ready()
@@ -267,7 +267,7 @@ func TestSocketsAfterXDP(t *testing.T) {
 
 	d, folder, flags := pinned(t, net.B)
 	d.end()
-	d = again(t, net.B, d.socket, append(flags, "--udp")...)
+	d = again(t, net.B, d.socket, flags...)
 	d.crash()
 	n = udp()
 	n.wants(5, "takes the packets", "xdpfab resident list", "bpftool link detach id")

@@ -103,7 +103,7 @@ func testVectors(t *testing.T) {
 	checkCoverage(t, all)
 	net := testnet.NewPair(t, testnet.Options{})
 	viaDaemon(t, net.A)
-	serve(t, net.B, "--udp", "--region", "r=64KiB")
+	serve(t, net.B, "--region", "r=64KiB")
 	ethernet := 1
 	if strings.HasSuffix(t.Name(), "/"+attachedWay) {
 		ethernet = 7 // the daemon executes as in the direct way

@@ -77,8 +77,8 @@ func (n *node) says(text string) {
 // other, if tags lie in the frames; and the log of the first says so.
 func TestVLANBeside(t *testing.T) {
 	net, a, b := trunk(t)
-	below := serve(t, net.B, "--udp", "--region", "below=4KiB")
-	above := serve(t, b, "--udp", "--xdp", "generic", "--region", "above=4KiB")
+	below := serve(t, net.B, "--region", "below=4KiB")
+	above := serve(t, b, "--xdp", "generic", "--region", "above=4KiB")
 	more(t, net.A, net.B.IP4.String(), "below", 0)
 	more(t, net.A, below.addr(), "below", 5)
 	more(t, a, b.IP4.String(), "above", 0, "--xdp", "generic")
@@ -96,15 +96,15 @@ func TestVLANBeside(t *testing.T) {
 func TestVLANServedBelow(t *testing.T) {
 	net, a, b := trunk(t)
 	testnet.IP(t, b, "link del veth0.100")
-	d := serve(t, net.B, "--vlan", "100", "--udp", "--region", "r=4KiB")
-	d.says("no address: no peer reaches this node over UDP")
+	d := serve(t, net.B, "--vlan", "100", "--region", "r=4KiB")
+	d.says("no IP address: peers reach this node by its MAC address alone")
 	testnet.IP(t, b, made(b)...)
 	d.hasVLAN(b)
 	for n, peer := range []string{b.IP4.String(), b.IP6.String(), d.addr()} {
 		more(t, a, peer, "r", 5*n, "--xdp", "generic")
 	}
 	// What the daemon's guests send has the tag, and finds its way by the VLAN's routes.
-	far := serve(t, a, "--udp", "--xdp", "generic", "--region", "far=4KiB")
+	far := serve(t, a, "--xdp", "generic", "--region", "far=4KiB")
 	hosts.Store(net.B, d)
 	t.Cleanup(func() { hosts.Delete(net.B) })
 	more(t, net.B, a.IP4.String(), "far", 0)
@@ -118,13 +118,13 @@ func TestVLANServedBelow(t *testing.T) {
 // they are back.
 func TestVLANRemoved(t *testing.T) {
 	net, a, b := trunk(t)
-	above := serve(t, b, "--udp", "--xdp", "generic", "--region", "r=4KiB")
+	above := serve(t, b, "--xdp", "generic", "--region", "r=4KiB")
 	more(t, a, b.IP6.String(), "r", 0, "--xdp", "generic")
 	testnet.IP(t, b, "link del veth0.100")
 	above.wants(1)
 	above.says("interface veth0.100 is gone, removed or moved")
 	testnet.IP(t, b, made(b)...)
-	d := serve(t, net.B, "--vlan", "100", "--udp", "--region", "r=4KiB")
+	d := serve(t, net.B, "--vlan", "100", "--region", "r=4KiB")
 	d.hasVLAN(b)
 	sum := 0
 	by := func(peers ...string) {

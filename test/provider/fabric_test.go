@@ -108,7 +108,7 @@ func newWorldOn(t *testing.T, o testnet.Options) *world {
 func (w *world) serve(i int, flags ...string) {
 	w.t.Helper()
 	side := []*testnet.Side{w.net.A, w.net.B}[i]
-	c := side.Command(filepath.Join(w.dir, "xdpfabd"), append(flags, "--interface", side.IfName, "--udp",
+	c := side.Command(filepath.Join(w.dir, "xdpfabd"), append(flags, "--interface", side.IfName,
 		"--control", w.sockets[i], "--socket-mode", "0666", "--guest", "allow:user=65534",
 		"--region", fmt.Sprintf("r=%d", regionLen))...)
 	var said bytes.Buffer

@@ -49,9 +49,9 @@ func clientMain() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	d, err := xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true, GiveUp: giveUp})
+	d, err := xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{GiveUp: giveUp})
 	for errors.Is(err, unix.EBUSY) && ctx.Err() == nil { // the killed one's queue is not free yet
-		d, err = xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{UDP: true, GiveUp: giveUp})
+		d, err = xdpfab.Open(ctx, veth.IfName, xdpfab.DomainAttr{GiveUp: giveUp})
 	}
 	if err != nil {
 		return err

@@ -108,9 +108,6 @@ func newDaemon(t *testing.T, side *testnet.Side, s setting) *daemon {
 		d.reside(t)
 	}
 	d.args = append(d.args, "--region", fmt.Sprintf("file=%d:key=%d,backing=%s", regionSize, key, file))
-	if s.udp {
-		d.args = append(d.args, "--udp")
-	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the daemon said:\n%s", d.out.String())

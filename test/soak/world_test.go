@@ -65,7 +65,6 @@ func newWorld(t *testing.T, s setting) *world {
 	t.Cleanup(func() { survived.addWire(w.wire.Stats()) })
 	w.addr = w.wire.B.MAC.String()
 	if s.udp {
-		s.client.UDP, s.server.UDP = true, true
 		w.addr = w.wire.B.IP4.String()
 	}
 	if s.resident {

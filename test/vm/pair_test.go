@@ -66,7 +66,7 @@ func (n *node) serve() (mode string) {
 		ended := make(chan int, 1)
 		go func() {
 			code, _ := n.Run(n.ctx, guest.Command{Args: []string{"sh", "-c", "exec " + guestPrograms +
-				"/xdpfabd --interface eth0 --udp --control /run/x.sock --region r=64KiB " + generic}}, &log, &log)
+				"/xdpfabd --interface eth0 --control /run/x.sock --region r=64KiB " + generic}}, &log, &log)
 			ended <- code
 		}()
 		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {

@@ -121,7 +121,7 @@ func TestInsertAsyncIsOver(t *testing.T) {
 // Addresses are inserted over a real interface, where next hops have to be resolved, and
 // epoll tells of the end.
 func TestVethInsertAsync(t *testing.T) {
-	a, b, pair := onVeth(t, 1, fi.DomainAttr{UDP: true}, fi.DomainAttr{UDP: true})
+	a, b, pair := onVeth(t, 1, fi.DomainAttr{}, fi.DomainAttr{})
 	q := newEQ(t, a, fi.EQAttr{Wait: fi.WaitFD})
 	av, _ := a.NewAddressVector()
 	addrs := []string{b.Name(0), pair.B.IP4.String(), pair.B.IP6.String()}

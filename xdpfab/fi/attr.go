@@ -53,9 +53,11 @@ type DomainAttr struct {
 	// closed: see docs/tuning.md. A file beside Control remembers what was there. It
 	// takes a NIC with native XDP, and Linux 6.13. None.
 	BusyPoll xsk.BusyPoll
-	// UDP accepts frames over UDP as well as raw Ethernet ones, at the addresses that
-	// the interface has at each moment.
-	UDP bool
+	// EthernetOnly takes raw Ethernet frames alone. Otherwise frames over UDP are taken,
+	// too, at the IP addresses that the interface has at each moment: peers reach the
+	// domain, and it reaches them, by MAC address or by IP address. Frames over UDP can
+	// come from beyond the Ethernet segment, and no firewall of this machine sees them.
+	EthernetOnly bool
 	// Transport is what carries packets: AF_XDP, or UDP sockets, which need no privilege
 	// but are slower. TransportXDP.
 	Transport Transport
@@ -106,9 +108,10 @@ type DomainAttr struct {
 	AuthKey AuthKey
 
 	// Attach decides whether the domain goes through the daemon that has the interface;
-	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP, BusyPoll and UDP
-	// are the daemon's and those here have no effect. GiveUp is the domain's own; Window,
-	// RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are refused.
+	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP, BusyPoll and
+	// EthernetOnly are the daemon's and those here have no effect. GiveUp is the domain's
+	// own; Window, RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are
+	// refused.
 	// InterfaceInfo.Daemon tells which way it went.
 	Attach AttachMode
 	// Control is the path of the daemon's control socket; that of the environment
@@ -183,6 +186,9 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Transport > TransportAuto:
 		return a, fmt.Errorf("xdpfab: %v: want TransportXDP, TransportUDP or TransportAuto", a.Transport)
+	case a.EthernetOnly && a.Transport != TransportXDP:
+		return a, fmt.Errorf("xdpfab: raw Ethernet alone takes AF_XDP: want no EthernetOnly with the transport %v, or "+
+			"TransportXDP", a.Transport)
 	case a.BusyPoll.Check() != nil:
 		return a, fmt.Errorf("xdpfab: %w", a.BusyPoll.Check())
 	case a.BusyPoll.Time > 0 && a.Transport == TransportUDP:

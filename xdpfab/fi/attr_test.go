@@ -18,14 +18,14 @@ import (
 // does not.
 func TestAttributesMerge(t *testing.T) {
 	ours := DomainAttr{
-		Progress: ProgressManual, Queues: 2, Cores: []int{1}, Spin: 1, Copy: CopyForce, XDP: XDPNative, BusyPoll: xsk.BusyPoll{Time: 1}, UDP: true,
+		Progress: ProgressManual, Queues: 2, Cores: []int{1}, Spin: 1, Copy: CopyForce, XDP: XDPNative, BusyPoll: xsk.BusyPoll{Time: 1}, EthernetOnly: true,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Window: 3, GiveUp: 4, RTOMin: 5, BaseRTT: 6, IdleRetire: 7,
 		MRMode: MRProvKey, Threading: ThreadSafe, Context: 1, TrafficClass: TrafficBulkData, AuthKey: AuthKey{1},
 		Attach: AttachNever, Control: "ours", Lend: 1, Spread: true, Borrow: true, ResidentSessions: 8,
 		ResidentPin: "/ours", ResidentLeave: true, Transport: TransportUDP,
 	}
 	theirs := DomainAttr{
-		Progress: ProgressManual, Queues: 3, Cores: []int{2}, Spin: 11, Copy: ZeroCopyForce, XDP: XDPGeneric, BusyPoll: xsk.BusyPoll{Time: 2}, UDP: true,
+		Progress: ProgressManual, Queues: 3, Cores: []int{2}, Spin: 11, Copy: ZeroCopyForce, XDP: XDPGeneric, BusyPoll: xsk.BusyPoll{Time: 2}, EthernetOnly: true,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Window: 13, GiveUp: 14, RTOMin: 15, BaseRTT: 16, IdleRetire: 17,
 		MRMode: MRVirtAddr, Threading: ThreadDomain, Context: 2, TrafficClass: TrafficScavenger, AuthKey: AuthKey{2},
 		Attach: AttachAlways, Control: "theirs", Lend: 2, Spread: true, Borrow: true, ResidentSessions: 18,

@@ -62,7 +62,7 @@ func TestVethSharedAV(t *testing.T) {
 	var doms []*xdpfab.Domain
 	for _, s := range star.Sides {
 		err := s.Do(func() error {
-			d, err := xdpfab.Open(ctx(t), s.IfName, fi.DomainAttr{UDP: true})
+			d, err := xdpfab.Open(ctx(t), s.IfName, fi.DomainAttr{})
 			doms = append(doms, d)
 			return err
 		})

@@ -37,8 +37,8 @@ func newLending(t *testing.T, dialer int, limits host.GuestLimits) *lending {
 	}
 	l := &lending{t: t, pair: testnet.NewPair(t, testnet.Options{Queues: 2})}
 	l.steered = testnet.Steer(t, l.pair.A, 1)
-	l.host = l.open(l.pair.A, fi.DomainAttr{Attach: fi.AttachNever, Lend: 1, UDP: true})
-	l.peer = l.open(l.pair.B, fi.DomainAttr{Attach: fi.AttachNever, UDP: true})
+	l.host = l.open(l.pair.A, fi.DomainAttr{Attach: fi.AttachNever, Lend: 1})
+	l.peer = l.open(l.pair.B, fi.DomainAttr{Attach: fi.AttachNever})
 	for range dialer {
 		l.endpoint(l.peer, fi.AnyNumber)
 	}

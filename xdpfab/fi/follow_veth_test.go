@@ -42,7 +42,7 @@ func openWhole(t *testing.T, side *testnet.Side, attr fi.DomainAttr) *xdpfab.Dom
 // serveOn opens a domain on a side that serves a region "r".
 func serveOn(t *testing.T, side *testnet.Side) *xdpfab.Domain {
 	t.Helper()
-	d := openOn(t, side, fi.DomainAttr{UDP: true})
+	d := openOn(t, side, fi.DomainAttr{})
 	ep, err := d.NewEndpoint(fi.EndpointAttr{})
 	if err == nil {
 		err = ep.Enable()
@@ -61,7 +61,7 @@ func serveOn(t *testing.T, side *testnet.Side) *xdpfab.Domain {
 func TestVethGatewayFailsOver(t *testing.T) {
 	r := testnet.NewRouted(t, testnet.Options{})
 	serveOn(t, r.B)
-	client := openOn(t, r.A, fi.DomainAttr{UDP: true, GiveUp: time.Minute})
+	client := openOn(t, r.A, fi.DomainAttr{GiveUp: time.Minute})
 	for i, addr := range []string{r.B.IP4.String(), r.B.IP6.String()} {
 		p, err := client.Dial(ctx(t), addr)
 		if err != nil {
@@ -100,7 +100,7 @@ func TestVethGatewayFailsOver(t *testing.T) {
 func TestVethPeerComesBackElsewhere(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{})
-	client := openOn(t, pair.A, fi.DomainAttr{UDP: true, GiveUp: time.Second})
+	client := openOn(t, pair.A, fi.DomainAttr{GiveUp: time.Second})
 	server := serveOn(t, pair.B)
 	// The give-up time is short, so that an attempt to reach the former address does not
 	// last: a busy machine may keep a live peer from answering for as long.

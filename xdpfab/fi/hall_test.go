@@ -32,7 +32,6 @@ func onEveryPath(t *testing.T, f func(h *hall)) {
 			t.Run("pipe to it", func(t *testing.T) { f(pipeHall(t, fi.DomainAttr{Progress: attr.Progress}, attr)) })
 			return // test/e2e has daemons
 		}
-		attr.UDP = true
 		var a, b *xdpfab.Domain
 		var pair *testnet.Pair
 		a, b, pair = onVeth(t, 1, attr, attr)

@@ -64,7 +64,7 @@ func TestVethInterfaceLost(t *testing.T) {
 // Raising the MTU and putting it back does no harm, and an address that is added to
 // either side can be used at once.
 func TestVethChangesSurvived(t *testing.T) {
-	a, b, pair := onVeth(t, 1, fi.DomainAttr{UDP: true}, fi.DomainAttr{UDP: true})
+	a, b, pair := onVeth(t, 1, fi.DomainAttr{}, fi.DomainAttr{})
 	p, err := a.Dial(ctx(t), pair.B.IP4.String())
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestVethChangesSurvived(t *testing.T) {
 // Looking for a next hop that does not answer takes no longer than the peer itself
 // may: the kernel would go on for 3 s.
 func TestVethSilentHop(t *testing.T) {
-	a, _, pair := onVeth(t, 1, fi.DomainAttr{UDP: true, GiveUp: 100 * time.Millisecond}, fi.DomainAttr{})
+	a, _, pair := onVeth(t, 1, fi.DomainAttr{GiveUp: 100 * time.Millisecond}, fi.DomainAttr{})
 	start := time.Now()
 	_, err := a.Dial(ctx(t), pair.B.IP4.Next().String())
 	kernelFirst := time.Since(start) >= 3*time.Second // the machine has stopped this process for long

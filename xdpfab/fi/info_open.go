@@ -11,7 +11,7 @@ import (
 )
 
 // OpenInfo opens what an info from GetInfo describes (fi_domain). The fabric and attr
-// have what an info does not say; about progress, UDP, the transport and memory
+// have what an info does not say; about progress, EthernetOnly, the transport and memory
 // registration the info decides, and another transport is refused. It fails with
 // ErrNoInfo if the info promises what is not, or no longer, offered. In all else it is
 // OpenDomain.
@@ -59,7 +59,7 @@ func (i *Info) domainAttr(a DomainAttr) DomainAttr {
 	a.Progress, a.Threading, a.MRMode = i.Domain.Progress, i.Domain.Threading, i.Domain.MRMode
 	a.TrafficClass = i.Domain.TrafficClass.or(a.TrafficClass)
 	a.AuthKey = i.Domain.AuthKey.or(a.AuthKey)
-	a.UDP = i.AddrFormat == AddrIPv4 || i.AddrFormat == AddrIPv6
+	a.EthernetOnly = i.AddrFormat != AddrIPv4 && i.AddrFormat != AddrIPv6 && i.Interface.Daemon == ""
 	if i.Attach != AttachAuto {
 		a.Attach = i.Attach
 	}

@@ -32,7 +32,7 @@ func TestVethLocal(t *testing.T) {
 				wire := newTap(t, pair.B, pair.B.IfName)
 				var d *xdpfab.Domain
 				err := pair.A.Do(func() (err error) {
-					d, err = xdpfab.Open(ctx(t), pair.A.IfName, fi.DomainAttr{UDP: true, Progress: progress})
+					d, err = xdpfab.Open(ctx(t), pair.A.IfName, fi.DomainAttr{Progress: progress})
 					return err
 				})
 				if err != nil {

@@ -95,7 +95,7 @@ func TestVethMailbox(t *testing.T) {
 }
 
 func testVethMailbox(t *testing.T, progress fi.ProgressMode) {
-	da, db, _ := onVeth(t, min(2, testnet.Granted(t).Queues), fi.DomainAttr{UDP: true}, fi.DomainAttr{UDP: true, Progress: progress})
+	da, db, _ := onVeth(t, min(2, testnet.Granted(t).Queues), fi.DomainAttr{}, fi.DomainAttr{Progress: progress})
 	box, _ := mailbox(t, da, db, xdpfab.MailboxAttr{})
 	home, err := da.NewMailbox(xdpfab.MailboxAttr{Number: 7})
 	if err != nil {

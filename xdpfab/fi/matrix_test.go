@@ -26,7 +26,7 @@ func TestEveryKindOfCall(t *testing.T) {
 	}{
 		"ethernet":         {0, fi.DomainAttr{}, func(m *matrix) string { return m.server.Name(0) }},
 		"ethernet, manual": {1, fi.DomainAttr{Progress: fi.ProgressManual}, func(m *matrix) string { return m.server.Name(0) }},
-		"udp":              {2, fi.DomainAttr{UDP: true}, func(m *matrix) string { return m.ip }},
+		"udp":              {2, fi.DomainAttr{}, func(m *matrix) string { return m.ip }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMatrix(t, c.attr, c.addr)
@@ -64,7 +64,7 @@ type matrix struct {
 }
 
 func newMatrix(t *testing.T, client fi.DomainAttr, addr func(m *matrix) string) *matrix {
-	a, b, pair := onVeth(t, 1, client, fi.DomainAttr{UDP: client.UDP})
+	a, b, pair := onVeth(t, 1, client, fi.DomainAttr{EthernetOnly: client.EthernetOnly})
 	m := &matrix{server: b, ip: pair.B.IP4.String(), rng: rand.New(rand.NewPCG(3, 4))}
 	must := func(err error) {
 		t.Helper()

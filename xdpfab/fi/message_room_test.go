@@ -115,7 +115,7 @@ func TestLongMessage(t *testing.T) {
 	if err := syscall.Sysinfo(&machine); err != nil || raceDetector || testing.Short() || machine.Totalram*uint64(machine.Unit) < 2<<30 {
 		size = 16 << 20 // a small virtual machine has no room for two of them
 	}
-	a, b, _ := onVeth(t, 1, fi.DomainAttr{UDP: true}, fi.DomainAttr{UDP: true})
+	a, b, _ := onVeth(t, 1, fi.DomainAttr{}, fi.DomainAttr{})
 	h := &hall{t, a, b, (*xdpfab.Domain).Name}
 	x, y := h.talker(a, fi.EndpointAttr{}), h.talker(b, fi.EndpointAttr{})
 	dest := h.knows(x, y)

@@ -106,7 +106,7 @@ func TestVethMessages(t *testing.T) {
 
 func testVethMessages(t *testing.T, progress fi.ProgressMode) {
 	longest := reduced(1<<20, 1<<18)
-	da, db, _ := onVeth(t, 1, fi.DomainAttr{UDP: true, Progress: progress}, fi.DomainAttr{UDP: true})
+	da, db, _ := onVeth(t, 1, fi.DomainAttr{Progress: progress}, fi.DomainAttr{})
 	rng := rand.New(rand.NewPCG(9, uint64(progress)))
 	for _, order := range []fi.Order{0, fi.OrderNone} {
 		a, b := newTalker(t, da, fi.EndpointAttr{MsgOrder: order}), newTalker(t, db, fi.EndpointAttr{})

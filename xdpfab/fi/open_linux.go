@@ -25,7 +25,6 @@ func openAttached(ctx context.Context, ifname, path string, chosen bool) (node.D
 // openTransport opens an interface by the transport that the attributes ask for, with the
 // store of what is resident there. UDP sockets have no resident memory.
 func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Store, error) {
-	a.UDP = a.UDP || a.Transport == TransportAuto
 	dev, at, err := udpnode.Open(ctx, ifname, udpnode.Transport(a.Transport), a.ResidentPin, a.Spread,
 		a.options(ifname))
 	if udp, is := dev.(*udpnode.Device); is {
@@ -46,8 +45,8 @@ func (a *DomainAttr) options(ifname string) port.Options {
 		path, _ := a.control(ifname)
 		remember = strings.TrimSuffix(path, ".sock") + ".napi"
 	}
-	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], XDP: xdpModes[a.XDP], UDP: a.UDP,
-		BusyPoll: a.BusyPoll, Remember: remember, Execute: true}
+	return port.Options{Queues: a.Queues, Lend: a.Lend, Copy: copyModes[a.Copy], XDP: xdpModes[a.XDP],
+		UDP: !a.EthernetOnly, BusyPoll: a.BusyPoll, Remember: remember, Execute: true}
 }
 
 func probe(ctx context.Context, ifname string) (Probe, error) {

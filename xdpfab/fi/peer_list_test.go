@@ -85,7 +85,7 @@ func TestPeerList(t *testing.T) {
 // is made twice.
 func TestVethTakeoverWithWaitingPeers(t *testing.T) {
 	testnet.Require(t)
-	attr := fi.DomainAttr{Attach: fi.AttachNever, UDP: true}
+	attr := fi.DomainAttr{Attach: fi.AttachNever}
 	pair := testnet.NewPair(t, testnet.Options{})
 	s := &succession{t: t, side: pair.A, attr: attr}
 	s.begin(openWhole(t, pair.A, attr))

@@ -431,7 +431,7 @@ func TestVethRemoteCQData(t *testing.T) {
 	each := reduced(400, 150)
 	for _, kind := range []string{"ethernet", "ipv4", "ipv6"} {
 		t.Run(kind, func(t *testing.T) {
-			a, b, pair := onVeth(t, queues, fi.DomainAttr{UDP: true, Queues: queues}, fi.DomainAttr{UDP: true, Queues: queues})
+			a, b, pair := onVeth(t, queues, fi.DomainAttr{Queues: queues}, fi.DomainAttr{Queues: queues})
 			to, from := b.Name(7), func(ep *fi.Endpoint) string { return ep.Name() }
 			if kind != "ethernet" {
 				local, remote := pair.A.IP4, pair.B.IP4

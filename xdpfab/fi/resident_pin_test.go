@@ -87,7 +87,7 @@ func (h *homestead) dial(side *testnet.Side) *xdpfab.Peer {
 	h.t.Helper()
 	var d *xdpfab.Domain
 	err := side.Do(func() (err error) {
-		d, err = xdpfab.Open(ctx(h.t), side.IfName, fi.DomainAttr{AuthKey: h.attr.AuthKey, UDP: h.attr.UDP})
+		d, err = xdpfab.Open(ctx(h.t), side.IfName, fi.DomainAttr{AuthKey: h.attr.AuthKey, EthernetOnly: h.attr.EthernetOnly})
 		return err
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *homestead) dial(side *testnet.Side) *xdpfab.Peer {
 	}
 	h.t.Cleanup(func() { d.CloseAll() })
 	to := h.dom.Name(0)
-	if h.attr.UDP {
+	if !h.attr.EthernetOnly {
 		to = h.side.IP4.String()
 	}
 	h.dialler = d
@@ -120,7 +120,7 @@ func wordOf(t *testing.T, p *xdpfab.Peer, region string) xdpfab.Remote[uint64] {
 // sees no restart.
 func TestResidentPin(t *testing.T) {
 	for name, attr := range map[string]fi.DomainAttr{
-		"Ethernet": {}, "UDP and a key": {UDP: true, AuthKey: fi.AuthKey("sesame, and long enough to be good")},
+		"Ethernet": {EthernetOnly: true}, "UDP and a key": {AuthKey: fi.AuthKey("sesame, and long enough to be good")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			net := testnet.NewPair(t, testnet.Options{})
@@ -183,7 +183,7 @@ func TestResidentPinEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := h.attr
-	other.UDP = true
+	other.EthernetOnly = !other.EthernetOnly
 	if _, err := h.tryOpen(other); err == nil || !strings.Contains(err.Error(), "xdpfab resident remove "+h.attr.ResidentPin) {
 		t.Errorf("opened with UDP: %v", err)
 	}

@@ -21,7 +21,7 @@ func TestResidentPlacesAreShared(t *testing.T) {
 	if testnet.KernelBefore(t, 5, 18) {
 		t.Skip("needs Linux 5.18: see TestResidentRefused")
 	}
-	server := openOn(t, net.B, fi.DomainAttr{UDP: true, ResidentSessions: places})
+	server := openOn(t, net.B, fi.DomainAttr{ResidentSessions: places})
 	if _, err := server.NewResidentRegion("hot", 4096); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestResidentPlacesAreShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client := openOn(t, net.A, fi.DomainAttr{UDP: true})
+	client := openOn(t, net.A, fi.DomainAttr{})
 	var words [greedy + honest]xdpfab.Remote[uint64] // each of a session of its own
 	var sums [greedy + honest]uint64
 	add := func(i int) {

@@ -63,7 +63,7 @@ func atWork(t *testing.T, w xdpfab.Remote[uint64]) (idle func()) {
 // all as it was: the former program goes on, and a process that fits has it.
 func TestResidentAdoptionRefused(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
-	h := newHomestead(t, net.B, fi.DomainAttr{ResidentLeave: true, UDP: true})
+	h := newHomestead(t, net.B, fi.DomainAttr{ResidentLeave: true})
 	h.open()
 	p := h.dial(net.A)
 	hot := wordOf(t, p, "hot")
@@ -82,7 +82,7 @@ func TestResidentAdoptionRefused(t *testing.T) {
 		want      string
 		elsewhere bool // peers cannot reach the node meanwhile
 	}{
-		{name: "without UDP", change: func(a *fi.DomainAttr) { a.UDP = false }, want: "--udp"},
+		{name: "without UDP", change: func(a *fi.DomainAttr) { a.EthernetOnly = true }, want: "--udp"},
 		{name: "zero-copy", change: func(a *fi.DomainAttr) { a.Copy = fi.ZeroCopyForce }, want: "zero-copy"},
 		{name: "another address", before: "link set veth0 address 02:11:22:33:44:55", after: "link set veth0 address " + mac, want: mac, elsewhere: true},
 	} {

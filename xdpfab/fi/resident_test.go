@@ -76,7 +76,7 @@ func stat(t testing.TB, d *xdpfab.Domain, name string) uint64 {
 func TestResident(t *testing.T) {
 	for name, udp := range map[string]bool{"Ethernet": false, "UDP": true} {
 		t.Run(name, func(t *testing.T) {
-			a, b, hot := onResident(t, 1, fi.DomainAttr{UDP: udp}, fi.DomainAttr{UDP: udp})
+			a, b, hot := onResident(t, 1, fi.DomainAttr{EthernetOnly: !udp}, fi.DomainAttr{EthernetOnly: !udp})
 			p, err := a.Dial(ctx(t), b.Name(0))
 			if err != nil {
 				t.Fatal(err)

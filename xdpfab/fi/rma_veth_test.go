@@ -76,7 +76,7 @@ func TestVethRMA(t *testing.T) {
 
 func testVethRMA(t *testing.T, progress fi.ProgressMode) {
 	longest := reduced(1<<20, 1<<18) // several windows
-	a, b, pair := onVeth(t, 1, fi.DomainAttr{UDP: true, Progress: progress}, fi.DomainAttr{UDP: true})
+	a, b, pair := onVeth(t, 1, fi.DomainAttr{Progress: progress}, fi.DomainAttr{})
 	p, err := a.Dial(ctx(t), b.Name(0))
 	if err != nil {
 		t.Fatal(err)

@@ -49,9 +49,9 @@ func newReletOf(t *testing.T, byLast bool, mtu int) *relet {
 	}
 	l := &lending{t: t, pair: testnet.NewPair(t, testnet.Options{Queues: queues, MTU: mtu})}
 	l.steered = byLast && testnet.Steer(t, l.pair.A, queues-1)
-	attr := fi.DomainAttr{Attach: fi.AttachNever, Lend: 1, UDP: true}
+	attr := fi.DomainAttr{Attach: fi.AttachNever, Lend: 1}
 	first := l.open(l.pair.A, attr)
-	l.peer = l.open(l.pair.B, fi.DomainAttr{Attach: fi.AttachNever, UDP: true})
+	l.peer = l.open(l.pair.B, fi.DomainAttr{Attach: fi.AttachNever})
 	for range queues - 1 {
 		if byLast {
 			l.endpoint(l.peer, fi.AnyNumber)

@@ -163,7 +163,7 @@ func (e *estate) dialBoth(side *testnet.Side) (first, second *xdpfab.Peer) {
 	e.t.Helper()
 	first = e.dial(side)
 	to := e.dom.Name(1)
-	if e.attr.UDP {
+	if !e.attr.EthernetOnly {
 		to = e.side.IP4.String() + "/1"
 	}
 	second, err := e.dialler.Dial(ctx(e.t), to)
@@ -233,10 +233,10 @@ func TestTakeoverResident(t *testing.T) {
 		attr   fi.DomainAttr
 		pinned bool
 	}{
-		"pinned":               {fi.DomainAttr{}, true},
-		"not pinned":           {fi.DomainAttr{}, false},
-		"pinned, UDP, key":     {fi.DomainAttr{UDP: true, AuthKey: fi.AuthKey("sesame, and long enough to be good")}, true},
-		"not pinned, UDP, key": {fi.DomainAttr{UDP: true, AuthKey: fi.AuthKey("sesame, and long enough to be good")}, false},
+		"pinned":               {fi.DomainAttr{EthernetOnly: true}, true},
+		"not pinned":           {fi.DomainAttr{EthernetOnly: true}, false},
+		"pinned, UDP, key":     {fi.DomainAttr{AuthKey: fi.AuthKey("sesame, and long enough to be good")}, true},
+		"not pinned, UDP, key": {fi.DomainAttr{AuthKey: fi.AuthKey("sesame, and long enough to be good")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			net := testnet.NewPair(t, testnet.Options{})

@@ -21,13 +21,12 @@ const (
 	TransportXDP Transport = iota
 	// TransportUDP is UDP sockets of the kernel: any system, any interface and no
 	// privilege, but several times slower. Peers are reached by their IP addresses,
-	// whichever transport they use; those with AF_XDP need DomainAttr.UDP. The domain's
-	// interface may also be named by one of its IP addresses, and then only that one is
-	// used. One domain or other program can use each address.
+	// whichever transport they use, unless they have DomainAttr.EthernetOnly. The
+	// domain's interface may also be named by one of its IP addresses, and then only that
+	// one is used. One domain or other program can use each address.
 	TransportUDP
-	// TransportAuto is TransportXDP with DomainAttr.UDP where that can be had, otherwise
-	// TransportUDP, which then has no resident regions. InterfaceInfo.Transport tells
-	// which one it is.
+	// TransportAuto is TransportXDP where that can be had, otherwise TransportUDP, which
+	// then has no resident regions. InterfaceInfo.Transport tells which one it is.
 	TransportAuto
 )
 

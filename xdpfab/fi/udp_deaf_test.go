@@ -49,7 +49,7 @@ func TestUDPDeaf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair := testnet.NewVeth(t, testnet.Options{})
-			h := newHomestead(t, pair.B, fi.DomainAttr{ResidentLeave: true, UDP: c.udp})
+			h := newHomestead(t, pair.B, fi.DomainAttr{ResidentLeave: true, EthernetOnly: !c.udp})
 			h.open()
 			if err := h.dom.CloseAll(); err != nil {
 				t.Fatal(err)

@@ -173,7 +173,7 @@ func TestUDPWithXDP(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewVeth(t, testnet.Options{})
 	sockets := served(t, openAt(t, pair.A, pair.A.IfName, fi.DomainAttr{Transport: fi.TransportUDP}))
-	xdp := served(t, openAt(t, pair.B, pair.B.IfName, fi.DomainAttr{UDP: true}))
+	xdp := served(t, openAt(t, pair.B, pair.B.IfName, fi.DomainAttr{}))
 	for name, c := range map[string]struct {
 		from, to *xdpfab.Domain
 		addr     string
@@ -204,11 +204,11 @@ func TestUDPBesideXDP(t *testing.T) {
 		first, second xdpfab.DomainAttr
 		remedy        string // empty: both can be had
 	}{
-		"sockets second":  {xdpfab.DomainAttr{UDP: true}, xdpfab.DomainAttr{Transport: fi.TransportUDP}, "AF_XDP"},
-		"sockets first":   {xdpfab.DomainAttr{Transport: fi.TransportUDP}, xdpfab.DomainAttr{UDP: true}, "without UDP"},
+		"sockets second":  {xdpfab.DomainAttr{}, xdpfab.DomainAttr{Transport: fi.TransportUDP}, "AF_XDP"},
+		"sockets first":   {xdpfab.DomainAttr{Transport: fi.TransportUDP}, xdpfab.DomainAttr{}, "without UDP"},
 		"auto second":     {xdpfab.DomainAttr{Transport: fi.TransportUDP}, xdpfab.DomainAttr{Transport: fi.TransportAuto}, "without UDP"},
-		"raw Ethernet":    {xdpfab.DomainAttr{}, xdpfab.DomainAttr{Transport: fi.TransportUDP}, ""},
-		"before Ethernet": {xdpfab.DomainAttr{Transport: fi.TransportUDP}, xdpfab.DomainAttr{}, ""},
+		"raw Ethernet":    {xdpfab.DomainAttr{EthernetOnly: true}, xdpfab.DomainAttr{Transport: fi.TransportUDP}, ""},
+		"before Ethernet": {xdpfab.DomainAttr{Transport: fi.TransportUDP}, xdpfab.DomainAttr{EthernetOnly: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, err := open(c.first)

@@ -64,7 +64,7 @@ func openVeth(t testing.TB, o testnet.Options, client, server fi.DomainAttr) (a,
 func TestVeth(t *testing.T) {
 	for _, progress := range []fi.ProgressMode{fi.ProgressAuto, fi.ProgressManual} {
 		t.Run(fmt.Sprintf("progress=%d", progress), func(t *testing.T) {
-			a, b, pair := onVeth(t, 1, fi.DomainAttr{UDP: true, Progress: progress}, fi.DomainAttr{UDP: true})
+			a, b, pair := onVeth(t, 1, fi.DomainAttr{Progress: progress}, fi.DomainAttr{})
 			for i, addr := range []string{b.Name(0), pair.B.IP4.String(), pair.B.IP6.String()} {
 				p, err := a.Dial(ctx(t), addr)
 				if err != nil {

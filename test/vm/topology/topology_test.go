@@ -26,8 +26,8 @@ const times = 200 // additions that a client makes
 
 func TestPair(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
-	serve(t, p.B, xdpfab.DomainAttr{UDP: true})
-	d := open(t, p.A, xdpfab.DomainAttr{UDP: true})
+	serve(t, p.B, xdpfab.DomainAttr{})
+	d := open(t, p.A, xdpfab.DomainAttr{})
 	for i, addr := range []string{p.B.MAC.String(), p.B.IP4.String(), p.B.IP6.String()} {
 		count(t, word(t, d, addr, 0), uint64(i)*times, times)
 	}
@@ -52,7 +52,7 @@ func TestMTU(t *testing.T) {
 	}
 	for _, mtu := range mtus {
 		p := testnet.NewPair(t, testnet.Options{MTU: mtu})
-		attr := xdpfab.DomainAttr{UDP: true}
+		attr := xdpfab.DomainAttr{}
 		serve(t, p.B, attr)
 		d := open(t, p.A, attr)
 		count(t, word(t, d, p.B.MAC.String(), 0), 0, times)
@@ -129,7 +129,7 @@ func TestVLAN(t *testing.T) {
 	if err == nil || !contains(err, "no native XDP") {
 		t.Errorf("native XDP on %s: %v", p.A.IfName, err)
 	}
-	attr := xdpfab.DomainAttr{XDP: fi.XDPAny, UDP: true}
+	attr := xdpfab.DomainAttr{XDP: fi.XDPAny}
 	serve(t, p.B, attr)
 	d := open(t, p.A, attr)
 	count(t, word(t, d, p.B.MAC.String(), 0), 0, times)
@@ -139,7 +139,7 @@ func TestVLAN(t *testing.T) {
 // Two subnets: only UDP gets from one to the other.
 func TestRouted(t *testing.T) {
 	r := testnet.NewRouted(t, testnet.Options{})
-	attr := xdpfab.DomainAttr{UDP: true}
+	attr := xdpfab.DomainAttr{}
 	serve(t, r.B, attr)
 	d := open(t, r.A, attr)
 	for i, ip := range []netip.Addr{r.B.IP4, r.B.IP6} {
@@ -150,7 +150,7 @@ func TestRouted(t *testing.T) {
 // netem works on packets that a kernel forwards: here, on all of them.
 func TestRoutedDisturbed(t *testing.T) {
 	r := testnet.NewRouted(t, testnet.Options{})
-	attr := xdpfab.DomainAttr{UDP: true}
+	attr := xdpfab.DomainAttr{}
 	serve(t, r.B, attr)
 	w := word(t, open(t, r.A, attr), r.B.IP4.String(), 0)
 	disturb(t, r.Disturb, netlink.NetemQdiscAttrs{Latency: 2000, Jitter: 1000, Loss: 5, Duplicate: 5, ReorderProb: 25, ReorderCorr: 50, CorruptProb: 2, Limit: 1000})

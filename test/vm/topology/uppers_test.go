@@ -145,7 +145,6 @@ func (u *upper) check(t *testing.T, p *testnet.Pair) {
 	t.Helper()
 	server := *p.B
 	server.IfName = u.open
-	u.attr.UDP = true
 	in := serve(t, &server, u.attr).Interface()
 	if in.XDP != u.xdp || in.Above != u.above {
 		t.Errorf("%s XDP, above %q; want %s, %q", in.XDP, in.Above, u.xdp, u.above)
@@ -159,7 +158,7 @@ func (u *upper) check(t *testing.T, p *testnet.Pair) {
 	if u.byMAC {
 		addrs = append(addrs, in.MAC)
 	}
-	client := open(t, p.A, xdpfab.DomainAttr{UDP: true})
+	client := open(t, p.A, xdpfab.DomainAttr{})
 	for n, a := range addrs {
 		count(t, word(t, client, a, 0), uint64(n)*few, few)
 	}
@@ -197,8 +196,8 @@ func TestBondFailsOver(t *testing.T) {
 	server.IfName, client.IfName = u.open, "br0"
 	testnet.Running(t, &server)
 	testnet.Running(t, &client)
-	serve(t, &server, xdpfab.DomainAttr{UDP: true})
-	d := open(t, &client, xdpfab.DomainAttr{UDP: true, XDP: fi.XDPGeneric})
+	serve(t, &server, xdpfab.DomainAttr{})
+	d := open(t, &client, xdpfab.DomainAttr{XDP: fi.XDPGeneric})
 	stop := make(chan struct{})
 	var adders sync.WaitGroup
 	defer adders.Wait()
