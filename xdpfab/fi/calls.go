@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 func init() {
@@ -44,9 +46,40 @@ func (d *Domain) dialFrom(ctx context.Context, ep *endpoint, addr string) (*call
 	}
 	p := ep.callPeer(use, addr)
 	if err := p.Do(ctx, calls.Call{Verb: engine.VerbConnect}); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errors.Join(d.deafToUDP(ctx, ep, a, link, err), p.Close())
 	}
 	return p, nil
+}
+
+// tryEthernet is how long a node that is silent over UDP is tried by raw Ethernet.
+var tryEthernet = time.Second
+
+// deafToUDP adds to the error of a peer that is silent at its IP address that a node
+// answers raw Ethernet at the MAC address of the next hop, if one does.
+func (d *Domain) deafToUDP(ctx context.Context, ep *endpoint, a wire.Addr, link wire.Link, silent error) error {
+	if !errors.Is(silent, ErrPeerSilent) || !a.IsIP() || d.node.Dev.Medium() == wire.OnSocket {
+		return silent
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(tryEthernet, d.attr.GiveUp))
+	defer cancel()
+	at := wire.Addr{MAC: link.Remote, Endpoint: a.Endpoint, Lane: a.Lane}
+	link, err := d.node.Dev.Link(ctx, at)
+	if err != nil {
+		return silent
+	}
+	use, err := ep.dial(at, link)
+	if err != nil {
+		return silent
+	}
+	p := ep.callPeer(use, at.String())
+	err = p.Do(ctx, calls.Call{Verb: engine.VerbConnect})
+	_ = p.Close() // it has not been closed before
+	if err != nil && !errors.Is(err, ErrRefused) {
+		return silent
+	}
+	return fmt.Errorf("%w; a node answers raw Ethernet at %v, which is the peer unless a router is between: it does "+
+		"not serve UDP there (xdpfabd --udp=false, DomainAttr.EthernetOnly): start it without that, or give the MAC "+
+		"address", silent, at)
 }
 
 // callPeer returns a peer to call, which is a child of the domain until it is closed.

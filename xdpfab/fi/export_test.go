@@ -20,7 +20,9 @@ import (
 
 // A live peer is given up by no test of this package: one that wants that to happen
 // makes the peer unreachable, and sets GiveUp or puts a Clock forward.
-func init() { node.DefaultGiveUp, host.MostHeld = time.Minute, time.Minute }
+func init() {
+	node.DefaultGiveUp, host.MostHeld, tryEthernet = time.Minute, time.Minute, time.Minute
+}
 
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had
 // been killed, and returns the next life of the node: without memory or endpoints.

@@ -4,6 +4,7 @@ package fi_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,28 @@ func TestVethChangesSurvived(t *testing.T) {
 	add()
 	if a.Err() != nil || b.Err() != nil {
 		t.Errorf("%v, %v", a.Err(), b.Err())
+	}
+}
+
+// The error of a node that serves no UDP says so, and how its node is reached. A node
+// that does not answer by raw Ethernet either has no such hint.
+func TestVethDeafToUDP(t *testing.T) {
+	a, b, pair := onVeth(t, 1, fi.DomainAttr{GiveUp: 500 * time.Millisecond}, fi.DomainAttr{EthernetOnly: true})
+	for endpoint := range 2 { // one that is there, and one that the node refuses
+		to := fmt.Sprintf("%s/%d", pair.B.IP4, endpoint)
+		testnet.Eventually(t, "the hint about UDP", func() bool { // a busy machine may be silent by raw Ethernet, too
+			_, err := a.Dial(ctx(t), to)
+			if !errors.Is(err, fi.ErrPeerSilent) {
+				t.Fatalf("%s: %v", to, err)
+			}
+			return strings.Contains(err.Error(), "--udp=false") && strings.Contains(err.Error(), b.Name(uint16(endpoint)))
+		})
+	}
+	if err := b.CloseAll(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Dial(ctx(t), pair.B.IP4.String()); !errors.Is(err, fi.ErrPeerSilent) || strings.Contains(err.Error(), "--udp") {
+		t.Errorf("nobody there: %v", err)
 	}
 }
 
