@@ -12,10 +12,12 @@ import (
 // operation to end; any number of goroutines may call them.
 type Peer struct{ to *calls.Peer }
 
-// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet or an IP
-// address for UDP, each optionally with "/" and an endpoint number. It fails with
-// ErrPeerSilent when there is no answer within the domain's GiveUp time, with ErrRefused
-// when the node has no such endpoint, or with the context.
+// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet, or an
+// IP address or a host's name for UDP, each optionally with "/" and an endpoint number.
+// It fails with ErrPeerSilent when there is no answer within the domain's GiveUp time,
+// with ErrRefused when the node has no such endpoint, or with the context. A silent IP
+// address may cost another second, in which raw Ethernet is tried: the error says so if
+// it is UDP alone that the node does not serve.
 func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	return dialled(calls.Of(d.Domain).Dial(ctx, addr))
 }

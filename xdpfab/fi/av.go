@@ -63,11 +63,12 @@ func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
 	return av, nil
 }
 
-// Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet or an
-// IP address for UDP, each optionally followed by "/" and an endpoint number. For an IP
-// address the route is looked up and the next hop resolved, which may take as long as ARP
-// does, or the domain's GiveUp time: Insert fails with ErrPeerSilent if the hop does not
-// answer. Nothing is sent to the peer itself.
+// Insert adds the endpoint at addr (fi_av_insert): a MAC address for raw Ethernet, or an
+// IP address or a host's name for UDP, each optionally followed by "/" and an endpoint
+// number. A name is looked up by net.DefaultResolver. For an IP address the route is
+// looked up and the next hop resolved, which may take as long as ARP does, or the
+// domain's GiveUp time: Insert fails with ErrPeerSilent if the hop does not answer.
+// Nothing is sent to the peer itself.
 func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
 	if err := av.ended(); err != nil {
 		return 0, err
@@ -110,21 +111,28 @@ func (av *AddressVector) cover(n int) {
 	}
 }
 
-// resolve reads an address and finds the way to it.
+// resolve reads an address and finds the way to it. A host's name with several addresses
+// means the first one that there is a way to.
 func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link, error) {
-	a, err := wire.ParseAddr(addr)
-	if err != nil {
-		return a, wire.Link{}, fmt.Errorf("xdpfab: %w", err)
-	}
-	// The search for a silent next hop takes 3 s, but it should not last longer than the
-	// wait for the peer itself.
+	// The search for a silent next hop takes 3 s, and that for a name as long as the
+	// resolver is told to, but neither should last longer than the wait for the peer.
 	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, node.ErrHopSilent)
 	defer cancel()
-	link, err := d.node.Dev.Link(ctx, a)
-	if err = node.HopError(err); err != nil {
-		return a, link, fmt.Errorf("xdpfab: %s: %w", addr, err)
+	all, err := node.ResolveAll(ctx, addr, "ip")
+	if err != nil {
+		return wire.Addr{}, wire.Link{}, fmt.Errorf("xdpfab: %w", err)
 	}
-	return a, link, nil
+	var first error
+	for _, a := range all {
+		link, err := d.node.Dev.Link(ctx, a)
+		if err == nil {
+			return a, link, nil
+		}
+		if first == nil {
+			first = fmt.Errorf("xdpfab: %s: %w", addr, node.HopError(err))
+		}
+	}
+	return all[0], wire.Link{}, first
 }
 
 // Remove makes an address unusable (fi_av_remove). Sessions to it end, and outstanding

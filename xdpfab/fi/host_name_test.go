@@ -37,3 +37,27 @@ func TestHostNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Dial and Insert take the name of a host; what the resolver says of one that it does not
+// know is in the error, and an attempt at an IP address is no name.
+func TestDialNames(t *testing.T) {
+	testnet.Require(t)
+	pair := testnet.NewPair(t, testnet.Options{})
+	d := openOn(t, pair.A, fi.DomainAttr{Transport: fi.TransportUDP})
+	served(t, openAt(t, pair.A, "127.0.0.1", fi.DomainAttr{Transport: fi.TransportUDP}))
+	lo := openAt(t, pair.A, "127.0.0.2", fi.DomainAttr{Transport: fi.TransportUDP})
+	p, err := lo.Dial(ctx(t), "localhost")
+	if err != nil || p.Addr() != "localhost" {
+		t.Errorf("%v", err)
+	}
+	for name, want := range map[string]string{"absent.invalid": "lookup absent.invalid", "10.0.0": "neither a MAC address", "::x": "neither a MAC address"} {
+		if _, err := d.Dial(ctx(t), name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(want, "neither") && strings.Contains(err.Error(), "lookup") {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	late, cancel := context.WithCancel(ctx(t))
+	cancel()
+	if _, err := d.Dial(late, "localhost"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+}
