@@ -69,6 +69,7 @@ var imports = map[string][]string{
 	"cmd/xdpfab/value":           {"atomic"},
 	"cmd/xdpfab/show":            {},
 	"cmd/xdpfab/bench":           {"cmd/xdpfab/show", "cmd/xdpfab/value", "internal/histogram", "internal/load", "atomic", "xdpfab", "xdpfab/fi"},
+	"cmd/xdpfab/settings":        {},
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},

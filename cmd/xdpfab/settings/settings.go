@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings is the configuration of the client: what the environment and two files
+// say where a flag says nothing.
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// System is the file for all users of a machine.
+const System = "/etc/xdpfab/client.toml"
+
+// Keys of settings.
+const (
+	Interface = "interface"
+	Control   = "control"
+	Timeout   = "timeout"
+	peers     = "peers"
+)
+
+// variables are the environment variables of the keys.
+var variables = map[string]string{
+	Interface: "XDPFAB_INTERFACE", Control: "XDPFAB_CONTROL", Timeout: "XDPFAB_TIMEOUT",
+}
+
+// Value is a setting.
+type Value struct {
+	Key   string `json:"key"` // of a peer, "peers." and its name
+	Value string `json:"value"`
+	From  string `json:"from"` // a file, or an environment variable
+	rank  int    // the higher takes precedence; 0: not set
+}
+
+// Precedes reports whether a setting takes precedence over another one.
+func (v Value) Precedes(other Value) bool { return v.rank > other.rank }
+
+// Settings are those that are set. The zero value has none.
+type Settings struct{ values map[string]Value }
+
+// Files returns the files of a user, the one that takes precedence first.
+func Files(env func(string) string) []string {
+	folder := env("XDG_CONFIG_HOME")
+	if home := env("HOME"); folder == "" && home != "" {
+		folder = filepath.Join(home, ".config")
+	}
+	if folder == "" {
+		return []string{System}
+	}
+	return []string{filepath.Join(folder, "xdpfab", "config.toml"), System}
+}
+
+// Load reads the files that are there for this user, the one that takes precedence first,
+// and the environment, which takes precedence over all. An error names the file or
+// variable, and the key.
+func Load(env func(string) string, files []string) (*Settings, error) {
+	s := &Settings{values: map[string]Value{}}
+	for n, path := range slices.Backward(files) {
+		text, err := os.ReadFile(path)
+		if absent(err) {
+			continue
+		}
+		if err == nil {
+			err = s.read(Value{From: path, rank: len(files) - n}, text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("configuration file %s: %w", path, err)
+		}
+	}
+	for key, name := range variables {
+		if v := env(name); v != "" {
+			if err := s.set(Value{Key: key, From: name, rank: len(files) + 1}, v); err != nil {
+				return nil, fmt.Errorf("environment variable %s: %w", name, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// absent reports whether an error means that a user has no such file: also in a folder of
+// another user, whose environment a program of nobody may have.
+func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) }
+
+// Readable reports whether a file is there for this user.
+func Readable(path string) bool {
+	f, err := os.Open(path)
+	if err == nil {
+		_ = f.Close()
+	}
+	return err == nil
+}
+
+// read adds the settings of a file.
+func (s *Settings) read(from Value, text []byte) error {
+	var tree map[string]any
+	if err := toml.Unmarshal(text, &tree); err != nil {
+		if at := new(toml.DecodeError); errors.As(err, &at) {
+			line, _ := at.Position()
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		if key == peers {
+			if err := s.readPeers(from, tree[key]); err != nil {
+				return err
+			}
+			continue
+		}
+		if variables[key] == "" {
+			return fmt.Errorf("%s: unknown key; known are %s, and the table [%s]", key,
+				strings.Join(slices.Sorted(maps.Keys(variables)), ", "), peers)
+		}
+		from.Key = key
+		if err := s.set(from, tree[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPeers adds the short names of peers.
+func (s *Settings) readPeers(from Value, table any) error {
+	names, is := table.(map[string]any)
+	if !is {
+		return fmt.Errorf("%s: want a table: a line [%s], and lines such as node7 = \"10.0.0.7\"", peers, peers)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if name == "" || strings.ContainsAny(name, "/: ") {
+			return fmt.Errorf("%s: name %q: want one without slash, colon and space", peers, name)
+		}
+		from.Key = peers + "." + name
+		if err := s.set(from, names[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set checks a value and adds the setting.
+func (s *Settings) set(as Value, v any) error {
+	key := as.Key
+	text, is := v.(string)
+	if !is || text == "" {
+		return fmt.Errorf("%s: %v: want a string in quotes, which is not empty", key, v)
+	}
+	if key == Timeout {
+		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
+			return fmt.Errorf("%s: %q: want a time of more than 0, such as \"5s\" or \"300ms\"", key, text)
+		}
+	}
+	as.Value = text
+	s.values[key] = as
+	return nil
+}
+
+// Get returns a setting; a zero Value if it is not set.
+func (s *Settings) Get(key string) Value { return s.values[key] }
+
+// Address returns the address that a short name means, with the endpoint number of the
+// text if that has one; the text itself if it is no short name.
+func (s *Settings) Address(text string) string {
+	name, endpoint, numbered := strings.Cut(text, "/")
+	v, is := s.values[peers+"."+name]
+	if !is {
+		return text
+	}
+	if !numbered {
+		return v.Value
+	}
+	host, _, _ := strings.Cut(v.Value, "/")
+	return host + "/" + endpoint
+}
+
+// All lists the settings: the single ones, and then the peers by name.
+func (s *Settings) All() []Value {
+	return slices.SortedFunc(maps.Values(s.values), func(a, b Value) int {
+		inTable := func(v Value) int { return strings.Count(v.Key, ".") }
+		return cmp.Or(cmp.Compare(min(inTable(a), 1), min(inTable(b), 1)), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// Variable returns the environment variable of a key.
+func Variable(key string) string { return variables[key] }
