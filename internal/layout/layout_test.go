@@ -70,6 +70,7 @@ var imports = map[string][]string{
 	"cmd/xdpfab/show":            {},
 	"cmd/xdpfab/bench":           {"cmd/xdpfab/show", "cmd/xdpfab/value", "internal/histogram", "internal/load", "atomic", "xdpfab", "xdpfab/fi"},
 	"cmd/xdpfab/settings":        {},
+	"cmd/xdpfab/way":             {"internal/control", "internal/wire"},
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},

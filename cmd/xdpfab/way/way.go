@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package way finds the interface that leads to a peer, for a command line that names
+// none.
+package way
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// ErrUnclear means that several interfaces, or none, may lead to the peer.
+var ErrUnclear = errors.New("no interface is named (-i), and none stands out")
+
+// Choice is an interface that leads to a peer.
+type Choice struct {
+	Interface string
+	Control   string    // socket of the daemon to go through; empty: the interface's own, if there is one
+	Why       string    // "the route to 10.0.0.2"
+	Peer      wire.Addr // of those that were given
+}
+
+// daemon is one that answers at a control socket.
+type daemon struct {
+	path string
+	control.Status
+}
+
+// askLimit bounds how long a daemon is waited for. It is a variable for tests.
+var askLimit = 2 * time.Second
+
+// Folder is where daemons have their control sockets.
+func Folder() string { return filepath.Dir(control.DefaultPath("any")) }
+
+// Choose finds the interface for a peer with these addresses: that of the daemon whose
+// control socket is named; or the one on the route; or for a MAC address that of the only
+// daemon, that on which the kernel knows the neighbour, or the only one there is. folder
+// has the sockets of daemons that nobody has named.
+func Choose(ctx context.Context, named, folder string, to []wire.Addr) (Choice, error) {
+	if named != "" {
+		d, err := ask(ctx, named)
+		if err != nil {
+			return Choice{}, err
+		}
+		return Choice{d.Interface.Name, named, "the daemon at " + named, to[0]}, nil
+	}
+	daemons := here(ctx, folder)
+	var first error
+	for _, a := range to {
+		c, err := choose(daemons, a)
+		if err == nil {
+			return c, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return Choice{}, first
+}
+
+func choose(daemons []daemon, a wire.Addr) (c Choice, err error) {
+	if a.IsIP() {
+		c.Interface, err = routeTo(a.IP)
+		c.Why = fmt.Sprintf("the route to %v", a.IP)
+	} else {
+		c.Interface, c.Why, err = towards(daemons, a.MAC)
+	}
+	if err != nil {
+		return Choice{}, err
+	}
+	c.Peer = a
+	for _, d := range daemons {
+		if d.serves(c.Interface) {
+			c.Interface, c.Control = d.Interface.Name, d.path
+			c.Why += ", and the daemon at " + d.path
+			break
+		}
+	}
+	return c, nil
+}
+
+// serves reports whether a daemon has an interface, or one below it whose packets are for
+// the addresses of that one.
+func (d *daemon) serves(name string) bool {
+	if d.Interface.Name == name {
+		return true
+	}
+	for _, above := range strings.Split(d.Interface.Above, ", ") {
+		if strings.HasPrefix(above, name+" (") && !strings.Contains(above, "not served") {
+			return true
+		}
+	}
+	return false
+}
+
+// ask asks the daemon at a control socket for its status.
+func ask(ctx context.Context, path string) (daemon, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	c, err := control.Dial(path)
+	if err != nil {
+		return daemon{}, err
+	}
+	defer c.Close()
+	s, err := c.Status(ctx)
+	return daemon{path, s}, err
+}
+
+// here asks the daemons of this network namespace, all at the same time.
+func here(ctx context.Context, folder string) (found []daemon) {
+	paths, _ := filepath.Glob(filepath.Join(folder, "*.sock"))
+	all, errs := make([]daemon, len(paths)), make([]error, len(paths))
+	var wg sync.WaitGroup
+	for n, path := range paths {
+		wg.Go(func() { all[n], errs[n] = ask(ctx, path) })
+	}
+	wg.Wait()
+	for n, d := range all { // on this thread, which knows its network namespace
+		if errs[n] == nil && !d.Elsewhere() {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// routeTo returns the interface by which the kernel would send to an address. For an own
+// address it is the one that has it.
+func routeTo(ip netip.Addr) (string, error) {
+	routes, err := netlink.RouteGet(ip.AsSlice())
+	if err == nil && len(routes) == 0 {
+		err = unix.ENETUNREACH
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: the kernel has no route to %v (%w): name one, or add a route", ErrUnclear, ip, err)
+	}
+	if routes[0].Type == unix.RTN_LOCAL {
+		return holder(ip)
+	}
+	i, err := net.InterfaceByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return "", fmt.Errorf("the route to %v: %w", ip, err)
+	}
+	return i.Name, nil
+}
+
+// holder returns the interface that has an own address, or its network, as a loopback
+// interface does.
+func holder(ip netip.Addr) (string, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	for _, i := range all {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			n, is := a.(*net.IPNet)
+			if is && (n.IP.Equal(ip.AsSlice()) || i.Flags&net.FlagLoopback != 0 && n.Contains(ip.AsSlice())) {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%w: no interface has the own address %v", ErrUnclear, ip)
+}
+
+// towards returns the interface to a MAC address, and the reason.
+func towards(daemons []daemon, mac wire.MAC) (name, why string, err error) {
+	if len(daemons) == 1 {
+		return daemons[0].Interface.Name, "the only daemon's", nil
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", "", err
+	}
+	known := neighbour(mac)
+	var near, fit []string
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 || i.Flags&net.FlagUp == 0 || len(i.HardwareAddr) != len(mac) {
+			continue
+		}
+		if bytes.Equal(i.HardwareAddr, mac[:]) || slices.Contains(known, i.Index) {
+			near = append(near, i.Name)
+		}
+		fit = append(fit, i.Name)
+	}
+	switch {
+	case len(near) == 1:
+		return near[0], fmt.Sprintf("the kernel knows %v there", mac), nil
+	case len(fit) == 1:
+		return fit[0], "the only interface that is up", nil
+	case len(fit) == 0:
+		return "", "", fmt.Errorf("%w: no Ethernet interface is up", ErrUnclear)
+	}
+	return "", "", fmt.Errorf("%w for a MAC address: it may be any of %s; name it, or give the peer's IP address",
+		ErrUnclear, strings.Join(fit, ", "))
+}
+
+// neighbour returns the indexes of the interfaces on which the kernel knows a MAC
+// address.
+func neighbour(mac wire.MAC) (indexes []int) {
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		list, _ := netlink.NeighList(0, family) // it is a hint
+		for _, n := range list {
+			if bytes.Equal(n.HardwareAddr, mac[:]) && !slices.Contains(indexes, n.LinkIndex) {
+				indexes = append(indexes, n.LinkIndex)
+			}
+		}
+	}
+	return indexes
+}
