@@ -78,11 +78,13 @@ unreachable; 5 privilege or interface problem.`,
 		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	r := build()
+	c.SetVersionTemplate(r.Text("xdpfab"))
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
 	c.AddCommand(
-		a.infoCmd(), a.doctorCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(), a.sendCmd(),
-		a.receiveCmd(), a.watchCmd(), a.benchCmd(),
-		a.statCmd(), a.keptCmd(), a.withdrawCmd(), a.regionCmd(), a.residentCmd(), a.demoCmd(), a.workCmd())
+		a.infoCmd(), a.doctorCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(),
+		a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.statCmd(), a.keptCmd(), a.withdrawCmd(),
+		a.regionCmd(), a.residentCmd(), a.versionCmd(), a.demoCmd(), a.workCmd())
 	return c
 }
 

@@ -193,8 +193,15 @@ func TestHelp(t *testing.T) {
 	if r := n.run("", "completion", "bash"); r.code != 0 || !strings.Contains(r.out, "xdpfab") {
 		t.Errorf("completion: %d, %.100s", r.code, r.out)
 	}
-	if r := n.run("", "--version"); r.code != 0 || !strings.HasPrefix(r.out, "xdpfab version 0.") {
+	r := n.run("", "--version")
+	if r.code != 0 || !strings.HasPrefix(r.out, "xdpfab version 0.") || !strings.Contains(r.out, "\n  wire      version 1: memory messages ") {
 		t.Errorf("version: %+v", r)
+	}
+	if v := n.run("", "version"); v != r {
+		t.Errorf("version: %+v, want %+v", v, r)
+	}
+	if v := n.run("", "version", "--json"); v.code != 0 || !strings.Contains(v.out, `"protocols":[{"name":"wire","version":1,`) {
+		t.Errorf("version: %+v", v)
 	}
 	for args, want := range map[string]string{"atomic msw": "mswap", "atomic mswap int1": "int16", "info l": "lo", "bench x --op f": "fetch_add"} {
 		if r := n.run("", append([]string{"__complete"}, strings.Fields(args)...)...); !strings.Contains(r.out, want) {

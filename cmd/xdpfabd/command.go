@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 const examples = `  xdpfabd --interface eth0 --region counters=64KiB
@@ -99,6 +102,14 @@ type arguments struct {
 	flagged      Config // the options that were given as flags
 }
 
+// build describes this program.
+func build() version.Report {
+	return version.NewReport(
+		version.Protocol{Name: "wire", Version: wire.Version, Features: wire.Offered.Names()},
+		version.Protocol{Name: "attach", Version: share.Version, Features: share.Features},
+		version.Protocol{Name: "handover", Version: host.HandoverVersion})
+}
+
 // newCommand makes the command line; its errors are *exitError or cobra's own.
 func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	a := &arguments{flagged: defaultConfig()}
@@ -106,6 +117,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		Use: "xdpfabd", Short: "Serve memory regions for remote atomics", Long: long, Example: examples,
 		Version: version.Version, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
 	}
+	r := build()
+	cmd.SetVersionTemplate(r.Text("xdpfabd"))
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	flags := cmd.Flags()

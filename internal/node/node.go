@@ -120,9 +120,7 @@ func (n *Node) Run(life, resident uint64) error {
 			Session: session.Config{
 				Window: n.Config.Window, GiveUp: n.Config.GiveUp,
 				RTOMin: n.Config.RTOMin, BaseRTT: n.Config.BaseRTT, IdleRetire: n.Config.IdleRetire,
-				Features: wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
-					wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes |
-					wire.FeatureDelays | wire.FeatureLongProbes,
+				Features: wire.Offered,
 			},
 		}
 		n.findOtherQueues(&c)

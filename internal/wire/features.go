@@ -2,6 +2,8 @@
 
 package wire
 
+import "fmt"
+
 // Features is a set of extensions of version 1 of the protocol. A hello announces those
 // that the initiator knows, the hello-ack those that the target knows as well: the
 // features of the session. A receiver ignores bits that it does not know; a sender uses
@@ -32,6 +34,38 @@ const (
 	FeatureLongProbes Features = 1 << 12
 	FeatureMore       Features = 1 << 31 // another word of features begins the remainder
 )
+
+// Offered are those that a node of this release knows. FeatureUnordered it announces only
+// where it applies.
+const Offered = FeatureMemory | FeatureMessages | FeatureUnordered | FeatureNotices | FeatureTaggedAtomics |
+	FeatureRiders | FeaturePadding | FeatureEchoes | FeatureDelays | FeatureLongProbes
+
+// featureNames are what people call them.
+var featureNames = []struct {
+	bit  Features
+	name string
+}{
+	{FeatureMemory, "memory"}, {FeatureMessages, "messages"}, {FeatureUnordered, "unordered"},
+	{FeatureOptions, "options"}, {FeatureNotices, "notices"}, {FeatureTaggedAtomics, "tagged-atomics"},
+	{FeatureRiders, "riders"}, {FeaturePadding, "padding"}, {FeatureEchoes, "echoes"}, {FeatureDelays, "delays"},
+	{FeatureLongProbes, "long-probes"},
+}
+
+// Names returns the names of the features of a set, in the order of their bits.
+func (f Features) Names() (names []string) {
+	for _, n := range featureNames {
+		if f&n.bit != 0 {
+			names = append(names, n.name)
+			f &^= n.bit
+		}
+	}
+	for bit := range 32 { // of a later release
+		if f&(1<<bit) != 0 {
+			names = append(names, fmt.Sprintf("bit-%d", bit))
+		}
+	}
+	return names
+}
 
 // moreLen is the length of the word that FeatureMore announces, in bytes.
 const moreLen = 4

@@ -50,7 +50,8 @@ func run(bin, out string) error {
 		if err != nil {
 			return fmt.Errorf("%s --version: %w", program, err)
 		}
-		fields := strings.Fields(string(version))
+		first, _, _ := strings.Cut(string(version), "\n")
+		fields := strings.Fields(first)
 		m := manual{section: section, version: fields[len(fields)-1], date: date()}
 		if err := m.walk(program, []string{name}, "", filepath.Join(out, "man")); err != nil {
 			return err
