@@ -35,9 +35,14 @@ func ReadBytes[T Element](buf []byte, values []T) int {
 	size := DatatypeOf[T]().Size()
 	n := min(len(values), len(buf)/size)
 	for i := range n {
-		var word [wide]byte
-		copy(word[:], buf[i*size:(i+1)*size])
-		values[i] = fromBytes[T](word)
+		values[i] = elementOf[T](buf[i*size : (i+1)*size])
 	}
 	return n
+}
+
+// elementOf returns the element in a buffer, 0 if there is none.
+func elementOf[T Element](b []byte) T {
+	var word [wide]byte
+	copy(word[:], b)
+	return fromBytes[T](word)
 }

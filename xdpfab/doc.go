@@ -43,13 +43,13 @@
 // An operation that completes with success ran once. Any other ends with an error that
 // wraps [ErrNotExecuted] (it never ran), [ErrOutcomeUnknown] or [ErrPeerRestarted] (it
 // ran once or not at all), and the cause. Where an unknown outcome can still become
-// known, [OpError.Resolve] waits for it. Operations of one endpoint to one peer apply in
-// the order posted, unless the endpoint needs no order ([fi.OrderNone]). Every element is
-// atomic against everything on the target's node, its own code with sync/atomic included,
-// with two exceptions: elements of 32 bytes (long double complex), and complex ones that
-// are not aligned to their whole size, are atomic against operations of the same datatype
-// that the same process runs, and against nothing else. An array is not atomic as a
-// whole.
+// known, [Settle] waits for it, and returns what the call would have returned. Operations
+// of one endpoint to one peer apply in the order posted, unless the endpoint needs no
+// order ([fi.OrderNone]). Every element is atomic against everything on the target's
+// node, its own code with sync/atomic included, with two exceptions: elements of 32 bytes
+// (long double complex), and complex ones that are not aligned to their whole size, are
+// atomic against operations of the same datatype that the same process runs, and against
+// nothing else. An array is not atomic as a whole.
 //
 // # When a peer restarts
 //

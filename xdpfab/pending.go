@@ -77,7 +77,7 @@ func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comp
 // Wait waits for the end of the operation, and returns what the method would have
 // returned that waits by itself. With manual progress the call makes progress. When the
 // context ends, the outcome is unknown, or the operation has not been executed, as the
-// error says; that is final, but for OpError.Resolve. A caller whose context ends while
+// error says; that is final, but for Settle. A caller whose context ends while
 // another waits changes nothing, and may wait again.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	select {
@@ -102,10 +102,21 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 			p.err = p.r.do(ctx, p.c.Verb, atomic.Op(p.c.Op), p.c.Operand, p.c.Compare, p.c.Result)
 		}
 	}
-	if p.value = fromBytes[T](p.was); p.err == nil && p.delta != nil {
-		p.value = sum(p.r.dt, p.value, *p.delta)
+	if p.err != nil {
+		p.err = later(p.err, p.result)
+	} else {
+		p.value = p.result(p.was[:])
 	}
 	return p.value, p.err
+}
+
+// result returns what Wait returns for the result of the operation.
+func (p *Pending[T]) result(was []byte) T {
+	old := elementOf[T](was)
+	if p.delta != nil {
+		return sum(p.r.dt, old, *p.delta)
+	}
+	return old
 }
 
 // check refuses what cannot be posted.

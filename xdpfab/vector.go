@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -20,7 +21,8 @@ import (
 //
 // Each word is treated atomically and exactly once; all of them are not one
 // transaction. When a method fails, some words may have been treated, and the error
-// says ErrNotExecuted only if none was. A RemoteVector may be used by many goroutines.
+// says ErrNotExecuted only if none was. After ErrOutcomeUnknown, SettleError may find out
+// that all were, or none. A RemoteVector may be used by many goroutines.
 type RemoteVector[T Element] struct {
 	bind *binding
 	n    uint64 // words
@@ -109,10 +111,12 @@ func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, 
 	was := make([]T, len(at))
 	err := v.do(ctx, wire.VerbCompare, atomic.Cswap, places{at: at, n: len(at)},
 		buffers[T]{operands: news, compares: olds, results: was})
-	if err == nil {
-		same(swapped, was, olds)
+	if err != nil {
+		kept := slices.Clone(olds) // the caller's may be others by then
+		return later(err, func(b []byte) any { same(swapped, Values[T](b), kept); return nil })
 	}
-	return err
+	same(swapped, was, olds)
+	return nil
 }
 
 // same stores in swapped which words were as expected.
@@ -125,7 +129,8 @@ func same[T Element](swapped []bool, was, olds []T) {
 // Fetch is [Remote.Fetch] for the words at the given indexes: it combines each with its
 // value of values, and stores their previous values in olds. atomic.Read takes no values.
 func (v RemoteVector[T]) Fetch(ctx context.Context, op atomic.Op, at []uint64, values, olds []T) error {
-	return v.do(ctx, wire.VerbFetch, op, places{at: at, n: len(at)}, buffers[T]{operands: values, results: olds})
+	return into(olds, v.do(ctx, wire.VerbFetch, op, places{at: at, n: len(at)},
+		buffers[T]{operands: values, results: olds}))
 }
 
 // Apply is Fetch without the results, so less data travels.
@@ -136,14 +141,15 @@ func (v RemoteVector[T]) Apply(ctx context.Context, op atomic.Op, at []uint64, v
 // Compare is [Remote.Compare] for the words at the given indexes, each with its own of
 // comparands and values, and stores their previous values in olds.
 func (v RemoteVector[T]) Compare(ctx context.Context, op atomic.Op, at []uint64, comparands, values, olds []T) error {
-	return v.do(ctx, wire.VerbCompare, op, places{at: at, n: len(at)},
-		buffers[T]{operands: values, compares: comparands, results: olds})
+	return into(olds, v.do(ctx, wire.VerbCompare, op, places{at: at, n: len(at)},
+		buffers[T]{operands: values, compares: comparands, results: olds}))
 }
 
 // LoadRange stores the values of len(values) words, from the one at index from on, in
 // values. Words that lie side by side are named once, so a range takes fewest bytes.
 func (v RemoteVector[T]) LoadRange(ctx context.Context, from uint64, values []T) error {
-	return v.do(ctx, wire.VerbFetch, atomic.Read, places{from: from, n: len(values)}, buffers[T]{results: values})
+	return into(values, v.do(ctx, wire.VerbFetch, atomic.Read, places{from: from, n: len(values)},
+		buffers[T]{results: values}))
 }
 
 // StoreRange sets len(values) words, from the one at index from on, to values.
@@ -162,10 +168,26 @@ func (v RemoteVector[T]) add(ctx context.Context, p places, deltas, sums []T) er
 		return v.do(ctx, wire.VerbAtomic, atomic.Sum, p, buffers[T]{operands: deltas})
 	}
 	err := v.do(ctx, wire.VerbFetch, atomic.Sum, p, buffers[T]{operands: deltas, results: sums})
-	if err == nil {
-		for i, delta := range deltas {
-			sums[i] = sum(v.dt, sums[i], delta)
-		}
+	if err != nil {
+		kept := slices.Clone(deltas) // the caller's may be others by then
+		return later(err, func(was []byte) any { v.sum(kept, sums[:ReadBytes(was, sums)]); return nil })
 	}
-	return err
+	v.sum(deltas, sums)
+	return nil
+}
+
+// sum makes previous values the new ones.
+func (v RemoteVector[T]) sum(deltas, values []T) {
+	for i := range values {
+		values[i] = sum(v.dt, values[i], deltas[i])
+	}
+}
+
+// into returns an error that can be settled, with the results of the operation in a
+// slice.
+func into[T Element](results []T, err error) error {
+	if err != nil {
+		return later(err, func(was []byte) any { ReadBytes(was, results); return nil })
+	}
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 // Start methods, which do not wait. If a method fails, errors.Is finds in its error what
 // is known of the operation: ErrNotExecuted, ErrOutcomeUnknown or ErrPeerRestarted. When
 // the context ends, an operation that has not left yet is not executed; if it has left,
-// its outcome is unknown, and OpError.Resolve waits for it. A Remote may be used by many
+// its outcome is unknown, and Settle waits for it. A Remote may be used by many
 // goroutines.
 type Remote[T Element] struct {
 	bind   *binding
@@ -81,21 +81,21 @@ func (r Remote[T]) Rebind(ctx context.Context) error {
 }
 
 // Load returns the word's value.
-func (r Remote[T]) Load(ctx context.Context) (T, error) { return r.fetch(ctx, atomic.Read, *new(T)) }
+func (r Remote[T]) Load(ctx context.Context) (T, error) { return r.Fetch(ctx, atomic.Read, *new(T)) }
 
 // Store sets the word to v.
 func (r Remote[T]) Store(ctx context.Context, v T) error { return r.Apply(ctx, atomic.Write, v) }
 
 // Swap sets the word to v and returns its previous value.
 func (r Remote[T]) Swap(ctx context.Context, v T) (old T, err error) {
-	return r.fetch(ctx, atomic.Write, v)
+	return r.Fetch(ctx, atomic.Write, v)
 }
 
 // Add adds delta and returns the new value. Integers wrap around.
 func (r Remote[T]) Add(ctx context.Context, delta T) (new T, err error) {
 	old, err := r.fetch(ctx, atomic.Sum, delta)
 	if err != nil {
-		return new, err
+		return new, later(err, func(was []byte) T { return sum(r.dt, elementOf[T](was), delta) })
 	}
 	return sum(r.dt, old, delta), nil
 }
@@ -103,8 +103,11 @@ func (r Remote[T]) Add(ctx context.Context, delta T) (new T, err error) {
 // CompareAndSwap sets the word to new if it is old, and reports whether it did. The
 // comparison is numeric, as [Remote.CompareAndExchange] says.
 func (r Remote[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool, err error) {
-	_, swapped, err = r.CompareAndExchange(ctx, old, new)
-	return swapped, err
+	was, err := r.compare(ctx, atomic.Cswap, old, new)
+	if err != nil {
+		return false, later(err, func(was []byte) bool { return elementOf[T](was) == old })
+	}
+	return was == old, nil
 }
 
 // CompareAndExchange is CompareAndSwap, and also returns the previous value: a loop whose
@@ -121,28 +124,28 @@ func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, s
 
 // Max sets the word to v if v is greater, and returns its previous value.
 func (r Remote[T]) Max(ctx context.Context, v T) (old T, err error) {
-	return r.fetch(ctx, atomic.Max, v)
+	return r.Fetch(ctx, atomic.Max, v)
 }
 
 // Min sets the word to v if v is less, and returns its previous value.
 func (r Remote[T]) Min(ctx context.Context, v T) (old T, err error) {
-	return r.fetch(ctx, atomic.Min, v)
+	return r.Fetch(ctx, atomic.Min, v)
 }
 
 // And combines the word with mask by bitwise and, and returns its previous value. Floats
 // have no bits to combine: ErrOpNotSupported.
 func (r Remote[T]) And(ctx context.Context, mask T) (old T, err error) {
-	return r.fetch(ctx, atomic.Band, mask)
+	return r.Fetch(ctx, atomic.Band, mask)
 }
 
 // Or is like And, with bitwise or.
 func (r Remote[T]) Or(ctx context.Context, mask T) (old T, err error) {
-	return r.fetch(ctx, atomic.Bor, mask)
+	return r.Fetch(ctx, atomic.Bor, mask)
 }
 
 // Xor is like And, with bitwise exclusive or.
 func (r Remote[T]) Xor(ctx context.Context, mask T) (old T, err error) {
-	return r.fetch(ctx, atomic.Bxor, mask)
+	return r.Fetch(ctx, atomic.Bxor, mask)
 }
 
 // Fetch combines the word with v by any operation of fi_fetch_atomic(3), such as
@@ -150,7 +153,7 @@ func (r Remote[T]) Xor(ctx context.Context, mask T) (old T, err error) {
 // not defined on T fail with ErrOpNotSupported; so do the compare operations, which
 // Compare takes.
 func (r Remote[T]) Fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
-	return r.fetch(ctx, op, v)
+	return previous(r.fetch(ctx, op, v))
 }
 
 // Apply is Fetch without the result, so less data travels (fi_atomic(3)).
@@ -163,6 +166,19 @@ func (r Remote[T]) Apply(ctx context.Context, op atomic.Op, v T) error {
 // the word: atomic.CswapLT, say, sets the word to v if comparand is less than it.
 // atomic.Mswap, on integers, sets the bits that are set in comparand to those of v.
 func (r Remote[T]) Compare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
+	return previous(r.compare(ctx, op, comparand, v))
+}
+
+// previous returns the previous value of a word, or an error that can be settled to it.
+func previous[T Element](old T, err error) (T, error) {
+	if err != nil {
+		return old, later(err, elementOf[T])
+	}
+	return old, nil
+}
+
+// compare runs a compare atomic and returns the previous value.
+func (r Remote[T]) compare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
 	var was [wide]byte
 	c, b := toBytes(comparand), toBytes(v)
 	err = r.do(ctx, wire.VerbCompare, op, b[:r.size], c[:r.size], was[:r.size])

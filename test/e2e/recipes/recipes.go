@@ -5,7 +5,6 @@
 package recipes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -15,14 +14,10 @@ import (
 // Take tries once to take a lock. The token is random, new for each attempt, and not 0.
 func Take(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (held bool, err error) {
 	held, err = lock.CompareAndSwap(ctx, 0, token)
-	var oe *xdpfab.OpError
-	switch {
-	case errors.Is(err, xdpfab.ErrPeerRestarted):
+	held, err = xdpfab.Settle(ctx, held, err)
+	if errors.Is(err, xdpfab.ErrPeerRestarted) {
 		// Locks taken before are gone: stop what they protect. Then try again.
 		return false, errors.Join(err, lock.Rebind(ctx))
-	case errors.Is(err, xdpfab.ErrOutcomeUnknown) && errors.As(err, &oe):
-		ran, was, err := oe.Resolve(ctx)
-		return ran && bytes.Equal(was, make([]byte, 8)), err
 	}
 	return held, err
 }
