@@ -11,8 +11,12 @@ import (
 // Domain is an interface in use: its queues, each with an engine, and the memory that
 // peers may address. The methods of [fi.Domain] are its own: NewRegion and Register
 // publish memory, NewEndpoint makes the endpoint that peers dial, CloseAll closes
-// everything. Dial and NewMailbox are what the objects of libfabric lack.
-type Domain struct{ *fi.Domain }
+// everything. Dial, Serve and NewMailbox are what the objects of libfabric lack.
+type Domain struct {
+	*fi.Domain
+
+	entry entry // of its services
+}
 
 // DomainAttr are the attributes of a domain; the zero value is the defaults.
 type DomainAttr = fi.DomainAttr
@@ -50,7 +54,7 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Domain{near}, &Domain{far}, nil
+	return &Domain{Domain: near}, &Domain{Domain: far}, nil
 }
 
 // on makes a Domain of the result of an open.
@@ -58,5 +62,5 @@ func on(d *fi.Domain, err error) (*Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Domain{d}, nil
+	return &Domain{Domain: d}, nil
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// Service is memory that peers can use.
+type Service struct {
+	// Region is the memory. Its methods give the owner its words, as variables of
+	// sync/atomic, and its bytes.
+	Region *mr.Region
+
+	name  string
+	close func() error // once
+}
+
+// Serve allocates zeroed memory of size bytes and lets peers use it, with all rights,
+// under a name: it is short for NewRegion, NewEndpoint and Enable. All services of a
+// domain have one endpoint, of number 0 unless that is taken, as it is on an interface
+// that a daemon serves. Close ends the service.
+func (d *Domain) Serve(region string, size int) (*Service, error) {
+	name, err := d.entry.enter(d.Domain)
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.NewRegion(region, size)
+	if err != nil {
+		return nil, errors.Join(err, d.entry.leave())
+	}
+	return &Service{Region: r, name: name, close: sync.OnceValue(func() error {
+		return errors.Join(r.Close(), d.entry.leave())
+	})}, nil
+}
+
+// Name returns the address that peers dial to reach the service, on its Ethernet segment
+// or, with TransportUDP, by IP. Where DomainAttr.UDP is set, an IP address of the
+// interface in place of the MAC address will do too.
+func (s *Service) Name() string { return s.name }
+
+// Close withdraws the region: it waits for the operations on it that are under way, and
+// later ones fail. With the last service of the domain the endpoint ends. Closing twice
+// is no error.
+func (s *Service) Close() error { return s.close() }
+
+// entry is the endpoint that the services of a domain share.
+type entry struct {
+	mu       sync.Mutex
+	endpoint *fi.Endpoint // nil if there is no service
+	services int
+}
+
+// enter counts a service in, and returns the endpoint's name.
+func (e *entry) enter(d *fi.Domain) (name string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.endpoint == nil {
+		if e.endpoint, err = entrance(d); err != nil {
+			return "", err
+		}
+	}
+	e.services++
+	return e.endpoint.Name(), nil
+}
+
+// leave counts a service out.
+func (e *entry) leave() (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.services--; e.services == 0 {
+		err = e.endpoint.Close()
+		e.endpoint = nil
+	}
+	return err
+}
+
+// entrance returns an endpoint that peers can dial, by number 0 if it is free.
+func entrance(d *fi.Domain) (*fi.Endpoint, error) {
+	ep, err := d.NewEndpoint(EndpointAttr{})
+	if errors.Is(err, ErrBusy) {
+		ep, err = d.NewEndpoint(EndpointAttr{Number: fi.AnyNumber})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := ep.Enable(); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdpfab: service: %w", err), ep.Close())
+	}
+	return ep, nil
+}
