@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/route"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -90,11 +89,5 @@ func certainty(err error) string {
 	return xdpfab.ErrNotExecuted.Error() // refused before it was sent
 }
 
-// layers are the package names that errors begin with on their way up.
-var layers = regexp.MustCompile(`^((xdpfab|port|nic|control|veth|bpf|xsk): )+`)
-
 // oneLine is an error as it is shown.
-func oneLine(err error) string {
-	text := layers.ReplaceAllString(strings.TrimSpace(err.Error()), "")
-	return "xdpfab: " + strings.ReplaceAll(text, "\n", "; ")
-}
+func oneLine(err error) string { return "xdpfab: " + tell.Plain(err) }

@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // The exit codes; the client commands use the same numbers with the same meaning.
@@ -56,7 +58,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	if exit := new(exitError); !errors.As(err, &exit) || !exit.told {
-		fmt.Fprintf(stderr, "xdpfabd: %v\n", err)
+		fmt.Fprintf(stderr, "xdpfabd: %s\n", tell.Lines(err))
 	}
 	return exitCode(err)
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tell has what the commands need to word an error for people. It has no part in
+// the life of an operation.
+package tell
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// layers are the names of packages with which errors begin on their way up, and of calls
+// of Go's library.
+var layers = regexp.MustCompile(`(^|[:;] |\n)((xdpfab|port|nic|control|veth|bpf|xsk|mr|wire|route|engine|share|toml|` +
+	`strconv\.\w+|netip\.\w+): )+`)
+
+// Lines is an error without the names of packages, which mean nothing to a user. It has a
+// line for each of several errors that were joined.
+func Lines(err error) string { return layers.ReplaceAllString(strings.TrimSpace(err.Error()), "$1") }
+
+// Plain is Lines in one line.
+func Plain(err error) string { return strings.ReplaceAll(Lines(err), "\n", "; ") }
+
+// Closest returns the name that a word may have been meant for: the one that takes the
+// fewest changes, and not more than a third of the word's length and one.
+func Closest(word string, names []string) (string, bool) {
+	best, changes := "", len(word)/3+2
+	for _, name := range names {
+		if n := distance([]rune(strings.ToLower(word)), []rune(strings.ToLower(name))); n < changes {
+			best, changes = name, n
+		}
+	}
+	return best, best != ""
+}
+
+// DidYouMean is a question to put behind a word that is not among the names, empty if
+// none is close to it.
+func DidYouMean(word string, names []string) string {
+	if name, is := Closest(word, names); is {
+		return ", did you mean " + name + "?"
+	}
+	return ""
+}
+
+// distance is how many runes have to be inserted, left out or replaced (Levenshtein).
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range a {
+		before := row[0]
+		row[0] = i + 1
+		for j, y := range b {
+			replaced := before
+			if x != y {
+				replaced++
+			}
+			before, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// List names at most so many of a list, and how many more there are.
+func List(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(slices.Concat(names[:most], []string{"…"}), ", ")
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tell
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"xdpfab: port: route: veth0 to 10.0.0.9: no route":     "veth0 to 10.0.0.9: no route",
+		"xdpfab: 10.0.0.9: silent: port: route: nobody there":  "10.0.0.9: silent: nobody there",
+		`key: strconv.ParseUint: parsing "-8": invalid syntax`: `key: parsing "-8": invalid syntax`,
+		"veth0: in use":         "veth0: in use",
+		"support: export: done": "support: export: done",
+	} {
+		if got := Plain(errors.New(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := Plain(errors.Join(errors.New("xdpfab: one"), fmt.Errorf("xdpfab: two"))); got != "one; two" {
+		t.Errorf("joined errors: %q", got)
+	}
+}
+
+func TestClosest(t *testing.T) {
+	names := []string{"region", "guest", "socket", "interface", "udp"}
+	for word, want := range map[string]string{
+		"regions": "region", "Region": "region", "reigon": "region", "gest": "guest", "interfaces": "interface",
+		"udp4": "udp", "cores": "", "": "", "x": "",
+	} {
+		if got, is := Closest(word, names); got != want || is != (want != "") {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+	if got := DidYouMean("regions", names); got != ", did you mean region?" {
+		t.Errorf("question %q", got)
+	}
+	if got := DidYouMean("quite another", names); got != "" {
+		t.Errorf("question %q, want none", got)
+	}
+}
+
+func TestList(t *testing.T) {
+	if got := List([]string{"a", "b", "c"}, 2); got != "a, b, …" {
+		t.Error(got)
+	}
+	if got := List([]string{"a", "b"}, 2); got != "a, b" {
+		t.Error(got)
+	}
+}
