@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/diagnose"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -168,10 +169,13 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	// silent; this limit is for a machine so busy that the domain notices too late.
 	ctx, cancel := context.WithTimeoutCause(c.Context(), 2*f.giveUp, xdpfab.ErrPeerSilent)
 	defer cancel()
+	addr, _ := wire.ParseAddr(peer) // attr has read it
+	trial := diagnose.Begin(c.Context(), dom, addr, f.ifname, f.giveUp)
 	p, err := dom.Dial(ctx, peer)
 	if err != nil {
-		return nil, errors.Join(err, dom.CloseAll())
+		return nil, errors.Join(trial.Explain(err), dom.CloseAll())
 	}
+	trial.Drop()
 	return &client{dom: dom, peer: p, addr: peer}, nil
 }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// knocks is how many datagrams are sent: each may get lost, and hosts send few errors a
+// second.
+const knocks = 3
+
+// knockPause is the time for the answer to one.
+const knockPause = 200 * time.Millisecond
+
+// knock sends datagrams to the port of frames at an address, as any program may, and
+// reports whether the host refuses them. They are shorter than a frame: a node that
+// serves UDP drops them.
+func knock(ctx context.Context, ifname string, to netip.Addr) (Port, error) {
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		e := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), ifname) })
+		return errors.Join(e, err)
+	}}
+	port := strconv.Itoa(wire.UDPPort)
+	conn, err := d.DialContext(ctx, "udp", net.JoinHostPort(to.String(), port))
+	if err != nil {
+		return PortUntried, err
+	}
+	defer conn.Close()
+	for range knocks {
+		if _, err := conn.Write([]byte("xdpfab?")); err != nil {
+			return verdictOf(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(knockPause))
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
+			return verdictOf(err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return PortSilent, nil
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// verdictOf reads the error of a datagram: the kernel passes on what hosts and routers
+// say.
+func verdictOf(err error) (Port, error) {
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return PortRefused, nil
+	}
+	if err == nil { // something was received: somebody is there
+		return PortSilent, nil
+	}
+	return PortUntried, err
+}
