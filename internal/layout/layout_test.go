@@ -63,7 +63,7 @@ var imports = map[string][]string{
 	"internal/testnet/lockstep":  {},
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump", "internal/route"},
 	"internal/advise":            {"internal/nic"},
-	"internal/diagnose":          {"internal/control", "internal/route", "internal/tell", "internal/wire", "xdpfab", "xdpfab/fi"},
+	"internal/diagnose":          {"internal/control", "internal/nic", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
 	"internal/tell":              {},
 	"internal/control":           {"internal/host", "internal/node", "internal/share", "internal/trust"},
 	"cmd/xdpfabd":                {"bpf", "internal/host", "internal/nic", "internal/node", "internal/udpnode", "mr", "xsk", "internal/control", "internal/death", "internal/share", "internal/version", "internal/wire", "xdpfab/directory", "xdpfab/directory/etcd"},

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// sessions is how many further sessions try the peer's queues.
+const sessions = 8
+
+// apart runs f with a session of its own, so that one that gets stuck holds up no other.
+func (d *diagnosis) apart(ctx context.Context, f func(context.Context, *xdpfab.Peer) error) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.Timeout, xdpfab.ErrPeerSilent)
+	defer cancel()
+	box, err := d.dom.NewMailbox(xdpfab.MailboxAttr{Number: fi.AnyNumber, Receives: 1, Buffered: 4096})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = box.Close() }()
+	p, err := box.Dial(ctx, d.addr)
+	if err != nil {
+		return err
+	}
+	return f(ctx, p)
+}
+
+// tryQueues opens sessions from several endpoints, which come to several queues of the
+// peer where its NIC spreads them.
+func (d *diagnosis) tryQueues(ctx context.Context) Step {
+	if d.peer == nil {
+		return leftOut("the peer does not answer")
+	}
+	answered, last := 0, error(nil)
+	for range sessions {
+		err := d.apart(ctx, func(ctx context.Context, p *xdpfab.Peer) error {
+			_, err := p.Lookup(ctx, nothing)
+			return err
+		})
+		switch {
+		case err == nil || errors.Is(err, xdpfab.ErrNoRegion):
+			answered++
+		case errors.Is(err, xdpfab.ErrPeerSilent):
+			last = err
+		default:
+			return doubtful("a further session: "+tell.Plain(err), "")
+		}
+	}
+	if last != nil {
+		return failed(fmt.Sprintf("%d of %d further sessions were answered", answered, sessions),
+			"the peer's interface has queues that nobody serves: give its daemon more --queues, or fewer to the NIC "+
+				"(ethtool -L), or use --steer there")
+	}
+	return ok(fmt.Sprintf("%d of %d further sessions answer", answered, sessions))
+}
+
+// mtus are the lengths that are tried, longest first, bytes: those of usual links and
+// tunnels.
+var mtus = []int{9000, 8950, 4096, 1500, 1492, 1450, 1400, 1280, 576}
+
+// recordLen is the least length of a write's record without its bytes.
+const recordLen = 20
+
+// recordUnit is what lengths of records are multiples of.
+const recordUnit = 8
+
+// fills returns how many bytes a write has whose packet is as long as given, or less than
+// recordUnit shorter.
+func (d *diagnosis) fills(length int) int {
+	a, _ := wire.ParseAddr(d.addr)
+	return (length-a.Kind().Overhead()-wire.HeaderLen)/recordUnit*recordUnit - recordLen
+}
+
+// tryLengths looks which packets pass, to the peer and back.
+func (d *diagnosis) tryLengths(ctx context.Context) Step {
+	if d.peer == nil {
+		return leftOut("the peer does not answer")
+	}
+	mtu := d.dom.Interface().MTU
+	if n := d.stat("paths_narrow"); n > 0 {
+		return failed(fmt.Sprintf("packets of this interface's MTU, %d, do not pass, and those of 1500 do", mtu),
+			"give all interfaces and switches on the way the MTU of both ends")
+	}
+	to, err := d.longest(ctx, mtu, d.writeNowhere)
+	if err != nil {
+		return doubtful("a long request: "+tell.Plain(err), "")
+	}
+	if to < mtu {
+		return d.hole("to the peer", to, mtu)
+	}
+	region, readable := d.readable(mtu)
+	if !readable {
+		return ok(fmt.Sprintf("packets of %d bytes pass to the peer; none of its regions can be read to try the way "+
+			"back", mtu))
+	}
+	back, err := d.longest(ctx, mtu, func(ctx context.Context, p *xdpfab.Peer, n int) error {
+		return p.Read(ctx, region, 0, make([]byte, n))
+	})
+	if err != nil {
+		return doubtful("a long answer: "+tell.Plain(err), "")
+	}
+	if back < mtu {
+		return d.hole("from the peer", back, mtu)
+	}
+	return ok(fmt.Sprintf("packets of %d bytes pass both ways", mtu))
+}
+
+func (d *diagnosis) hole(way string, most, mtu int) Step {
+	text := fmt.Sprintf("packets of this interface's MTU, %d, are lost on the way %s", mtu, way)
+	if most > 0 {
+		text += fmt.Sprintf("; those of %d pass", most)
+	}
+	return failed(text, fmt.Sprintf("ip link set dev %s mtu %d at both ends, or give the switches and tunnels between "+
+		"the MTU of both ends", d.Interface, max(most, wire.MinMTU)))
+}
+
+// longest returns the longest packet that passes, 0 if none does.
+func (d *diagnosis) longest(ctx context.Context, mtu int,
+	try func(context.Context, *xdpfab.Peer, int) error) (int, error) {
+	shorter := slices.DeleteFunc(slices.Clone(mtus), func(length int) bool { return length >= mtu })
+	for _, length := range append([]int{mtu}, shorter...) {
+		n := d.fills(length)
+		if length == mtu {
+			n = 2 * mtu // the first frame of them is a full one
+		}
+		err := d.apart(ctx, func(ctx context.Context, p *xdpfab.Peer) error { return try(ctx, p, n) })
+		switch {
+		case err == nil:
+			return length, nil
+		case errors.Is(err, xdpfab.ErrPeerSilent) || errors.Is(err, context.DeadlineExceeded):
+		default:
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// writeNowhere sends a request with so many bytes that changes nothing: no region has the
+// key and reaches so far.
+func (d *diagnosis) writeNowhere(ctx context.Context, p *xdpfab.Peer, n int) error {
+	nowhere := xdpfab.RemoteRegion{Key: uint64(time.Now().UnixNano()) | 1<<63}
+	err := p.Write(ctx, nowhere, math.MaxUint64>>1, make([]byte, n))
+	if errors.Is(err, xdpfab.ErrNoKey) || errors.Is(err, xdpfab.ErrOutOfBounds) || errors.Is(err, xdpfab.ErrAccess) {
+		return nil
+	}
+	return err
+}
+
+// readable finds a region whose bytes fill a packet.
+func (d *diagnosis) readable(mtu int) (xdpfab.RemoteRegion, bool) {
+	for _, r := range d.regions {
+		if r.Access&mr.RemoteRead != 0 && r.Size >= 2*uint64(mtu) {
+			return r, true
+		}
+	}
+	return xdpfab.RemoteRegion{}, false
+}
+
+func (d *diagnosis) stat(name string) uint64 {
+	all, err := d.dom.Stats()
+	if err != nil {
+		return 0
+	}
+	return all[name]
+}

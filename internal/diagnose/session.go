@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// The steps that speak the protocol.
+
+func (d *diagnosis) openInterface(ctx context.Context) Step {
+	switch {
+	case d.Own:
+		return leftOut("the address is this node's")
+	case d.shut != "" && !d.sockets:
+		return leftOut(d.shut)
+	}
+	attr := d.Attr
+	attr.GiveUp = d.Timeout
+	attr.UDP = attr.UDP || d.Peer.IsIP() || d.way != nil && len(d.way.own) > 0
+	if d.sockets {
+		attr.Transport = fi.TransportUDP
+	}
+	dom, err := d.Open(ctx, d.Interface, attr)
+	if err != nil {
+		d.shut = "the interface cannot be opened"
+		return failed(tell.Plain(err), "")
+	}
+	d.dom = dom
+	i := dom.Interface()
+	d.NoUDP = !i.UDP && i.Transport != fi.TransportUDP.String()
+	switch {
+	case i.Daemon != "":
+		return ok("through the daemon at " + i.Daemon)
+	case i.Transport == fi.TransportUDP.String():
+		return ok("UDP sockets at " + i.Address)
+	}
+	return ok(fmt.Sprintf("%s XDP, %s, %d queues", i.XDP, i.Copy, i.Queues))
+}
+
+// attempt dials an address, and reports how long the answer took.
+func (d *diagnosis) attempt(ctx context.Context, addr string) (*xdpfab.Peer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*d.Timeout, xdpfab.ErrPeerSilent)
+	defer cancel()
+	return d.dom.Dial(ctx, addr)
+}
+
+func (d *diagnosis) dial(ctx context.Context) Step {
+	if d.dom == nil {
+		return leftOut(cmp.Or(d.shut, "the interface is not open"))
+	}
+	p, err := d.attempt(ctx, d.Peer.String())
+	switch {
+	case err == nil:
+		d.peer, d.addr = p, d.Peer.String()
+		return ok(fmt.Sprintf("%s answers over %s, protocol version %d", d.addr, wireKind(d.Peer), wire.Version))
+	case errors.Is(err, xdpfab.ErrRefused):
+		return Step{Verdict: Failed, Place: Part, Detail: tell.Plain(err), Remedy: "a daemon has endpoint 0; look at " +
+			"the peer's log, and compare the versions of both"}
+	case errors.Is(err, xdpfab.ErrPeerSilent):
+		return failed(fmt.Sprintf("no answer over %s within %v", wireKind(d.Peer), d.Timeout), "see the cause below")
+	}
+	return failed(tell.Plain(err), "")
+}
+
+// dialOther dials the other addresses of the peer's host: they take the other
+// encapsulation.
+func (d *diagnosis) dialOther(ctx context.Context) Step {
+	switch {
+	case d.dom == nil:
+		return leftOut(cmp.Or(d.shut, "the interface is not open"))
+	case len(d.Tried) == 0:
+		return leftOut("the peer's address for the other encapsulation is not known")
+	case d.Peer.IsIP() && d.dom.Interface().Transport == fi.TransportUDP.String():
+		d.Tried = nil
+		return leftOut("UDP sockets send no raw Ethernet")
+	case !d.Peer.IsIP() && d.NoUDP:
+		d.Tried = nil
+		return leftOut("this node has UDP off")
+	}
+	for _, addr := range d.Tried {
+		if p, err := d.attempt(ctx, addr); err == nil {
+			d.Answers = addr
+			if d.peer == nil {
+				d.peer, d.addr = p, addr
+				c, _ := d.elsewhere()
+				return failed(c.Text, c.Remedy)
+			}
+			return ok(addr + " answers, too")
+		}
+	}
+	text := "no answer from " + strings.Join(d.Tried, " and ")
+	if d.peer != nil {
+		return ok(text + ": the peer serves one encapsulation")
+	}
+	return failed(text, "")
+}
+
+// trips is how many round trips are measured.
+const trips = 20
+
+// nothing is a name to look up: whether a region has it does not matter.
+const nothing = "ping"
+
+func (d *diagnosis) timeRoundTrips(ctx context.Context) Step {
+	if d.peer == nil {
+		return leftOut("the peer does not answer")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*d.Timeout, xdpfab.ErrPeerSilent)
+	defer cancel()
+	var took []time.Duration
+	for range trips {
+		begin := time.Now()
+		if _, err := d.peer.Lookup(ctx, nothing); err != nil && !errors.Is(err, xdpfab.ErrNoRegion) {
+			return failed(fmt.Sprintf("%d of %d look-ups were answered, then: %v", len(took), trips, tell.Plain(err)),
+				"frames get lost: look at `xdpfab stat` and the switch's counters")
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	return ok(fmt.Sprintf("%d look-ups: least %v, median %v, most %v", trips, took[0].Round(100*time.Nanosecond),
+		took[trips/2].Round(100*time.Nanosecond), took[trips-1].Round(100*time.Nanosecond)))
+}
+
+func (d *diagnosis) listRegions(ctx context.Context) Step {
+	if d.peer == nil {
+		return leftOut("the peer does not answer")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*d.Timeout, xdpfab.ErrPeerSilent)
+	defer cancel()
+	list, err := d.peer.Regions(ctx)
+	switch {
+	case err != nil:
+		return failed(tell.Plain(err), "")
+	case len(list) == 0:
+		return doubtful("the peer publishes none", "xdpfabd --region NAME=SIZE there, or `xdpfab region create`")
+	}
+	d.regions = list
+	const most = 8
+	var names []string
+	for _, r := range list[:min(len(list), most)] {
+		names = append(names, fmt.Sprintf("%q (%d bytes)", r.Name, r.Size))
+	}
+	if len(list) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(list)-most))
+	}
+	return ok(strings.Join(names, ", "))
+}
