@@ -82,7 +82,7 @@ unreachable; 5 privilege or interface problem.`,
 	c.SetVersionTemplate(r.Text("xdpfab"))
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
 	c.AddCommand(
-		a.infoCmd(), a.doctorCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(),
+		a.infoCmd(), a.doctorCmd(), a.diagnoseCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(),
 		a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.statCmd(), a.keptCmd(), a.withdrawCmd(),
 		a.regionCmd(), a.residentCmd(), a.versionCmd(), a.demoCmd(), a.workCmd())
 	return c

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/diagnose"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// patience is how long diagnose waits for each answer of the peer, unless --timeout is
+// given.
+const patience = 2 * time.Second
+
+func (a *app) diagnoseCmd() *cobra.Command {
+	var link linkFlags
+	c := &cobra.Command{
+		Use:   "diagnose PEER",
+		Short: "Find out why a peer does not answer",
+		Long: `diagnose tries the way to a peer step by step: this node's interface, its daemon or
+privileges, addresses, route, the peer's neighbour entry, its UDP port, a session
+over the encapsulation of PEER and over the other one, round trips, regions,
+queues and the lengths of packets that pass. Each line has the step's name, its
+verdict, the time it took, and what was found; the remedy of a failure follows.
+The last lines name the cause.
+
+The verdict "doubtful" means that a step alone proves nothing; "left out", that
+the step was impossible, and why. diagnose changes no memory. It goes through this
+node's daemon if there is one. Without a daemon and without privileges it tries an
+IP address by UDP sockets, and leaves raw Ethernet out. --timeout is the time for
+each answer, 2s unless given.
+
+Exit codes: 0 the peer answers, and no step has failed; 1 it answers, and something
+else is wrong; 4 it does not answer; 5 the cause is on this node.`,
+		Example: `  xdpfab diagnose 10.0.0.2 -i eth0
+  xdpfab diagnose 02:00:00:00:00:0b -i eth0 --json`,
+		Args: exactArgs("PEER"),
+		RunE: func(c *cobra.Command, args []string) error { return a.diagnose(c, &link, args[0]) },
+	}
+	link.register(c)
+	a.jsonFlag(c)
+	return c
+}
+
+func (a *app) diagnose(c *cobra.Command, f *linkFlags, peer string) error {
+	attr, err := f.attr(c, peer)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("timeout") {
+		f.giveUp = patience
+	}
+	addr, err := wire.ParseAddr(peer)
+	if err != nil {
+		return usage(c, "%v", err)
+	}
+	q := diagnose.Question{Addr: addr, Interface: f.ifname, Attr: attr, Timeout: f.giveUp, Control: f.control,
+		Open: diagnose.Opener(a.open)}
+	r, err := diagnose.Run(c.Context(), q, func(s *diagnose.Step) {
+		if !a.json {
+			s.Text(a.out)
+			_ = a.flush()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.print(&r, nil)
+	} else {
+		r.Text(a.out)
+	}
+	if err != nil || r.OK {
+		return err
+	}
+	code := map[diagnose.Place]int{diagnose.Here: exitInterface, diagnose.There: exitUnreachable,
+		diagnose.Part: exitFailed}[r.Failed]
+	return &codeError{fmt.Errorf("%s: %w: %s", peer, errDiagnosed, r.Cause), code}
+}
+
+var errDiagnosed = errors.New("the way to the peer is not in order")
