@@ -25,8 +25,8 @@ func (i *Interface) lacks() error {
 	off := i.inTheWay(&limits)
 	switch {
 	case i.Kind == "bond" || i.Driver == netvsc && len(i.Below) > 0:
-		return fmt.Errorf("%s: native XDP would run on the interfaces below, where its sockets receive nothing; %s: %w",
-			i.Name, i.where(), bpf.ErrNoNative)
+		return fmt.Errorf("%s: %w: it would run on the interfaces below, where its sockets receive nothing; %s",
+			i.Name, bpf.ErrNoNative, i.where())
 	case i.Kind == "team":
 		return fmt.Errorf("%s: %w; %s", i.Name, bpf.ErrNoNative, i.where())
 	case i.FeaturesKnown && i.features&XDPBasic == 0 && known && limits.XDP == hasNative && off != "":
