@@ -28,7 +28,7 @@ var ShortSet = []Choice{
 		"TestVethAuthKey", "TestVethSharedAV", "TestVethForgedFrames", "TestVethLocal", "TestVethMailbox",
 		"TestVethMessages", "TestVethUnordered", "TestVethRemoteCQData", "TestVethRMA", "TestVethLongArray"}},
 	{Dir: "test/e2e", Only: []string{"TestAtomicInterface", "TestKernelTraffic", "TestKillAndRestartUnderLoad",
-		"TestStat", "TestInfo", "TestVLANBeside", "TestVLANServedBelow"}},
+		"TestStat", "TestInfo", "TestVLANBeside", "TestVLANServedBelow", "TestVLANRemoved", "TestTranscript"}},
 	{Dir: "internal/port", Except: []string{"TestParsersAgree", "FuzzParsersAgree", "TestReopenLeavesNothing",
 		"TestQueueTaken", ".*DoesNotAllocate"}},
 	{Dir: "test/vm/topology"},
