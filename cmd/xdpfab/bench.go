@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 type benchFlags struct {
@@ -118,7 +119,7 @@ func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Confi
 	case c.Flags().Changed("words") && f.Words < 1:
 		return nil, usage(c, "%d words a post: want 1 to %d", f.Words, bench.MaxWords)
 	}
-	f.Stream = f.mode == "throughput"
+	f.Stream, f.Manual = f.mode == "throughput", f.link.progress == fi.ProgressManual
 	if f.Datatype, err = atomic.ParseDatatype(f.datatype); err != nil {
 		return nil, usage(c, "unknown datatype %q: want one of %s", f.datatype, strings.Join(datatypeNames(), ", "))
 	}

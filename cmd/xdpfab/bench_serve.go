@@ -14,6 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 func (a *app) benchServeCmd() *cobra.Command {
@@ -48,7 +49,9 @@ daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
 				return err
 			}
 			return errors.Join(a.tell("serving at %s", box.Name()),
-				bench.Serve(c.Context(), dom, box, func(format string, args ...any) { _ = a.tell(format, args...) }))
+				bench.Serve(c.Context(), dom, box, link.progress == fi.ProgressManual, func(format string, args ...any) {
+					_ = a.tell(format, args...) // a run goes on without its line
+				}))
 		},
 	}
 	link.register(c)

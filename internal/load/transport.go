@@ -34,7 +34,9 @@ type LineAttr struct {
 	Number   int  // of the endpoint, or fi.AnyNumber
 	Flight   int  // operations under way, of either kind
 	Untagged bool // messages have no tag
-	Wait     bool // Collect waits, as long as there is nothing to collect
+	// Wait tells whether Collect waits as long as there is nothing to collect; nil for
+	// never. A loop that is alone on its thread is faster if it does not.
+	Wait func() bool
 }
 
 // Line is a Transport by the public API: an endpoint, and the operations that it posts,
@@ -143,7 +145,7 @@ func (l *Line) at(buf []byte, offset uint64, c any) *fi.RMA {
 // Collect makes progress, and takes completions.
 func (l *Line) Collect(ctx context.Context, batch []fi.Completion) (int, error) {
 	n, err := l.cq.Read(batch)
-	if err == nil && n == 0 && l.attr.Wait {
+	if err == nil && n == 0 && l.attr.Wait != nil && l.attr.Wait() {
 		if err = l.cq.Wait(ctx, 1); err == nil {
 			n, err = l.cq.Read(batch)
 		}

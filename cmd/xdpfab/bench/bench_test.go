@@ -30,9 +30,11 @@ type pair struct {
 	region interface{ Bytes() []byte }
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T) *pair { return newPairOf(t, fi.ProgressAuto) }
+
+func newPairOf(t *testing.T, progress fi.ProgressMode) *pair {
 	t.Helper()
-	a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: testnet.Patience})
+	a, b, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: testnet.Patience, Progress: progress})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func newPair(t *testing.T) *pair {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, b, box, t.Logf) }()
+	go func() { served <- Serve(ctx, b, box, progress == fi.ProgressManual, t.Logf) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -124,6 +126,20 @@ func TestOperations(t *testing.T) {
 		var text strings.Builder
 		if r.Text(&text); !strings.Contains(text.String(), map[bool]string{true: "\nverified: ", false: "\nnot verified: "}[r.Verified]) {
 			t.Errorf("%+v: %s", c, text.String())
+		}
+	}
+}
+
+// With manual progress one worker polls, and several wait, at either side.
+func TestManualProgress(t *testing.T) {
+	p := newPairOf(t, fi.ProgressManual)
+	for _, c := range []Config{
+		{Op: "fetch_add", Datatype: atomic.Uint64}, {Op: Put, Size: 100, Stream: true}, {Op: Tagged}, {Op: Send, Stream: true},
+		{Op: "add", Datatype: atomic.Uint64, Stream: true, Endpoints: 2}, {Op: Tagged, Endpoints: 2},
+	} {
+		c.Manual = true
+		if r, err := p.run(t, c); err != nil || !r.Verified || r.Ops < 400 {
+			t.Errorf("%+v: %+v, %v", c, r, err)
 		}
 	}
 }

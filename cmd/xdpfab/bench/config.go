@@ -43,6 +43,7 @@ type Config struct {
 	Duration  time.Duration
 	Warmup    time.Duration
 	Spread    bool // words in turn
+	Manual    bool // the domain's progress: a worker that is alone polls then, and does not wait
 	// Percentiles of the latency that the report has, besides those that it has always.
 	Percentiles []float64
 }

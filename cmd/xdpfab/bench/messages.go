@@ -104,7 +104,7 @@ func (x *run) messages(ctx context.Context, t *target) error {
 	}
 	for i := range x.c.Endpoints {
 		line, err := load.NewLine(x.dom, load.LineAttr{Number: fi.AnyNumber, Flight: x.c.Window,
-			Untagged: x.c.Op == Send, Wait: true})
+			Untagged: x.c.Op == Send, Wait: x.wait})
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type run struct {
 	dom     *xdpfab.Domain
 	phase   phase
 	targets []*target
+	peers   int // targets that there will be
 	workers []*worker
 }
 
@@ -43,7 +44,7 @@ type target struct {
 // context ends has a report, too.
 func Run(ctx context.Context, dom *xdpfab.Domain, peers []Peer, c *Config,
 	look func(elapsed time.Duration, ops uint64)) (r *Report, err error) {
-	x := &run{c: c, dom: dom}
+	x := &run{c: c, dom: dom, peers: len(peers)}
 	after := context.WithoutCancel(ctx)
 	defer func() {
 		for _, t := range x.targets {
@@ -77,6 +78,9 @@ func Run(ctx context.Context, dom *xdpfab.Domain, peers []Peer, c *Config,
 	}
 	return r, nil
 }
+
+// wait reports whether workers wait for completions, in place of polling.
+func (x *run) wait() bool { return !x.c.Manual || x.c.Endpoints*x.peers > 1 }
 
 // worker makes the worker of endpoint i of a target.
 func (x *run) worker(t *target, i int, l loader) {

@@ -28,39 +28,73 @@ type server struct {
 	box   *xdpfab.Mailbox
 	log   func(format string, args ...any)
 	sides map[string]*side
+
+	manual bool         // progress of the domain
+	busy   atomic.Int32 // sides that answer
 }
+
+// wait reports whether sides wait for messages, in place of polling: not one that is
+// alone, with manual progress.
+func (s *server) wait() bool { return !s.manual || s.busy.Load() > 1 }
 
 // side is an endpoint that answers those of one other.
 type side struct {
-	name     string       // of the other
-	back     *xdpfab.Peer // its mailbox, whose end is noticed
+	name     string // of the other
 	line     *load.Line
 	stop     context.CancelFunc
 	stopped  chan error
 	received atomic.Uint64 // messages, in their order
+	seen     uint64        // of them, when drop last looked
+	since    time.Time     // when that was another number
 }
 
 // Serve answers the messages of runs at other nodes until the context ends. They ask at
-// the mailbox.
-func Serve(ctx context.Context, dom *xdpfab.Domain, box *xdpfab.Mailbox, log func(string, ...any)) error {
-	s := &server{dom: dom, box: box, log: log, sides: map[string]*side{}}
+// the mailbox. With manual progress one that is alone is answered by polling.
+func Serve(ctx context.Context, dom *xdpfab.Domain, box *xdpfab.Mailbox, manual bool,
+	log func(string, ...any)) error {
+	s := &server{dom: dom, box: box, log: log, manual: manual, sides: map[string]*side{}}
 	defer func() {
 		for _, d := range s.sides {
 			d.end()
 		}
 	}()
-	for m, err := range box.All(ctx, make([]byte, maxAsk)) {
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+	buf := make([]byte, maxAsk)
+	for look := false; ctx.Err() == nil; {
+		m, err := s.next(ctx, buf, look)
+		switch look = err == nil; {
+		case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+		case err != nil:
 			return err
+		default:
+			if err := s.answer(ctx, m); err != nil && ctx.Err() == nil {
+				log("%v: %v", m.From, err)
+			}
 		}
-		if err := s.answer(ctx, m); err != nil && ctx.Err() == nil {
-			log("%v: %v", m.From, err)
-		}
+		s.drop()
 	}
 	return nil
+}
+
+// pause is how long nobody looks into the mailbox while messages are answered, unless one
+// has just been there. A call that waits there would share the work of those that answer,
+// so that with manual progress messages would go from thread to thread.
+const pause = 20 * time.Millisecond
+
+// next waits for a message in the mailbox; while messages are answered it returns without
+// one after a while. With look it begins at once.
+func (s *server) next(ctx context.Context, buf []byte, look bool) (xdpfab.Received, error) {
+	if len(s.sides) == 0 {
+		return s.box.Receive(ctx, buf)
+	}
+	if !look {
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	return s.box.Receive(ctx, buf)
 }
 
 // answer does what a message asks for, and says so to its sender.
@@ -79,7 +113,7 @@ func (s *server) answer(ctx context.Context, m xdpfab.Received) error {
 	if a.End {
 		r, err = s.end(ctx, other, a)
 	} else {
-		r, err = s.begin(ctx, back, other, a)
+		r, err = s.begin(ctx, other, a)
 	}
 	if err != nil {
 		r.Error = err.Error()
@@ -88,15 +122,11 @@ func (s *server) answer(ctx context.Context, m xdpfab.Received) error {
 	if e == nil {
 		e = back.Send(ctx, text)
 	}
-	if a.End || err != nil { // otherwise it is the side's
-		e = errors.Join(e, back.Close())
-	}
-	return errors.Join(err, e)
+	return errors.Join(err, e, back.Close())
 }
 
 // begin makes an endpoint that answers those of another.
-func (s *server) begin(ctx context.Context, back *xdpfab.Peer, other string, a ask) (answer, error) {
-	s.drop()
+func (s *server) begin(ctx context.Context, other string, a ask) (answer, error) {
 	switch {
 	case len(s.sides) == maxServed:
 		return answer{}, fmt.Errorf("%d endpoints are served: want no more", maxServed)
@@ -105,7 +135,7 @@ func (s *server) begin(ctx context.Context, back *xdpfab.Peer, other string, a a
 			show.Size(maxBuffer))
 	}
 	line, err := load.NewLine(s.dom, load.LineAttr{Number: fi.AnyNumber, Flight: a.Flight, Untagged: a.Untagged,
-		Wait: true})
+		Wait: s.wait})
 	if err != nil {
 		return answer{}, err
 	}
@@ -117,16 +147,16 @@ func (s *server) begin(ctx context.Context, back *xdpfab.Peer, other string, a a
 		return answer{}, errors.Join(err, line.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
-	d := &side{name: other, back: back, line: line, stop: stop, stopped: make(chan error, 1)}
+	d := &side{name: other, line: line, stop: stop, stopped: make(chan error, 1), since: time.Now()}
 	if old := s.sides[other]; old != nil { // of a process that is gone
 		old.end()
 	}
 	s.sides[other] = d
-	go func() { // ends with the peer at the latest
-		_ = back.Watch(ctx)
-		stop()
+	s.busy.Add(1)
+	go func() {
+		defer s.busy.Add(-1)
+		d.stopped <- d.run(ctx, x)
 	}()
-	go func() { d.stopped <- d.run(ctx, x) }()
 	s.log("%s: %s of %s", other, a.Test, show.Size(uint64(a.Size)))
 	return answer{Endpoint: line.Number()}, nil
 }
@@ -145,21 +175,26 @@ func (d *side) run(ctx context.Context, x *load.Transfer) error {
 // end stops the endpoint.
 func (d *side) end() error {
 	d.stop()
-	return errors.Join(<-d.stopped, d.line.Close(), d.back.Close())
+	return errors.Join(<-d.stopped, d.line.Close())
 }
 
-// drop ends the endpoints whose peers are gone.
+// silence is how long an endpoint may receive nothing before it is ended: its peer was
+// killed, since a run sends all the time.
+const silence = time.Minute
+
+// drop ends the endpoints that have failed, and those whose peers are silent.
 func (s *server) drop() {
 	for name, d := range s.sides {
-		select {
-		case err := <-d.stopped:
-			d.stopped <- err
-			if err := d.end(); err != nil {
-				s.log("%s: %v", name, err)
-			}
-			delete(s.sides, name)
-		default:
+		if n := d.received.Load(); n != d.seen {
+			d.seen, d.since = n, time.Now()
 		}
+		if len(d.stopped) == 0 && time.Since(d.since) < silence {
+			continue
+		}
+		if err := d.end(); err != nil {
+			s.log("%s: %v", name, err)
+		}
+		delete(s.sides, name)
 	}
 }
 

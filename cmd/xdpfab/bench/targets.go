@@ -56,7 +56,7 @@ func (x *run) atomics(ctx context.Context, t *target) error {
 		if err != nil {
 			return err
 		}
-		x.worker(t, i, atomics{g})
+		x.worker(t, i, atomics{g, x.wait()})
 	}
 	before, err := reader.Sum(ctx)
 	t.verify = func(ctx context.Context) (Verification, error) {
@@ -117,7 +117,7 @@ func (x *run) transfers(ctx context.Context, t *target) error {
 	var pattern []byte
 	var readers []*load.Transfer
 	for i := range x.c.Endpoints {
-		line, err := load.NewLine(x.dom, load.LineAttr{Number: fi.AnyNumber, Flight: flight, Wait: true})
+		line, err := load.NewLine(x.dom, load.LineAttr{Number: fi.AnyNumber, Flight: flight, Wait: x.wait})
 		if err != nil {
 			return err
 		}

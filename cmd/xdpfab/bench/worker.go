@@ -81,7 +81,10 @@ func (w *worker) count(begun bool) {
 }
 
 // atomics is a loader of atomic operations.
-type atomics struct{ *load.Generator }
+type atomics struct {
+	*load.Generator
+	wait bool // for completions
+}
 
 func (a atomics) turn(ctx context.Context, most uint64) error {
 	// what is in flight counts for the target
@@ -89,7 +92,7 @@ func (a atomics) turn(ctx context.Context, most uint64) error {
 	if err := a.Fill(int(min(most, uint64(a.Free())))); err != nil {
 		return err
 	}
-	return a.Collect(ctx, true)
+	return a.Collect(ctx, a.wait)
 }
 
 func (a atomics) drain(ctx context.Context) error {
