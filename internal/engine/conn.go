@@ -134,6 +134,7 @@ func (c *conn) opened() {
 	}
 	c.settled()
 	c.seal()
+	c.note(SessionOpened, "")
 	r := c.r
 	r.e.begun[c.atTarget()] = c
 	r.retries, r.retryAt, r.fullSince, r.outdated = 0, 0, 0, 0
@@ -228,6 +229,7 @@ func (c *conn) ended() {
 	if why != session.ClosedHere && why != session.Idle && why != session.Settled && why != session.Renamed {
 		r.e.count[SessionsFailed]++
 	}
+	c.note(SessionEnded, why.String())
 	r.e.touch(c, &c.dirty) // to send the farewell, and to leave the table
 }
 

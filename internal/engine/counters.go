@@ -13,8 +13,9 @@ import (
 type Counter int
 
 // The counters. They are followed by one for each verdict by which a session drops a
-// request or answers it without running it, and one for each reason for which the codec
-// rejects a packet.
+// request or answers it without running it, one for each reason for which the codec
+// rejects a packet, one for each status of an operation that was refused, and one for each
+// answer that refuses a session.
 const (
 	PacketsReceived Counter = iota
 	PacketsSent
@@ -39,7 +40,9 @@ const (
 	PortErrors
 	verdictBase
 	refusedBase = verdictBase + Counter(session.NumVerdicts)
-	numCounters = refusedBase + Counter(wire.NumReasons)
+	opBase      = refusedBase + Counter(wire.NumReasons)
+	helloBase   = opBase + Counter(wire.NumStatuses)
+	numCounters = helloBase + Counter(wire.NumHelloStatuses)
 )
 
 // counts are written by the engine's thread only.
@@ -64,7 +67,13 @@ func (c Counter) String() string {
 	case c < refusedBase:
 		return "request_" + identifier(session.Verdict(c-verdictBase).String())
 	}
-	return "refused_" + identifier(wire.Reason(c-refusedBase).String())
+	switch {
+	case c < opBase:
+		return "refused_" + identifier(wire.Reason(c-refusedBase).String())
+	case c < helloBase:
+		return "op_refused_" + identifier(wire.Status(c-opBase).String())
+	}
+	return "hello_refused_" + identifier(wire.HelloStatus(c-helloBase).String())
 }
 
 func identifier(s string) string { return strings.ReplaceAll(s, " ", "_") }
@@ -74,7 +83,10 @@ func (c *Counters) Each(f func(name string, value uint64)) {
 	for i, v := range c {
 		switch Counter(i) {
 		case verdictBase + Counter(session.Drop), verdictBase + Counter(session.Execute),
-			verdictBase + Counter(session.Gone), refusedBase + Counter(wire.ReasonOK):
+			verdictBase + Counter(session.Gone), refusedBase + Counter(wire.ReasonOK), opBase + Counter(wire.StatusOK):
+			continue
+		}
+		if i >= int(helloBase) && !refuses(wire.HelloStatus(Counter(i)-helloBase)) {
 			continue
 		}
 		f(Counter(i).String(), v)

@@ -106,6 +106,9 @@ type Config struct {
 	// reach the peer at the end of a link, or do not come back, so that those of a
 	// session are no longer than so many bytes. It must not block. It may be nil.
 	Narrow func(l wire.Link, frame int)
+	// Journal is told what begins, ends and is refused, on the engine's thread. It must not
+	// block, and must copy what it keeps. Nil for nobody.
+	Journal func(*Note)
 	// Secret is the key of the cookies in hellos. Engines of one interface share it,
 	// since a peer's packets may come on any queue. Zero means a random one.
 	Secret [32]byte

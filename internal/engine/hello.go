@@ -41,6 +41,9 @@ func (e *Engine) onHello(h *wire.Header, payload []byte) {
 			epoch = e.accept(h, &m, src, p, key, &ack)
 		}
 	}
+	if refuses(ack.Status) {
+		e.helloRefused(&m, src, ack.Status)
+	}
 	// no other answer is the beginning of a session
 	if ack.Status == wire.HelloChallenge || ack.Status == wire.HelloAccepted {
 		ack.Options.Resident = e.cfg.Resident
@@ -175,6 +178,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	t.path.SetFlow(t.remote)
 	p.current, p.serial = t, m.Serial
 	e.count[SessionsAccepted]++
+	t.note(SessionAccepted, "", nil)
 	return t
 }
 
@@ -233,14 +237,14 @@ func (e *Engine) known(m *wire.HelloMsg) wire.Features {
 // asks about stays, to answer; any other is removed.
 func (p *pair) supersede(r *wire.Resume) {
 	if t := p.former; t != nil && !t.named(r) {
-		t.remove()
+		t.remove(endedReplaced)
 	}
 	t := p.current
 	if t == nil {
 		return
 	}
 	if !t.named(r) {
-		t.remove()
+		t.remove(endedReplaced)
 		return
 	}
 	p.former, p.current = t, nil

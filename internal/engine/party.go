@@ -131,7 +131,7 @@ func (e *Engine) room(p *party) bool {
 		return false
 	}
 	e.count[SessionsEvicted]++
-	victim.remove()
+	victim.remove(endedEvicted)
 	return true
 }
 

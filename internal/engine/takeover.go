@@ -110,7 +110,7 @@ func (e *Engine) Export() ([]PairState, error) {
 	for _, x := range e.table.snapshot() {
 		t, ok := x.(*target)
 		if ok && t.dying {
-			t.remove() // the initiator has been told, or will ask what ran
+			t.remove(t.why) // the initiator has been told, or will ask what ran
 		}
 		if !ok || t.slot.id == 0 || seen[t.pair] {
 			continue

@@ -24,14 +24,15 @@ type target struct {
 	key       *session.Key // that the initiator has proven; nil for none
 	class     wire.Class   // of traffic
 	features  wire.Features
-	frame     int   // bytes of the longest frame, as its hello was answered
-	keep      int64 // nanoseconds of silence until the session is forgotten
-	listed    bool  // on the engine's dirty list
-	unsettled bool  // on the engine's list of those in which something ran
-	dying     bool  // is removed once its last frame is sent
-	ended     bool  // this side ended it: no frame runs
-	waits     bool  // on the engine's list of those whose next message waits for room
-	midway    bool  // a message has begun, and lacks what the initiator has to send
+	frame     int    // bytes of the longest frame, as its hello was answered
+	keep      int64  // nanoseconds of silence until the session is forgotten
+	why       string // it ends, once that is known
+	listed    bool   // on the engine's dirty list
+	unsettled bool   // on the engine's list of those in which something ran
+	dying     bool   // is removed once its last frame is sent
+	ended     bool   // this side ended it: no frame runs
+	waits     bool   // on the engine's list of those whose next message waits for room
+	midway    bool   // a message has begun, and lacks what the initiator has to send
 	stall     stall
 }
 
@@ -42,7 +43,7 @@ func (t *target) emit(b []byte) int { return t.s.Emit(b) }
 func (t *target) clean() {
 	t.listed = false
 	if t.dying {
-		t.remove()
+		t.remove(t.why)
 	}
 }
 
@@ -105,9 +106,12 @@ func (t *target) came(o *session.Outcome) bool {
 	if len(o.Notices) > 0 {
 		t.deliver(o.Notices)
 	}
+	if o.Failed != nil {
+		t.refused(o.Failed)
+	}
 	switch o.Verdict {
 	case session.Gone:
-		t.remove()
+		t.remove(endedByPeer)
 		return true
 	case session.Drop, session.Execute:
 	default:
@@ -118,6 +122,7 @@ func (t *target) came(o *session.Outcome) bool {
 	}
 	if o.Refused != wire.ReasonOK {
 		e.refuse(o.Refused)
+		t.why = "malformed request: " + o.Refused.String()
 		t.end(wire.ResetClosed)
 	}
 	if o.Waits {
@@ -168,7 +173,7 @@ func (t *target) follow(src *wire.Source) {
 func (t *target) tick(int64) int64 {
 	if t.e.lived >= t.deadline() {
 		t.e.count[SessionsRetired]++
-		t.remove()
+		t.remove(endedSilent)
 		return 0
 	}
 	if r, is := t.s.(Restless); is {
@@ -226,8 +231,9 @@ func (t *target) end(why wire.ResetReason) {
 	t.e.touch(t, &t.listed)
 }
 
-// remove forgets the session. It may stay on the dirty list, since nothing is due.
-func (t *target) remove() {
+// remove forgets the session, and tells the journal why. It may stay on the dirty list,
+// since nothing is due.
+func (t *target) remove(why string) {
 	if t.slot.id == 0 {
 		return
 	}
@@ -235,6 +241,7 @@ func (t *target) remove() {
 	carried, _ := t.carried()
 	t.pair.past.add(&carried)
 	t.e.pairs.ended(t.pair, t, t.e.now) // which asks what ran
+	t.note(SessionForgotten, why, &carried)
 	t.s.Release()
 	t.e.leave(t.party)
 	t.e.waiters.leave(t)

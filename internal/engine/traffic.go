@@ -22,6 +22,7 @@ type Traffic struct {
 	PacketsReceived uint64
 	BytesSent       uint64 // of packets, with their headers
 	BytesReceived   uint64
+	Refused         uint64 // operations that the target refused
 }
 
 func (t *Traffic) sent(bytes int) {
@@ -44,6 +45,7 @@ func (t *Traffic) add(x *Traffic) {
 	t.PacketsReceived += x.PacketsReceived
 	t.BytesSent += x.BytesSent
 	t.BytesReceived += x.BytesReceived
+	t.Refused += x.Refused
 }
 
 // SessionInfo describes a session at one moment. The traffic of a present session

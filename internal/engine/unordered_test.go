@@ -148,7 +148,7 @@ func TestUnorderedGiveUp(t *testing.T) {
 			g.expect("after the partition", 0, 1, 1)
 			if test.forget {
 				for _, x := range g.nodes[1].eng[0].table.snapshot() {
-					x.(*target).remove()
+					x.(*target).remove(endedSilent)
 				}
 			}
 			g.pass = nil

@@ -68,6 +68,9 @@ func (s *Session) takeAnswers(o *session.Outcome) {
 		b := s.tickets.of(s.PSN())
 		n, said := s.x.memory.Answer(*b, s.streak, s.attendant)
 		s.streak = s.x.memory.Streak()
+		if said&wire.FlagStatus != 0 {
+			s.x.refused.Note((*b)[:n], s.x.memory.Refused())
+		}
 		s.Executed(*b, n, ops, said|wire.FlagBusy) // so that its round trip is not taken for a queue
 		*b = nil
 		s.attendant.Take()

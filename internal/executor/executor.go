@@ -37,6 +37,8 @@ type Memory interface {
 	// Touched returns how many operations of the last frame were applied, that returned
 	// what they found, and that did not, and the bytes that each kind reached.
 	Touched() (reads, writes, bytesRead, bytesWritten int)
+	// Refused describes the first operation of the last frame that failed, if one did.
+	Refused() *wire.RefusedOp
 	// Present sets the authorization key, by its number, of the sessions whose requests
 	// come from now on: see session.Key. At first they have none.
 	Present(auth uint32)
@@ -58,7 +60,8 @@ type Executor struct {
 	answers *session.Pool // response caches
 	holds   *session.Pool // early requests
 	parties map[session.Party]*party
-	auth    uint32 // what memory was told last
+	auth    uint32            // what memory was told last
+	refused *session.Failures // of the frame at hand; whom it was told about empties it
 
 	sessions map[*Session]struct{} // begun and not released
 	response wire.ResponseWriter   // of the frame of messages at hand
@@ -92,7 +95,7 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 		memory:  memory,
 		answers: session.NewPool(payload, buffers),
 		holds:   session.NewPool(payload, buffers),
-		parties: map[session.Party]*party{}, sessions: map[*Session]struct{}{},
+		parties: map[session.Party]*party{}, sessions: map[*Session]struct{}{}, refused: new(session.Failures),
 	}, nil
 }
 
@@ -100,7 +103,8 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 // two share one set of buffers, and a party has one share of them, whatever memory its
 // sessions are about.
 func (x *Executor) WithMemory(memory Memory) *Executor {
-	return &Executor{memory: memory, answers: x.answers, holds: x.holds, parties: x.parties, sessions: x.sessions}
+	return &Executor{memory: memory, answers: x.answers, holds: x.holds, parties: x.parties, sessions: x.sessions,
+		refused: x.refused}
 }
 
 // Observer learns what a session has applied; see mr.Observer.
@@ -121,6 +125,14 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 		features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID(), attendant: p.Attendant}
 	x.sessions[s] = struct{}{}
 	return s
+}
+
+// failed returns what was refused since the last caller emptied it; nil for nothing.
+func (x *Executor) failed() *session.Failures {
+	if x.refused.Count == 0 {
+		return nil
+	}
+	return x.refused
 }
 
 // Usage counts what the sessions of an executor hold.

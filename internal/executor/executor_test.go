@@ -19,7 +19,9 @@ type echo struct {
 	notice    bool   // it ends in a notice, as each that begins with 'n' does
 }
 
-func (m *echo) Present(uint32)            {}
+func (m *echo) Present(uint32)           {}
+func (m *echo) Refused() *wire.RefusedOp { return &wire.RefusedOp{} }
+
 func (m *echo) Touched() (_, _, _, _ int) { return 0, 0, 0, 0 }
 
 func (m *echo) Check(payload []byte, _ int) (uses wire.Features, reason wire.Reason) {

@@ -45,6 +45,9 @@ func (s *Session) deliver(payload []byte, ops uint8) (session.Verdict, wire.Reas
 	}
 	b := p.answer
 	p.answer = nil
+	if p.said&wire.FlagStatus != 0 {
+		s.x.refused.Note(b[:p.n], nil)
+	}
 	s.Executed(b, p.n, ops, p.said)
 	return session.Execute, wire.ReasonOK
 }
@@ -132,7 +135,7 @@ func (s *Session) Retry() (o session.Outcome) {
 		s.takeAnswers(&o)
 	}
 	s.executeHeld(&o)
-	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
+	o.Due, o.Waits, o.Midway, o.Notices, o.Failed = s.Due(), s.Kept(), s.midway, s.notices, s.x.failed()
 	return o
 }
 

@@ -55,6 +55,7 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 		o.Answer = s.Answer(out)
 	}
 	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
+	o.Failed = s.x.failed()
 	o.Delays = o.Frames == 1 && o.Verdict == session.Execute && s.Delays(h)
 	return o
 }
@@ -126,6 +127,9 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 	}
 	n, said := m.Execute(b, s.streak)
 	s.streak = m.Streak()
+	if said&wire.FlagStatus != 0 {
+		s.x.refused.Note(b[:n], m.Refused())
+	}
 	s.Executed(b, n, ops, said)
 	if notice {
 		s.noted()

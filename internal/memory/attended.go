@@ -35,7 +35,7 @@ func (m *Memory) Answer(resp []byte, streak uint32, said wire.Answers) (n int, f
 		for range m.rec.Ops() {
 			if status := m.take(i, said); status != wire.StatusOK {
 				m.resp.AppendStatus(i, status)
-				m.bad = i
+				m.fail(i, status)
 			}
 			i++
 		}

@@ -50,8 +50,9 @@ type Memory struct {
 
 	reads, writes, bytesRead, bytesWritten int // see Touched
 
-	streak  uint32 // see Streak
-	bad     int    // number of the last operation in the frame that failed; -1 for none
+	streak  uint32         // see Streak
+	bad     int            // number of the last operation in the frame that failed; -1 for none
+	refused wire.RefusedOp // the first of them
 	notice  wire.Notice
 	noticed bool // see Notice
 
@@ -167,11 +168,22 @@ func (m *Memory) record(i int) int {
 		m.rec.Element(j)
 		if status := m.run(i + j); status != wire.StatusOK {
 			m.resp.AppendStatus(i+j, status)
-			m.bad = i + j
+			m.fail(i+j, status)
 		}
 	}
 	return i + n
 }
+
+// fail records that the operation at hand, number i of its frame, has failed.
+func (m *Memory) fail(i int, s wire.Status) {
+	if m.bad < 0 {
+		m.refused.Describe(&m.rec, s)
+	}
+	m.bad = i
+}
+
+// Refused describes the first operation of the last frame that failed, if one did.
+func (m *Memory) Refused() *wire.RefusedOp { return &m.refused }
 
 // run executes the operation at hand, number i of its frame.
 func (m *Memory) run(i int) wire.Status {

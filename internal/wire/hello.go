@@ -100,10 +100,10 @@ const (
 	HelloWaiting                  // the request for a connection waits for its answer: ask again
 	HelloConnect                  // the request is accepted: see Options.Connection
 	HelloRejected                 // it is rejected
-	numHelloStatuses
+	NumHelloStatuses              // how many there are
 )
 
-var helloStatusNames = [numHelloStatuses]string{"accepted", "cookie challenge", "no such endpoint", "full",
+var helloStatusNames = [NumHelloStatuses]string{"accepted", "cookie challenge", "no such endpoint", "full",
 	"version not supported", "shutting down", "outdated", "key wanted", "key not wanted", "wrong key",
 	"connection request waits", "connection accepted", "connection rejected"}
 

@@ -72,7 +72,7 @@ func TestResponseRoundTrip(t *testing.T) {
 			res := &results[i]
 			switch rng.IntN(4) {
 			case 0:
-				res.status = 1 + Status(rng.IntN(int(numStatuses)-1))
+				res.status = 1 + Status(rng.IntN(int(NumStatuses)-1))
 				res.value = pattern(rng.IntN(5)) // what it would have been
 			case 1, 2:
 				res.value = pattern(1 + rng.IntN(40))

@@ -18,10 +18,10 @@ const (
 	StatusNotFound           // no such catalogue entry
 	StatusNotExecuted        // refused for another reason, for instance shutting down
 	StatusStale              // the key now belongs to another registration than the one meant
-	numStatuses
+	NumStatuses              // how many there are
 )
 
-var statusNames = [numStatuses]string{"ok", "no such key", "no access", "out of bounds", "misaligned", "unsupported",
+var statusNames = [NumStatuses]string{"ok", "no such key", "no access", "out of bounds", "misaligned", "unsupported",
 	"bad count", "not found", "not executed", "stale incarnation"}
 
 // String returns the status in words.
