@@ -115,7 +115,7 @@ func servePipe(t *testing.T, cfg Config) *piped {
 	}
 	p.client = client
 	t.Cleanup(func() { _ = p.client.CloseAll() })
-	if p.server, err = host.New(end, node.Config{GiveUp: lively.GiveUp}); err != nil {
+	if p.server, err = host.New(end, node.Config{GiveUp: lively.GiveUp, Log: newLogger(cfg, p.log)}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := control.Listen(t.Context(), cfg.controlPath(), control.Access{})

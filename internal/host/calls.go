@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -123,6 +124,7 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 		}
 	}
 	if err != nil {
+		g.log("call of a guest refused", slog.String("call", c.Verb), slog.String("cause", err.Error()))
 		r = failure(c.ID, err)
 	}
 	if g.gifts != nil {
@@ -314,6 +316,9 @@ func (g *Guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	}
 	g.settled = true
 	g.regions[a.Key] = r
+	g.log("guest serves a region", slog.String("name", a.Name), slog.Int("bytes", a.Length),
+		slog.Bool("read", mr.Access(a.Access)&mr.RemoteRead != 0),
+		slog.Bool("write", mr.Access(a.Access)&mr.RemoteWrite != 0))
 	g.spanned += len(r.memory.Bytes())
 	return nil, nil
 }

@@ -5,6 +5,7 @@ package host
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -75,4 +76,10 @@ func (g *Guest) describe() (GuestInfo, *share.HostRing) {
 		}
 	}
 	return i, g.Ring
+}
+
+// log logs what a guest did, or was refused, at level debug.
+func (g *Guest) log(text string, attrs ...slog.Attr) {
+	who := []slog.Attr{slog.Int("pid", g.info.PID), slog.Int("uid", int(g.info.UID))}
+	g.h.n.Log(slog.LevelDebug, text, append(who, attrs...)...)
 }

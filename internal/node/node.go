@@ -71,6 +71,7 @@ type Node struct {
 	Steppers []*Stepper          // by queue
 	Turns    []*progress.Stepper // theirs, each once
 	given    atomic.Uint32       // steppers given out, in turn
+	journal  *journal            // nil unless the log takes its lines
 	memory   []*memory.Memory
 	Table    *mr.Table
 	Numbers  Numbers                   // who has which
@@ -99,6 +100,7 @@ func New(dev Device, o Owner) *Node {
 func (n *Node) Run(life, resident uint64) error {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
+	n.journal = newJournal(n)
 	var engines []*engine.Engine
 	for q, port := range n.Dev.Ports() {
 		m := memory.New(n.Table)
@@ -114,6 +116,7 @@ func (n *Node) Run(life, resident uint64) error {
 			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: q, Sessions: n.Config.Sessions,
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
 			Spread:  n.Config.Spread,
+			Journal: n.journal.note(),
 			Suspect: n.suspect, Narrow: n.narrow, Padding: n.Residents.Pads, Longest: n.Residents.Longest,
 			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy, Attendant: n.attendantOf,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
@@ -198,7 +201,9 @@ func (n *Node) Release() error {
 	for _, m := range n.memory {
 		m.Close()
 	}
-	return errors.Join(err, n.Dev.Close(), n.Residents.End())
+	err = errors.Join(err, n.Dev.Close(), n.Residents.End())
+	n.journal.close()
+	return err
 }
 
 // Open returns the cause when the node has ended. The lock of the objects is held
