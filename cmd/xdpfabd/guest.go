@@ -151,14 +151,14 @@ func (all rules) admit(p control.Program, socket string) (*rule, error) {
 		if p.UID == 0 || p.UID == uint32(os.Geteuid()) {
 			return all.fallback, nil
 		}
-		return nil, fmt.Errorf("user %d, group %d: only root and the daemon's own user may attach where no rule says "+
-			"otherwise; add [[guest]] user = %q to the daemon's configuration, or start it with --guest allow:user=%d",
-			p.UID, p.GID, strconv.Itoa(int(p.UID)), p.UID)
+		return nil, refusedGuest{refusedNoRule, fmt.Errorf("user %d, group %d: only root and the daemon's own user "+
+			"may attach where no rule says otherwise; add [[guest]] user = %q to the daemon's configuration, or "+
+			"start it with --guest allow:user=%d", p.UID, p.GID, strconv.Itoa(int(p.UID)), p.UID)}
 	}
 	r := all.given[i]
 	if r.Deny {
-		return nil, fmt.Errorf("user %d, group %d: %s denies it; put a rule that allows it before that one", p.UID,
-			p.GID, r.name)
+		return nil, refusedGuest{refusedDenied, fmt.Errorf("user %d, group %d: %s denies it; put a rule that allows "+
+			"it before that one", p.UID, p.GID, r.name)}
 	}
 	return r, nil
 }

@@ -20,9 +20,12 @@ import (
 func (s *server) admit(ctx context.Context, p control.Program, socket string) (control.Place, error) {
 	g, err := s.guest(p, socket)
 	if err == nil {
-		g.place, err = g.rule.places.enter(ctx, p.UID)
+		if g.place, err = g.rule.places.enter(ctx, p.UID); err != nil {
+			err = refusedGuest{refusedFull, err}
+		}
 	}
 	if err != nil {
+		s.denied.count(err)
 		g.log.Warn("guest refused", "reason", err)
 		return nil, err
 	}
@@ -53,7 +56,7 @@ func (g *guest) limits() host.GuestLimits {
 
 // Host implements control.Place.
 func (g *guest) Host(conn *net.UnixConn) {
-	g.log.Info("guest attached", "rule", g.rule.name)
+	g.log.Info("guest attached", g.rule.rights()...)
 	since := time.Now()
 	g.place.talks(conn)
 	g.gone(since, g.s.host.Serve(conn, g.limits()))
@@ -64,6 +67,7 @@ func (g *guest) gone(since time.Time, err error) {
 	after := time.Since(since).Round(time.Millisecond).String()
 	switch {
 	case err != nil:
+		g.s.denied.turnedOut.Add(1)
 		g.log.Warn("guest turned out", "error", err)
 	case g.s.leaves.Load(): // its conversation ends here in both cases
 		g.log.Info("guest handed to the next daemon, or gone", "after", after)

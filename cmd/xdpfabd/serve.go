@@ -92,14 +92,6 @@ type noListener struct{ net.Listener }
 
 func (noListener) Close() error { return nil }
 
-func newLogger(cfg Config, w io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: cfg.LogLevel}
-	if cfg.LogFormat == logJSON {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
-}
-
 // explainListen names the daemon that has the control socket, if there is one. It
 // serves this very interface, or it has nothing to do with it.
 func explainListen(cfg Config, err error) error {
@@ -155,6 +147,7 @@ type server struct {
 	served served
 	began  time.Time
 	nodes  host.Nodes
+	denied guestRefusals
 	succession
 	steering steering
 }
@@ -286,8 +279,9 @@ func (s *server) announce() {
 			"time", s.cfg.BusyPoll.String(), "budget", s.cfg.BusyBudget, "remembered", s.cfg.beside(nic.DeferSuffix))
 	}
 	regions := s.describe()
+	all := unlimited(s.log)
 	for _, r := range regions {
-		s.tell("region", r)
+		tell(all, "region", r)
 	}
 	if len(regions) == 0 {
 		s.log.Warn("no regions: peers can reach this node but find nothing; add --region name=size")
@@ -306,8 +300,8 @@ func (s *server) tellQueues(i node.InterfaceInfo) {
 }
 
 // tell logs what has happened to a region.
-func (s *server) tell(what string, r control.Region) {
-	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
+func tell(log *slog.Logger, what string, r control.Region) {
+	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
 		"pages", r.Pages)
 }
 

@@ -23,6 +23,7 @@ func (s *server) status() (control.Status, error) {
 	if err != nil {
 		return control.Status{}, err
 	}
+	s.denied.into(counters)
 	return control.Status{
 		Version: version.Version, PID: os.Getpid(), NetNS: control.Namespace(),
 		UptimeSeconds: time.Since(s.began).Seconds(),

@@ -123,6 +123,9 @@ var families = []struct{ prefix, name, label, help string }{
 	{"refused_", "packets_refused_total", "reason", "Packets that the codec rejected as malformed."},
 	{"request_", "requests_not_run_total", "verdict",
 		"Request frames that were dropped, or answered without running them."},
+	{"op_refused_", "ops_refused_total", "cause", "Operations of peers that pollers refused, by cause."},
+	{"hello_refused_", "sessions_refused_total", "cause", "Requests of peers for a session that were refused."},
+	{"guest_refused_", "guests_refused_total", "cause", "Programs that were not let attach, by cause."},
 	{"xdp_", "xdp_packets_total", "decision", "Packets that the XDP program saw, by what it decided."},
 }
 
@@ -174,6 +177,7 @@ var helps = map[string]string{
 	"xsk_rx_ring_full":           "Received packets dropped because an RX ring was full.",
 	"xsk_fill_ring_empty":        "Times that the kernel found a fill ring empty.",
 	"xsk_tx_ring_empty":          "Times that the kernel found a TX ring empty.",
+	"guests_turned_out":          "Programs that were turned out, as they broke a rule of the shared rings.",
 	"udp_rx_dropped":             "Datagrams received that no peer can have sent.",
 	"udp_rx_errors":              "Errors of receiving from UDP sockets.",
 	"udp_tx_joined":              "Packets handed to the kernel in messages that it cuts (UDP_SEGMENT).",

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// However often something happens that others cause, its lines are few, and none is lost
+// without a word. Errors, and other messages, are written beside them.
+func TestLogIsLimited(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	out := &lockedBuffer{}
+	limit := newLogLimit(func() time.Time { return now })
+	log := slog.New(limitedHandler{slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}), limit}).With("a", 1)
+	lines := func() (n int, text string) {
+		text = out.String()
+		out.mu.Lock()
+		out.buf.Reset()
+		out.mu.Unlock()
+		return strings.Count(text, "\n"), text
+	}
+	for range 100_000 {
+		log.Debug("hostile")
+		log.Warn("hostile, too")
+	}
+	if n, _ := lines(); n != 2*logBurst {
+		t.Errorf("%d lines of two messages, want %d", n, 2*logBurst)
+	}
+	log.Info("another")
+	for range logBurst + 1 {
+		log.Error("hostile")
+	}
+	if n, _ := lines(); n != logBurst+2 {
+		t.Errorf("%d lines of another message and of errors, want all %d", n, logBurst+2)
+	}
+	for range 3600 {
+		now = now.Add(time.Second)
+		log.Debug("hostile")
+		log.Debug("hostile")
+	}
+	n, text := lines()
+	if n != 3600*logRate || !strings.Contains(text, fmt.Sprintf("msg=hostile a=1 left_out=%d\n", 100_000-logBurst)) {
+		t.Errorf("%d lines within an hour, want %d: %.300s", n, 3600*logRate, text)
+	}
+	for i := range 2 * mostMessages {
+		log.Debug(fmt.Sprint(i))
+	}
+	if len(limit.of) > mostMessages+1 {
+		t.Errorf("%d messages are told apart", len(limit.of))
+	}
+}
+
+// The debug log names the sessions, what peers asked for in vain, and why; counters count
+// the same by cause.
+func TestDebugLog(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	cfg.LogLevel = slog.LevelDebug
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	checkServed(t, p) // adds to a region that is read-only
+	ctx := limited(t)
+	peer, err := p.client.Dial(ctx, p.server.Node().Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := xdpfab.Word[uint64](ctx, peer, "nowhere", 0); err == nil {
+		t.Error("a region that is not there was found")
+	}
+	for _, r := range []xdpfab.RemoteRegion{{Key: 7}, {Key: 0xbad}} {
+		if v, err := xdpfab.WordAt[uint64](peer, r, 1<<20).Load(ctx); err == nil {
+			t.Errorf("%+v: %d", r, v)
+		}
+	}
+	if none, err := p.client.Dial(ctx, p.server.Node().Name(7)); err == nil {
+		t.Errorf("an endpoint that is not there: %v", none)
+	}
+	counters := statusOf(t, cfg).Counters
+	for name, want := range map[string]uint64{"op_refused_no_access": 1, "op_refused_not_found": 1, "op_refused_out_of_bounds": 1, "op_refused_no_such_key": 1} {
+		if counters[name] != want {
+			t.Errorf("%s is %d, want %d", name, counters[name], want)
+		}
+	}
+	if counters["hello_refused_no_such_endpoint"] == 0 {
+		t.Error("the session that was refused is not counted")
+	}
+	if err := p.client.CloseAll(); err != nil {
+		t.Error(err)
+	}
+	wants := []string{`msg="session accepted" peer=02:00:00:00:00:0a endpoint=0 session=0x`,
+		`cause="no access" verb=fetch region=scores offset=0 bytes=8`, `cause="not found" verb=lookup name=nowhere`,
+		`cause="out of bounds" verb=fetch region=scores offset=8388608 bytes=8`,
+		`cause="no such key" verb=fetch region=0x0000000000000bad offset=8388608 bytes=8`,
+		`msg="session refused" peer=02:00:00:00:00:0a endpoint=7 cause="no such endpoint"`,
+		`msg="session of a peer ended" peer=02:00:00:00:00:0a endpoint=0`, `cause="closed by the peer"`}
+	for _, want := range wants {
+		testnet.Eventually(t, "the log has "+want, func() bool { return strings.Contains(p.log.String(), want) })
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// statusOf asks a daemon's control socket.
+func statusOf(t *testing.T, cfg Config) control.Status {
+	t.Helper()
+	c, err := control.Dial(cfg.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Status(limited(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Programs that are not let attach are counted by cause.
+func TestGuestRefusalsAreCounted(t *testing.T) {
+	user := fmt.Sprint(nobody)
+	rules, found := newRules([]GuestConfig{{User: user, Deny: true}, {User: "65533", Serve: "*", Guests: 1, Limits: host.GuestLimits{Memory: 1 << 30}}})
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	s := &server{rules: rules, log: slog.New(slog.DiscardHandler)}
+	short := placeWait
+	placeWait = time.Millisecond
+	defer func() { placeWait = short }()
+	for _, uid := range []uint32{nobody, 65532, 65533, 65533} { // the last one finds the only place taken
+		_, _ = s.admit(context.Background(), control.Program{UID: uid}, "")
+	}
+	got := map[string]uint64{}
+	s.denied.into(got)
+	for _, cause := range refusalNames {
+		if n := got["guest_refused_"+cause]; n != 1 {
+			t.Errorf("%s: %d, want 1", cause, n)
+		}
+	}
+	if text := fmt.Sprint(rules.given[1].rights()...); !strings.Contains(text, "memory1GiB") || !strings.Contains(text, "guests1") || !strings.Contains(text, "serve*") {
+		t.Errorf("rights %q", text)
+	}
+}
