@@ -36,6 +36,10 @@ type app struct {
 	tty  bool       // err is a terminal, so progress lines make sense
 	rows func() int // of the terminal that out is; nil if it is none
 	json bool       // --json
+
+	// Where the configuration is; nil: nowhere.
+	env   func(string) string
+	files []string
 }
 
 // run executes a command line and returns the exit code.
@@ -65,12 +69,16 @@ func (a *app) root() *cobra.Command {
 microseconds, over AF_XDP. A daemon (xdpfabd) or any program with the library
 serves the memory.
 
+PEER is an IP address, the name of a host, a short name of the configuration, or a
+MAC address, with "/" and an endpoint number if that is not 0. -i names an interface
+if not the one that leads to the peer is meant.
+
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
 usage; 3 the outcome is unknown or the peer restarted; 4 the peer is silent or
 unreachable; 5 privilege or interface problem.`,
 		Example: `  xdpfab info eth0
-  xdpfab list 10.0.0.2 -i eth0
-  xdpfab atomic sum uint64 1 -i eth0 --peer 10.0.0.2 --region counters
+  xdpfab list 10.0.0.2
+  xdpfab atomic sum uint64 1 --peer node7 --region counters
   sudo xdpfab demo`,
 		Version:       version.Version,
 		SilenceErrors: true,

@@ -14,12 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/internal/diagnose"
-	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
+
+// defaultTimeout is that of peers.
+const defaultTimeout = 5 * time.Second
 
 // linkFlags say which interface to use, and how.
 type linkFlags struct {
@@ -33,26 +34,30 @@ type linkFlags struct {
 	giveUp    time.Duration
 	control   string
 	direct    bool
+	verbose   bool
 	borrowing
 }
 
 func (f *linkFlags) register(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use (required)")
+	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use; default: the one that leads to the peer")
 	fs.TextVar(&f.progress, "progress", fi.ProgressAuto,
 		"the thread that moves operations on: auto (a poller) or manual (the waiting thread; lowest latency)")
 	fs.TextVar(&f.copyMode, "copy", fi.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
 	fs.TextVar(&f.xdp, "xdp", fi.XDPAuto,
 		"XDP mode: native, generic (any interface, slower), auto (native; on a bond generic, to follow fail-over) or "+
 			"any (auto, and generic where the driver has no native one)")
-	fs.TextVar(&f.transport, "transport", fi.TransportXDP,
-		"transport of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had)")
+	fs.TextVar(&f.transport, "transport", fi.TransportAuto,
+		"transport of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had, and "+
+			"for a MAC address)")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for 4, or all of fewer")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
-	fs.DurationVar(&f.giveUp, "timeout", 5*time.Second, "silence of the peer after which operations are given up")
+	fs.DurationVar(&f.giveUp, "timeout", defaultTimeout, "silence of the peer after which operations are given up")
 	fs.StringVar(&f.control, "control", "",
 		"go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
 	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false,
+		"say on stderr which interface, daemon and address are used, and why")
 	f.borrowing.register(fs)
 	complete(c, "progress", fi.ProgressAuto.String(), fi.ProgressManual.String())
 	complete(c, "copy", fi.CopyAuto.String(), fi.CopyForce.String(), fi.ZeroCopyForce.String())
@@ -66,49 +71,42 @@ func complete(c *cobra.Command, flag string, values ...string) {
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// domain turns the flags into attributes, but for those that follow from the peer.
-func (f *linkFlags) domain(c *cobra.Command) (xdpfab.DomainAttr, error) {
+// usage refuses flags that contradict each other, or that are out of their range.
+func (f *linkFlags) usage(c *cobra.Command) error {
+	switch {
+	case f.direct && f.control != "":
+		return usage(c, "want one of --control and --direct")
+	case f.transport == fi.TransportUDP && f.control != "":
+		return usage(c, "--transport udp opens sockets here: want no --control, or leave the transport to the "+
+			"daemon")
+	case f.giveUp <= 0:
+		return usage(c, "timeout %v: want more than 0", f.giveUp)
+	case f.queues < 0:
+		return usage(c, "%d queues: want 0 for at most 4, or more", f.queues)
+	}
+	return nil
+}
+
+// attr turns the flags into attributes, for a peer with an IP address or with a MAC
+// address: to that no frame goes over UDP.
+func (f *linkFlags) attr(c *cobra.Command, isIP bool) (xdpfab.DomainAttr, error) {
 	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, XDP: f.xdp, GiveUp: f.giveUp,
-		Queues: f.queues, Cores: f.cores, Control: f.control, Transport: f.transport}
+		Queues: f.queues, Cores: f.cores, Control: f.control, Transport: f.transport, EthernetOnly: !isIP}
 	if err := f.borrows(c, &attr); err != nil {
 		return attr, err
 	}
 	switch {
-	case f.direct && f.control != "":
-		return attr, usage(c, "want one of --control and --direct")
-	case f.transport == fi.TransportUDP && f.control != "":
-		return attr, usage(c, "--transport udp opens sockets here: want no --control, or leave the transport to the "+
-			"daemon")
-	case f.ifname == "":
-		return attr, usage(c, "missing --interface (-i)")
-	case f.giveUp <= 0:
-		return attr, usage(c, "timeout %v: want more than 0", f.giveUp)
-	case f.queues < 0:
-		return attr, usage(c, "%d queues: want 0 for at most 4, or more", f.queues)
+	case isIP && !f.borrow:
+	case f.transport == fi.TransportUDP:
+		return attr, usage(c, "--transport udp: a MAC address is one of raw Ethernet; want the peer's IP address")
+	default:
+		attr.Transport = fi.TransportXDP
+	}
+	switch {
 	case f.direct:
 		attr.Attach = fi.AttachNever
 	case f.control != "":
 		attr.Attach = fi.AttachAlways
-	}
-	return attr, nil
-}
-
-// attr turns the flags into attributes. To a peer's MAC address no frame goes over UDP.
-func (f *linkFlags) attr(c *cobra.Command, peer string) (xdpfab.DomainAttr, error) {
-	attr, err := f.domain(c)
-	if err != nil {
-		return attr, err
-	}
-	addr, err := wire.ParseAddr(peer)
-	switch {
-	case peer == "":
-		return attr, usage(c, "missing the peer's address")
-	case err != nil:
-		return attr, usage(c, "%v", err)
-	}
-	attr.EthernetOnly = !addr.IsIP() && f.transport == fi.TransportXDP
-	if f.transport == fi.TransportUDP && !addr.IsIP() {
-		return attr, usage(c, "--transport udp: %s is an Ethernet address; want the peer's IP address", peer)
 	}
 	return attr, nil
 }
@@ -127,56 +125,6 @@ func (f *linkFlags) check(c *cobra.Command, dom *xdpfab.Domain) error {
 		}
 	}
 	return nil
-}
-
-// serve opens the interface for peers that send to it.
-func (a *app) serve(c *cobra.Command, f *linkFlags) (*xdpfab.Domain, error) {
-	attr, err := f.domain(c)
-	if err != nil {
-		return nil, err
-	}
-	dom, err := a.open(c.Context(), f.ifname, attr)
-	if err != nil {
-		return nil, interfaceError(err)
-	}
-	if err := f.check(c, dom); err != nil {
-		return nil, errors.Join(err, dom.CloseAll())
-	}
-	return dom, nil
-}
-
-// client is an interface in use and a peer that answered.
-type client struct {
-	dom  *xdpfab.Domain
-	peer *xdpfab.Peer
-	addr string
-}
-
-// connect opens the interface and dials the peer.
-func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, error) {
-	attr, err := f.attr(c, peer)
-	if err != nil {
-		return nil, err
-	}
-	dom, err := a.open(c.Context(), f.ifname, attr)
-	if err != nil {
-		return nil, interfaceError(err)
-	}
-	if err := f.check(c, dom); err != nil {
-		return nil, errors.Join(err, dom.CloseAll())
-	}
-	// Finding the next hop takes time of its own. The domain notices when the peer is
-	// silent; this limit is for a machine so busy that the domain notices too late.
-	ctx, cancel := context.WithTimeoutCause(c.Context(), 2*f.giveUp, xdpfab.ErrPeerSilent)
-	defer cancel()
-	addr, _ := wire.ParseAddr(peer) // attr has read it
-	trial := diagnose.Begin(c.Context(), dom, addr, f.ifname, f.giveUp)
-	p, err := dom.Dial(ctx, peer)
-	if err != nil {
-		return nil, errors.Join(trial.Explain(err), dom.CloseAll())
-	}
-	trial.Drop()
-	return &client{dom: dom, peer: p, addr: peer}, nil
 }
 
 func (c *client) close() error { return c.dom.CloseAll() }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/diagnose"
-	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // patience is how long diagnose waits for each answer of the peer, unless --timeout is
@@ -50,18 +49,14 @@ else is wrong; 4 it does not answer; 5 the cause is on this node.`,
 }
 
 func (a *app) diagnose(c *cobra.Command, f *linkFlags, peer string) error {
-	attr, err := f.attr(c, peer)
+	by, err := a.course(c, f, peer)
 	if err != nil {
 		return err
 	}
 	if !c.Flags().Changed("timeout") {
 		f.giveUp = patience
 	}
-	addr, err := wire.ParseAddr(peer)
-	if err != nil {
-		return usage(c, "%v", err)
-	}
-	q := diagnose.Question{Addr: addr, Interface: f.ifname, Attr: attr, Timeout: f.giveUp, Control: f.control,
+	q := diagnose.Question{Addr: by.to[0], Interface: f.ifname, Attr: by.attr, Timeout: f.giveUp, Control: f.control,
 		Open: diagnose.Opener(a.open)}
 	r, err := diagnose.Run(c.Context(), q, func(s *diagnose.Step) {
 		if !a.json {

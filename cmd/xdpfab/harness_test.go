@@ -33,6 +33,8 @@ type farNode struct {
 	mem    *mr.Memory
 	attr   xdpfab.DomainAttr                   // of the last open
 	begun  func(client, server *xdpfab.Domain) // if it is not nil, is called in each open
+	env    func(string) string
+	files  []string // of the configuration
 
 	mu     sync.Mutex
 	opened []*xdpfab.Domain
@@ -131,7 +133,7 @@ func (n *farNode) executed(open int) uint64 {
 
 func (n *farNode) runContext(ctx context.Context, in string, args ...string) ran {
 	var out, errs bytes.Buffer
-	a := &app{open: n.open, in: strings.NewReader(in), out: &out, err: &errs}
+	a := &app{open: n.open, in: strings.NewReader(in), out: &out, err: &errs, env: n.env, files: n.files}
 	code := a.run(ctx, args)
 	return ran{code, out.String(), errs.String()}
 }

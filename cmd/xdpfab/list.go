@@ -33,9 +33,8 @@ func (a *app) listCmd() *cobra.Command {
 		Use:   "list PEER",
 		Short: "List the memory regions that a peer publishes",
 		Long: `list shows the catalogue of a peer: the regions that are published under a
-name, with key, size and rights. PEER is a MAC address, or an IP address for UDP,
-with "/" and an endpoint number if that is not 0.`,
-		Example: `  xdpfab list 10.0.0.2 -i eth0
+name, with key, size and rights.`,
+		Example: `  xdpfab list 10.0.0.2
   xdpfab list 02:00:00:00:00:0b/1 -i eth0 --json`,
 		Args: exactArgs("PEER"),
 		RunE: func(c *cobra.Command, args []string) (err error) {

@@ -30,5 +30,6 @@ func main() {
 		},
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, tty: isTerminal(os.Stderr), rows: rowsOf(os.Stdout),
 	}
+	a.userSettings()
 	os.Exit(a.run(ctx, os.Args[1:]))
 }

@@ -20,8 +20,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 type statFlags struct {
@@ -38,8 +38,8 @@ func (a *app) statCmd() *cobra.Command {
 		Short: "Show the state and the counters of a daemon",
 		Long: `stat asks a daemon of this machine, by its control socket, for its regions, its
 guests (the programs that use the interface through it) and its counters.
-Without --control and --interface it asks the daemon that XDPFAB_CONTROL names, or
-the only running one.
+Without --control and --interface it asks the daemon that the configuration names
+(xdpfab config), or the only running one.
 
 With --watch it asks again at each interval, and shows rates per second: on a terminal
 in one page that is written anew, elsewhere in lines of the counters that have changed.`,
@@ -68,17 +68,23 @@ func (f *daemonFlags) register(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 }
 
-// dial finds the daemon: by the flags, by XDPFAB_CONTROL, or the only one.
-func (f *daemonFlags) dial(c *cobra.Command) (*control.Client, error) {
+// dial finds the daemon: by the flags, by the configuration, or the only one.
+func (f *daemonFlags) dial(a *app, c *cobra.Command) (*control.Client, error) {
+	s, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
 	switch {
 	case f.path != "" && f.ifname != "":
 		return nil, usage(c, "want one of --control and --interface")
 	case f.ifname != "":
 		f.path = control.DefaultPath(f.ifname)
-	case f.path == "" && os.Getenv(fi.ControlEnv) != "":
-		f.path = os.Getenv(fi.ControlEnv)
+	case f.path == "" && socket.Value != "" && !ifname.Precedes(socket):
+		f.path = socket.Value
+	case f.path == "" && ifname.Value != "":
+		f.path = control.DefaultPath(ifname.Value)
 	case f.path == "":
-		var err error
 		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {
 			return nil, err
 		}
@@ -88,7 +94,7 @@ func (f *daemonFlags) dial(c *cobra.Command) (*control.Client, error) {
 
 // call has a daemon do what a verb says, and prints the result.
 func call[T any](a *app, c *cobra.Command, f *daemonFlags, verb string, arguments any, text func(io.Writer, T)) error {
-	d, err := f.dial(c)
+	d, err := f.dial(a, c)
 	if err != nil {
 		return err
 	}
@@ -110,7 +116,7 @@ func (a *app) stat(c *cobra.Command, f *statFlags) (err error) {
 	if f.watch < 0 || f.count < 0 {
 		return usage(c, "watch and count: want 0 or more")
 	}
-	d, err := f.dial(c)
+	d, err := f.dial(a, c)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (a *app) statPeers(c *cobra.Command, f *statPeersFlags) error {
 	if !slices.Contains(control.PeerOrders(), f.sort) {
 		return usage(c, "sort %q: want one of %s", f.sort, strings.Join(control.PeerOrders(), ", "))
 	}
-	d, err := f.dial(c)
+	d, err := f.dial(a, c)
 	if err != nil {
 		return err
 	}

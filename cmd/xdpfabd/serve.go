@@ -281,7 +281,7 @@ func (s *server) announce() {
 	regions := s.describe()
 	all := unlimited(s.log)
 	for _, r := range regions {
-		tell(all, "region", r)
+		logRegion(all, "region", r)
 	}
 	if len(regions) == 0 {
 		s.log.Warn("no regions: peers can reach this node but find nothing; add --region name=size")
@@ -299,8 +299,8 @@ func (s *server) tellQueues(i node.InterfaceInfo) {
 	}
 }
 
-// tell logs what has happened to a region.
-func tell(log *slog.Logger, what string, r control.Region) {
+// logRegion logs what has happened to a region.
+func logRegion(log *slog.Logger, what string, r control.Region) {
 	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
 		"pages", r.Pages)
 }

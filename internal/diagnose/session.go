@@ -30,7 +30,7 @@ func (d *diagnosis) openInterface(ctx context.Context) Step {
 	}
 	attr := d.Attr
 	attr.GiveUp = d.Timeout
-	attr.UDP = attr.UDP || d.Peer.IsIP() || d.way != nil && len(d.way.own) > 0
+	attr.EthernetOnly = false // both encapsulations are tried
 	if d.sockets {
 		attr.Transport = fi.TransportUDP
 	}

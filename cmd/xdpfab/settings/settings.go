@@ -90,7 +90,9 @@ func Load(env func(string) string, files []string) (*Settings, error) {
 
 // absent reports whether an error means that a user has no such file: also in a folder of
 // another user, whose environment a program of nobody may have.
-func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) }
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+}
 
 // Readable reports whether a file is there for this user.
 func Readable(path string) bool {

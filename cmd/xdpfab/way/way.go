@@ -51,17 +51,21 @@ func Folder() string { return filepath.Dir(control.DefaultPath("any")) }
 
 // Choose finds the interface for a peer with these addresses: that of the daemon whose
 // control socket is named; or the one on the route; or for a MAC address that of the only
-// daemon, that on which the kernel knows the neighbour, or the only one there is. folder
-// has the sockets of daemons that nobody has named.
+// daemon, that on which the kernel knows the neighbour, or the only one there is. Without
+// an address it is that of the only daemon, or the only one there is. folder has the
+// sockets of daemons that nobody has named.
 func Choose(ctx context.Context, named, folder string, to []wire.Addr) (Choice, error) {
 	if named != "" {
 		d, err := ask(ctx, named)
 		if err != nil {
 			return Choice{}, err
 		}
-		return Choice{d.Interface.Name, named, "the daemon at " + named, to[0]}, nil
+		return Choice{d.Interface.Name, named, "the daemon at " + named, append(to, wire.Addr{})[0]}, nil
 	}
 	daemons := here(ctx, folder)
+	if len(to) == 0 {
+		to = []wire.Addr{{}}
+	}
 	var first error
 	for _, a := range to {
 		c, err := choose(daemons, a)
@@ -207,13 +211,20 @@ func towards(daemons []daemon, mac wire.MAC) (name, why string, err error) {
 	case len(fit) == 0:
 		return "", "", fmt.Errorf("%w: no Ethernet interface is up", ErrUnclear)
 	}
+	list := strings.Join(fit, ", ")
+	if mac == (wire.MAC{}) {
+		return "", "", fmt.Errorf("%w: it may be any of %s; name it", ErrUnclear, list)
+	}
 	return "", "", fmt.Errorf("%w for a MAC address: it may be any of %s; name it, or give the peer's IP address",
-		ErrUnclear, strings.Join(fit, ", "))
+		ErrUnclear, list)
 }
 
 // neighbour returns the indexes of the interfaces on which the kernel knows a MAC
 // address.
 func neighbour(mac wire.MAC) (indexes []int) {
+	if mac == (wire.MAC{}) {
+		return nil
+	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		list, _ := netlink.NeighList(0, family) // it is a hint
 		for _, n := range list {

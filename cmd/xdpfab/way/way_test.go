@@ -71,6 +71,9 @@ func TestChoose(t *testing.T) {
 			c, err = Choose(t.Context(), named, folder, all)
 			return err
 		})
+		if len(all) == 0 {
+			all = []wire.Addr{{}}
+		}
 		if err != nil || c.Interface != want || !strings.Contains(c.Why, why) || c.Peer != all[len(all)-1] {
 			t.Errorf("%s: %+v, %v; want %s by %s to %v", name, c, err, want, why, to)
 		}
@@ -82,6 +85,7 @@ func TestChoose(t *testing.T) {
 	check("loopback", "", none, "lo", "the route", "127.0.0.1")
 	check("second address", "", none, side.IfName, "the route to "+ip, "192.0.2.1", ip)
 	check("MAC", "", none, side.IfName, "", stranger)
+	check("nobody", "", none, side.IfName, "the only interface that is up")
 
 	var here uint64
 	if err := side.Do(func() error { here = control.Namespace(); return nil }); err != nil {
@@ -93,6 +97,7 @@ func TestChoose(t *testing.T) {
 	check("daemon below the route's interface", "", daemons, "port7", "the daemon at "+path, ip)
 	check("the only daemon", "", daemons, "port7", "the only daemon's", stranger)
 	check("named", path, none, "port7", "the daemon at "+path, ip)
+	check("named, for nobody", path, none, "port7", "the daemon at "+path)
 	check("named, elsewhere", filepath.Join(daemons, "elsewhere.sock"), none, "elsewhere", "the daemon at", ip)
 
 	// Another interface that is up makes a MAC address unclear, unless it is known.

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/way"
+	"github.com/xdpfab/xdpfab/internal/diagnose"
+	nodes "github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/route"
+	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// client is an interface in use and a peer that answered.
+type client struct {
+	dom  *xdpfab.Domain
+	peer *xdpfab.Peer
+	addr string
+}
+
+// course is how a peer is reached.
+type course struct {
+	attr   xdpfab.DomainAttr
+	to     []wire.Addr // of the peer; all of the first one's sort
+	chosen way.Choice
+}
+
+// course finds the peer's addresses, and the interface that leads there.
+func (a *app) course(c *cobra.Command, f *linkFlags, peer string) (by course, err error) {
+	s, err := f.prepare(a, c)
+	if err != nil {
+		return by, err
+	}
+	if peer == "" {
+		return by, usage(c, "missing the peer's address")
+	}
+	if by.to, err = addresses(c, s.Address(peer), f.giveUp); err != nil {
+		return by, err
+	}
+	if by.attr, err = f.attr(c, by.to[0].IsIP()); err != nil {
+		return by, err
+	}
+	if by.chosen, err = f.choose(c, s, &by.attr, by.to); err == nil && by.chosen.Why != "" {
+		by.to = []wire.Addr{by.chosen.Peer}
+	}
+	return by, err
+}
+
+// connect finds the peer's address and the interface that leads there, opens that and
+// dials the peer.
+func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, error) {
+	by, err := a.course(c, f, peer)
+	if err != nil {
+		return nil, err
+	}
+	dom, err := a.use(c, f, by.attr, &by.chosen)
+	if err != nil {
+		return nil, chosenFor(err, &by.chosen)
+	}
+	cl, err := dial(c, f, dom, by.to)
+	return cl, chosenFor(err, &by.chosen)
+}
+
+// serve opens the interface for peers that send to it.
+func (a *app) serve(c *cobra.Command, f *linkFlags) (*xdpfab.Domain, error) {
+	s, err := f.prepare(a, c)
+	if err != nil {
+		return nil, err
+	}
+	attr, err := f.attr(c, true)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := f.choose(c, s, &attr, nil)
+	if err != nil {
+		return nil, err
+	}
+	dom, err := a.use(c, f, attr, &chosen)
+	return dom, chosenFor(err, &chosen)
+}
+
+// prepare takes from the configuration what no flag says, and checks the flags.
+func (f *linkFlags) prepare(a *app, c *cobra.Command) (*settings.Settings, error) {
+	s, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	f.fill(c, s)
+	return s, f.usage(c)
+}
+
+// fill takes from the settings what no flag says. A control socket stands for its daemon's
+// interface, unless one is settled with precedence.
+func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
+	if v := s.Get(settings.Timeout); v.Value != "" && !c.Flags().Changed("timeout") {
+		f.giveUp, _ = time.ParseDuration(v.Value) // which was checked
+	}
+	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
+	switch {
+	case f.ifname != "" || f.control != "":
+	case socket.Value != "" && !ifname.Precedes(socket) && f.looksForDaemon():
+		f.control = socket.Value
+	default:
+		f.ifname = ifname.Value
+	}
+}
+
+// looksForDaemon reports whether the command may go through a daemon that no flag names.
+func (f *linkFlags) looksForDaemon() bool { return !f.direct && f.transport != fi.TransportUDP }
+
+// addresses returns those of a peer, which may be given by the name of a host.
+func addresses(c *cobra.Command, peer string, limit time.Duration) ([]wire.Addr, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), limit)
+	defer cancel()
+	all, err := nodes.ResolveAll(ctx, peer, "ip")
+	switch {
+	case err == nil:
+		return all, nil
+	case c.Context().Err() != nil:
+		return nil, context.Cause(c.Context())
+	case errors.As(err, new(*net.DNSError)) && !notFound(err):
+		return nil, &codeError{err, exitUnreachable}
+	}
+	return nil, usage(c, "%v", err)
+}
+
+// notFound reports whether the resolver knows that there is no such host.
+func notFound(err error) bool {
+	dns := new(net.DNSError)
+	return errors.As(err, &dns) && dns.IsNotFound
+}
+
+// choose completes the attributes, and the interface if none is named.
+func (f *linkFlags) choose(c *cobra.Command, s *settings.Settings, attr *xdpfab.DomainAttr,
+	to []wire.Addr) (chosen way.Choice, err error) {
+	if f.ifname != "" {
+		if attr.Control == "" && f.looksForDaemon() {
+			attr.Control = s.Get(settings.Control).Value
+		}
+		return chosen, nil
+	}
+	if chosen, err = way.Choose(c.Context(), f.control, way.Folder(), to); err != nil {
+		return chosen, unclear(c, err)
+	}
+	f.ifname = chosen.Interface
+	if attr.Attach == fi.AttachAuto && f.looksForDaemon() {
+		attr.Control = chosen.Control
+	}
+	return chosen, nil
+}
+
+// unclear makes an error in the use of a command of a choice that could not be made.
+func unclear(c *cobra.Command, err error) error {
+	if errors.Is(err, way.ErrUnclear) {
+		return usage(c, "%v", err)
+	}
+	return err
+}
+
+// chosenFor adds to an error which interface was chosen, and why.
+func chosenFor(err error, chosen *way.Choice) error {
+	if err == nil || chosen.Why == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s was chosen by %s; -i names another interface)", err, chosen.Interface, chosen.Why)
+}
+
+// use opens the interface.
+func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen *way.Choice) (*xdpfab.Domain,
+	error) {
+	dom, err := a.open(c.Context(), f.ifname, attr)
+	if err != nil {
+		return nil, interfaceError(err)
+	}
+	if err := f.check(c, dom); err != nil {
+		return nil, errors.Join(err, dom.CloseAll())
+	}
+	a.tellWay(f, dom, chosen)
+	return dom, nil
+}
+
+// dial dials the first of the addresses that there is a way to. When it fails, the domain
+// is closed.
+func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*client, error) {
+	// Finding the next hop takes time of its own. The domain notices when the peer is
+	// silent; this limit is for a machine so busy that the domain notices too late.
+	ctx, cancel := context.WithTimeoutCause(c.Context(), 2*f.giveUp+2*time.Second, xdpfab.ErrPeerSilent)
+	defer cancel()
+	for {
+		addr := to[0].String()
+		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
+		p, err := dom.Dial(ctx, addr)
+		if err = trial.Explain(err); err == nil {
+			return &client{dom: dom, peer: p, addr: addr}, nil
+		}
+		if to = to[1:]; len(to) == 0 || !errors.Is(err, route.ErrNoRoute) {
+			return nil, errors.Join(err, dom.CloseAll())
+		}
+	}
+}
+
+// tellWay says on stderr what the user has not asked for, and with --verbose the rest.
+func (a *app) tellWay(f *linkFlags, dom *xdpfab.Domain, chosen *way.Choice) {
+	in := dom.Interface()
+	if in.NoXDP != "" {
+		fmt.Fprintf(a.err, "xdpfab: UDP sockets carry the frames, several times slower than AF_XDP, which cannot be "+
+			"had (%s); --transport xdp fails instead\n", tell.Plain(errors.New(in.NoXDP)))
+	}
+	if in.Beside != "" {
+		fmt.Fprintf(a.err, "xdpfab: the peer may not be heard: %s\n", in.Beside)
+	}
+	if !f.verbose {
+		return
+	}
+	why, daemon := "which -i or the configuration names", "no daemon"
+	if chosen.Why != "" {
+		why = "chosen by " + chosen.Why
+	}
+	if in.Daemon != "" {
+		daemon = "the daemon at " + in.Daemon
+	}
+	fmt.Fprintf(a.err, "xdpfab: interface %s, %s; transport %s, through %s\n", in.Name, why, in.Transport, daemon)
+}
+
+// settings reads the configuration.
+func (a *app) settings() (*settings.Settings, error) {
+	env := a.env
+	if env == nil {
+		env = func(string) string { return "" }
+	}
+	s, err := settings.Load(env, a.files)
+	if err != nil {
+		return nil, &codeError{err, exitUsage}
+	}
+	return s, nil
+}
+
+// userSettings has an app read the configuration of the user.
+func (a *app) userSettings() {
+	a.env, a.files = os.Getenv, settings.Files(os.Getenv)
+}
