@@ -71,7 +71,7 @@ serves the memory.
 
 PEER is an IP address, the name of a host, a short name of the configuration, or a
 MAC address, with "/" and an endpoint number if that is not 0. -i names an interface
-if not the one that leads to the peer is meant.
+if not the one that leads to the peer is meant: see "xdpfab config --help".
 
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
 usage; 3 the outcome is unknown or the peer restarted; 4 the peer is silent or
@@ -92,7 +92,7 @@ unreachable; 5 privilege or interface problem.`,
 	c.AddCommand(
 		a.infoCmd(), a.doctorCmd(), a.diagnoseCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(),
 		a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.statCmd(), a.keptCmd(), a.withdrawCmd(),
-		a.regionCmd(), a.residentCmd(), a.versionCmd(), a.demoCmd(), a.workCmd())
+		a.regionCmd(), a.residentCmd(), a.versionCmd(), a.demoCmd(), a.workCmd(), a.configCmd())
 	return c
 }
 

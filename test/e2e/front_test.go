@@ -65,6 +65,10 @@ func TestNewcomer(t *testing.T) {
 	// In a container there is the daemon's socket, and no interface of that name.
 	contained := home("XDPFAB_CONTROL=" + d.socket)
 	says(start(t, net.A, xdpfabPath, command(ip), contained), "chosen by the daemon at "+d.socket, "through the daemon at "+d.socket)
+	shown := start(t, net.A, xdpfabPath, []string{"config"}, contained)
+	if shown.wants(0); !strings.Contains(shown.out.String(), "XDPFAB_CONTROL") || !strings.Contains(shown.out.String(), file) {
+		t.Errorf("config says %s", shown.out.String())
+	}
 	last := start(t, net.A, xdpfabPath, command(ip), home())
 	if last.wants(0); strings.TrimSpace(last.out.String()) != fmt.Sprint(5*adds) {
 		t.Errorf("found %q after %d additions of 5", last.out.String(), adds)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
+)
+
+// configReport is the JSON output of config.
+type configReport struct {
+	Settings []settings.Value `json:"settings"`
+	Files    []configFile     `json:"files"` // the one that takes precedence first
+}
+
+// configFile is a file that was looked for.
+type configFile struct {
+	Path string `json:"path"`
+	Read bool   `json:"read"`
+}
+
+// defaults are the settings that nothing sets.
+var defaults = []settings.Value{
+	{Key: settings.Interface, From: "default: the one that leads to the peer"},
+	{Key: settings.Control, From: "default: the socket of the interface's daemon"},
+	{Key: settings.Timeout, Value: defaultTimeout.String(), From: "default"},
+}
+
+func (a *app) configCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Show the client's configuration, and where each value came from",
+		Long: `config prints the settings of the commands that reach a peer or a daemon. A flag
+takes precedence over the environment, that over the user's file, and that over the
+file of the machine:
+
+  --interface      XDPFAB_INTERFACE   interface = "eth1"
+  --control        XDPFAB_CONTROL     control = "/run/xdpfabd/eth1.sock"
+  --timeout        XDPFAB_TIMEOUT     timeout = "2s"
+
+The user's file is ~/.config/xdpfab/config.toml, or the same below XDG_CONFIG_HOME;
+that of the machine is ` + settings.System + `. A file can also give peers short
+names, which take precedence over names of hosts:
+
+  [peers]
+  node7 = "10.0.0.7"
+
+With neither interface nor control socket, a command takes the interface on the
+route to the peer, and goes through its daemon if one serves it. For a peer's MAC
+address it takes the interface of the only daemon, or the one on which the kernel
+knows the peer, or the only one that is up. --verbose says which, and why.`,
+		Example: `  xdpfab config
+  xdpfab config --json
+  XDPFAB_INTERFACE=eth1 xdpfab config`,
+		Args: exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.settings()
+			if err != nil {
+				return err
+			}
+			r := configReport{Settings: effective(s), Files: []configFile{}}
+			for _, path := range a.files {
+				r.Files = append(r.Files, configFile{path, settings.Readable(path)})
+			}
+			return a.print(&r, r.text)
+		},
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+// effective returns the settings in force: those that are set, and the defaults of the
+// others.
+func effective(s *settings.Settings) (list []settings.Value) {
+	for _, d := range defaults {
+		if v := s.Get(d.Key); v.Value != "" {
+			d = v
+		}
+		list = append(list, d)
+	}
+	for _, v := range s.All() {
+		if strings.Contains(v.Key, ".") {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// read is the state of a file, for people.
+var read = map[bool]string{true: "read", false: "is not there, or not for this user"}
+
+func (r *configReport) text(w io.Writer) {
+	fmt.Fprintln(w, "KEY\tVALUE\tFROM")
+	for _, v := range r.Settings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Key, orDash(v.Value), v.From)
+	}
+	fmt.Fprintln(w)
+	for _, f := range r.Files {
+		fmt.Fprintf(w, "%s\t%s\n", f.Path, read[f.Read])
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
+)
+
+// What no flag says comes from the environment and the files; config shows it.
+func TestConfig(t *testing.T) {
+	n := newNode(t)
+	file, absent := filepath.Join(t.TempDir(), "config.toml"), filepath.Join(t.TempDir(), "absent")
+	if err := os.WriteFile(file, []byte("timeout = \"7m\"\ninterface = \"eth9\"\n[peers]\nnode7 = \""+peerAddr+"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.files = []string{absent, file}
+	n.env = func(name string) string { return map[string]string{"XDPFAB_INTERFACE": "pipe0"}[name] }
+	if r := n.run("", "ping", "node7", "-c", "1", "-v"); r.code != exitOK || n.attr.GiveUp != 7*time.Minute || !strings.Contains(r.err, "which -i or the configuration names") {
+		t.Errorf("%+v, %v", r, n.attr.GiveUp)
+	}
+	if r := n.run("", "ping", "node7", "-c", "1", "--timeout", "8m"); r.code != exitOK || n.attr.GiveUp != 8*time.Minute {
+		t.Errorf("the flag: %+v, %v", r, n.attr.GiveUp)
+	}
+	checkRefusal(t, "flag -i", n.run("", "ping", "node7", "-i", "eth99"), exitInterface, "no such interface")
+	r := n.run("", "config", "--json")
+	var got configReport
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || r.code != exitOK {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	var from []string
+	for _, v := range got.Settings {
+		from = append(from, v.Key+" "+v.Value+" "+v.From)
+	}
+	want := []string{
+		"interface pipe0 XDPFAB_INTERFACE", "control  default: the socket of the interface's daemon", "timeout 7m " + file,
+		"peers.node7 " + peerAddr + " " + file,
+	}
+	if !reflect.DeepEqual(from, want) || !reflect.DeepEqual(got.Files, []configFile{{absent, false}, {file, true}}) {
+		t.Errorf("%q, %+v; want %q", from, got.Files, want)
+	}
+	if r := n.run("", "config"); r.code != exitOK || !strings.Contains(r.out, "is not there") {
+		t.Errorf("%+v", r)
+	}
+	for _, command := range []string{"config", "stat", "ping node7"} {
+		if err := os.WriteFile(file, []byte("interfce = \"eth9\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checkRefusal(t, command, n.run("", strings.Fields(command)...), exitUsage, "interfce: unknown key")
+	}
+	for key := range map[string]bool{settings.Interface: true, settings.Control: true, settings.Timeout: true} {
+		help := n.run("", "config", "--help").out
+		if !strings.Contains(help, settings.Variable(key)) || !strings.Contains(help, "--"+key) {
+			t.Errorf("help does not tell of %s", key)
+		}
+	}
+}
