@@ -16,7 +16,7 @@ import (
 // PipeMTU is the MTU of Ethernet.
 const PipeMTU = 1500
 
-// PipeEnd is the device at one end of a Pipe.
+// PipeEnd is the device at one end of a Pipe, or at a switch in memory.
 type PipeEnd struct {
 	Alone
 	Port *port.Memory
@@ -26,9 +26,26 @@ type PipeEnd struct {
 // NewPipe returns both ends of a cable in memory.
 func NewPipe() (a, b *PipeEnd) {
 	pa, pb := port.NewMemoryPair(PipeMTU, 1)
-	return &PipeEnd{Port: pa, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0a}},
-		&PipeEnd{Port: pb, Mac: wire.MAC{2, 0, 0, 0, 0, 0x0b}}
+	return &PipeEnd{Port: pa, Mac: pipeMAC(0)}, &PipeEnd{Port: pb, Mac: pipeMAC(1)}
 }
+
+// NewSwitch returns the ends of n cables that a switch in memory joins.
+func NewSwitch(n int) []*PipeEnd {
+	addresses, ends := make([]wire.MAC, n), make([]*PipeEnd, n)
+	for i := range addresses {
+		addresses[i] = pipeMAC(i)
+	}
+	for i, p := range port.NewMemorySwitch(PipeMTU, 1, addresses) {
+		ends[i] = &PipeEnd{Port: p, Mac: addresses[i]}
+	}
+	return ends
+}
+
+// MostPipes is how many ends a switch can have.
+const MostPipes = 1024
+
+// pipeMAC is the address at an end: it ends with 0a, 0b and so on.
+func pipeMAC(i int) wire.MAC { return wire.MAC{2, 0, 0, 0, byte((i + 0x0a) >> 8), byte(i + 0x0a)} }
 
 // Cable returns the ends of a pipe between domains. Tests put other devices in their
 // place.
@@ -79,8 +96,8 @@ func (p *PipeEnd) Info() InterfaceInfo {
 // Link implements Device.
 func (p *PipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	if a.IsIP() {
-		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want %s or %s: %w", "02:00:00:00:00:0a",
-			"02:00:00:00:00:0b", errno.NotImplemented)
+		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want that of Domain.Name, such as %s: %w",
+			wire.Addr{MAC: pipeMAC(1)}, errno.NotImplemented)
 	}
 	return wire.Link{Kind: wire.Ethernet, Local: p.Mac, Remote: a.MAC}, nil
 }

@@ -7,33 +7,29 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Faults are what a [Memory] port does to the packets sent through it, with
-// probabilities from 0 to 1.
-type Faults struct {
-	Loss      float64 // dropped
-	Duplicate float64 // delivered twice
-	Reorder   float64 // delivered ahead of up to 8 packets sent before
-	Corrupt   float64 // one bit flipped
-
-	Delay time.Duration // for all
-}
-
 // Memory is the counterpart of the AF_XDP port in memory: the same contract
-// without a kernel, with seeded faults. Ports of a pair may be used by
+// without a kernel, with seeded faults. Ports of a pair, or of a switch, may be used by
 // different threads.
 type Memory struct {
 	mtu    int
-	peer   *Memory
+	peer   *Memory              // at the other end of a cable; nil at a switch
+	ports  map[wire.MAC]*Memory // of the switch; never changes
+	sent   []*Memory            // ports that packets went to since the last Flush
 	wake   chan struct{}
 	lent   [][]byte // received, until Release
 	buffer []byte   // the transmit buffer
 	timer  *time.Timer
 
-	mu     sync.Mutex // guards what follows, which the peer's thread writes too
-	rng    *rand.Rand
-	faults Faults
+	mu        sync.Mutex // guards what follows, which other threads write too
+	rng       *rand.Rand
+	faults    Faults             // of all packets that are sent
+	links     map[*Memory]Faults // of those to a port of the switch
+	cut       map[*Memory]bool   // ports of the switch that nothing is sent to
+	unplugged bool
 	// packets that are longer are dropped, as by a switch of a smaller MTU; 0: none
 	longest int
 	queue   [][]byte // packets to receive
@@ -60,13 +56,6 @@ func newMemory(mtu int, seed uint64) *Memory {
 		mtu: mtu, wake: make(chan struct{}, 1), buffer: make([]byte, mtu+ethernetOverhead),
 		rng: rand.New(rand.NewPCG(seed, 0x78647066)), timer: time.NewTimer(time.Hour),
 	}
-}
-
-// SetFaults changes what happens to packets sent from now on.
-func (m *Memory) SetFaults(f Faults) {
-	m.mu.Lock()
-	m.faults = f
-	m.mu.Unlock()
 }
 
 // SetLongest has packets dropped that are longer, as a switch of a smaller MTU does; 0
@@ -101,10 +90,15 @@ func (m *Memory) Buffer() []byte { return m.buffer }
 // Send implements the engine's port: it delivers at once, unless the faults are
 // otherwise.
 func (m *Memory) Send(n int) {
+	to := m.receiver()
 	m.mu.Lock()
 	m.Sent++
 	f, rng := m.faults, m.rng
+	if link, bad := m.links[to]; bad {
+		f = f.with(link)
+	}
 	drop, twice := rng.Float64() < f.Loss || m.longest > 0 && n > m.longest, rng.Float64() < f.Duplicate
+	drop = drop || to == nil || m.unplugged || m.cut[to]
 	late, flip := 0, -1
 	if rng.Float64() < f.Reorder {
 		late = 1 + rng.IntN(8)
@@ -116,22 +110,33 @@ func (m *Memory) Send(n int) {
 	if drop {
 		return
 	}
-	m.pass(m.buffer[:n], f.Delay, late, flip)
+	to.pass(m.buffer[:n], f.Delay, late, flip)
 	if twice {
-		m.pass(m.buffer[:n], f.Delay, 0, -1)
+		to.pass(m.buffer[:n], f.Delay, 0, -1)
+	}
+	if !slices.Contains(m.sent, to) {
+		m.sent = append(m.sent, to)
 	}
 }
 
-// pass delivers a packet to the peer, now or after a delay.
+// receiver returns the port that the packet in the buffer is for, nil for none.
+func (m *Memory) receiver() *Memory {
+	if m.peer != nil {
+		return m.peer
+	}
+	return m.ports[wire.MAC(m.buffer)]
+}
+
+// pass delivers a packet to the port, now or after a delay.
 func (m *Memory) pass(packet []byte, delay time.Duration, late, flip int) {
 	if delay == 0 {
-		m.peer.deliver(packet, late, flip)
+		m.deliver(packet, late, flip)
 		return
 	}
 	packet = slices.Clone(packet)
 	time.AfterFunc(delay, func() {
-		m.peer.deliver(packet, late, flip)
-		m.peer.Wake()
+		m.deliver(packet, late, flip)
+		m.Wake()
 	})
 }
 
@@ -140,7 +145,7 @@ func (m *Memory) pass(packet []byte, delay time.Duration, late, flip int) {
 func (m *Memory) deliver(packet []byte, late, flip int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.queue) >= memoryQueue {
+	if len(m.queue) >= memoryQueue || m.unplugged {
 		return
 	}
 	var b []byte
@@ -158,7 +163,10 @@ func (m *Memory) deliver(packet []byte, late, flip int) {
 
 // Flush implements the engine's port.
 func (m *Memory) Flush() error {
-	m.peer.Wake()
+	for _, to := range m.sent {
+		to.Wake()
+	}
+	m.sent = m.sent[:0]
 	return nil
 }
 

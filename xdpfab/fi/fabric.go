@@ -193,13 +193,8 @@ func (d *Domain) SetFaults(f Faults) error {
 		return fmt.Errorf("xdpfab: domain on %s: faults are for the domains of a Pipe, or with TransportUDP: %w",
 			d.node.Dev.Info().Name, ErrNotImplemented)
 	}
-	for _, p := range []float64{f.Loss, f.Duplicate, f.Reorder, f.Corrupt} {
-		if !(p >= 0 && p <= 1) { // written so that NaN is refused
-			return fmt.Errorf("xdpfab: fault with probability %v: want 0..1", p)
-		}
-	}
-	if f.Delay < 0 {
-		return fmt.Errorf("xdpfab: delay of %v: want 0 or more", f.Delay)
+	if err := port.Faults(f).Check(); err != nil {
+		return fmt.Errorf("xdpfab: %w", err)
 	}
 	if err := dev.Disturb(port.Faults(f)); err != nil {
 		return fmt.Errorf("xdpfab: %w", err)
