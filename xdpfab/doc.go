@@ -68,5 +68,6 @@
 //
 // [Pipe] joins two domains in memory. The examples use it; with two interfaces in
 // place of it they run on two machines. [Domain.SetFaults] makes the cable lose, repeat,
-// reorder, corrupt or delay packets.
+// reorder, corrupt or delay packets. A [Network] has more nodes, which a test can
+// separate, crash and restart.
 package xdpfab

@@ -48,7 +48,8 @@ func Open(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) 
 
 // Pipe returns two domains joined by a cable in memory: no interface, no privilege, no
 // kernel, but otherwise all of xdpfab. It is meant for tests and examples, like net.Pipe.
-// Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each.
+// Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each. A
+// [Network] has more nodes, and restarts.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	near, far, err := fi.Pipe(attr...)
 	if err != nil {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// Network is nodes that a switch in memory joins: no interface, no privilege, no kernel,
+// but otherwise all of xdpfab, as in a [Pipe]. It is for tests of programs. Nodes can die
+// and restart, links can be bad or cut, so that a test reaches ErrPeerRestarted,
+// ErrPeerSilent and ErrOutcomeUnknown. Give its domains a short GiveUp where a test waits
+// for a silent peer to be given up.
+//
+// Any number of goroutines may call its methods.
+type Network struct {
+	attr []DomainAttr
+	ends []*node.PipeEnd
+
+	mu     sync.Mutex
+	nodes  []*Domain
+	closed bool
+}
+
+// NewNetwork returns a network of n nodes, each with a domain. attr is for all, or one
+// for each. Close ends it.
+func NewNetwork(n int, attr ...DomainAttr) (*Network, error) {
+	switch {
+	case n < 1 || n > node.MostPipes:
+		return nil, fmt.Errorf("xdpfab: network of %d nodes: want 1..%d", n, node.MostPipes)
+	case len(attr) == 0:
+		attr = make([]DomainAttr, 1)
+	case len(attr) != 1 && len(attr) != n:
+		return nil, fmt.Errorf("xdpfab: network of %d nodes with %d attributes: want one for all, or one for each", n,
+			len(attr))
+	}
+	if len(attr) == 1 {
+		attr = slices.Repeat(attr, n)
+	}
+	w := &Network{attr: attr, ends: node.NewSwitch(n)}
+	for i := range n {
+		d, err := w.boot(i)
+		if err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+		w.nodes = append(w.nodes, d)
+	}
+	return w, nil
+}
+
+// boot makes a domain for a node.
+func (w *Network) boot(i int) (*Domain, error) {
+	end := *w.ends[i] // a device has one domain
+	d, err := node.DomainOn(&end, w.attr[i])
+	if err != nil {
+		return nil, err
+	}
+	return &Domain{Domain: d.(*fi.Domain)}, nil
+}
+
+// Node returns the domain of node i, counted from 0, in its present life. Peers dial it
+// at its Name.
+func (w *Network) Node(i int) *Domain {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.nodes[i]
+}
+
+// Crash ends node i as the end of its process or a power cut does: no peer is told, and
+// nothing that was sent to it arrives. The domain is closed with all that belongs to it.
+// Another crash of a dead node is no error.
+func (w *Network) Crash(i int) error {
+	if err := w.check(i); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.crash(i)
+}
+
+// crash is Crash under w.mu.
+func (w *Network) crash(i int) error {
+	w.ends[i].Port.Unplug()
+	return w.nodes[i].CloseAll()
+}
+
+// Restart has node i crash, unless it is dead, and returns the domain of its next life,
+// with the same address and attributes. To its peers it is another process: it has no
+// endpoints and no memory, until the program makes them again as it does when it begins.
+// Memory that the program allocated by itself (mr.Alloc, mr.File) can be registered
+// again: it stands for what outlives a process, such as a file.
+//
+// Its peers learn of the restart when it serves their endpoint again. Faults and
+// partitions of the network stay.
+func (w *Network) Restart(i int) (*Domain, error) {
+	if err := w.check(i); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, fmt.Errorf("xdpfab: restart of node %d: the network: %w", i, ErrClosed)
+	}
+	if err := w.crash(i); err != nil {
+		return nil, err
+	}
+	w.ends[i].Port.Plug()
+	d, err := w.boot(i)
+	if err != nil {
+		return nil, err
+	}
+	w.nodes[i] = d
+	return d, nil
+}
+
+// SetFaults sets the faults of the packets that one node sends to another from now on,
+// besides those that Domain.SetFaults sets for all that a node sends.
+func (w *Network) SetFaults(from, to int, f Faults) error {
+	if err := errors.Join(w.check(from), w.check(to)); err != nil {
+		return err
+	}
+	if err := port.Faults(f).Check(); err != nil {
+		return fmt.Errorf("xdpfab: %w", err)
+	}
+	w.ends[from].Port.SetFaultsTo(w.ends[to].Port, port.Faults(f))
+	return nil
+}
+
+// Partition cuts every link between the given nodes and the others, in both directions,
+// besides links that are cut already. Heal undoes it.
+func (w *Network) Partition(nodes ...int) error {
+	for _, i := range nodes {
+		if err := w.check(i); err != nil {
+			return err
+		}
+	}
+	w.cut(true, func(i, j int) bool { return slices.Contains(nodes, i) != slices.Contains(nodes, j) })
+	return nil
+}
+
+// Heal joins all nodes again: it undoes every Partition.
+func (w *Network) Heal() { w.cut(false, func(i, j int) bool { return true }) }
+
+// cut cuts links, or joins them.
+func (w *Network) cut(cut bool, which func(i, j int) bool) {
+	for i, from := range w.ends {
+		for j, to := range w.ends {
+			if i != j && which(i, j) {
+				from.Port.Cut(to.Port, cut)
+			}
+		}
+	}
+}
+
+// Close closes the domains of all nodes, with all that belongs to them. Closing twice is
+// no error.
+func (w *Network) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	var errs []error
+	for _, d := range w.nodes {
+		errs = append(errs, d.CloseAll())
+	}
+	return errors.Join(errs...)
+}
+
+// check refuses a number that no node has.
+func (w *Network) check(i int) error {
+	if i < 0 || i >= len(w.ends) {
+		return fmt.Errorf("xdpfab: node %d of a network of %d: want 0..%d", i, len(w.ends), len(w.ends)-1)
+	}
+	return nil
+}
