@@ -24,6 +24,7 @@ type Region struct {
 	table  *Table
 
 	observer    atomic.Pointer[Observer]
+	applied     tally
 	withdrawing func()    // or nil
 	began       sync.Once // calls it
 	withdrawn   func()    // or nil

@@ -50,6 +50,9 @@ type Memory struct {
 
 	reads, writes, bytesRead, bytesWritten int // see Touched
 
+	tallied *mr.Region // that tally is of; nil if it is empty
+	tally   mr.Tally   // that the region has still to be told
+
 	streak  uint32         // see Streak
 	bad     int            // number of the last operation in the frame that failed; -1 for none
 	refused wire.RefusedOp // the first of them
@@ -78,6 +81,7 @@ func (m *Memory) Close() { m.reader.Close() }
 // each frame would cost as much as the rest of a short one.
 func (m *Memory) Leave() {
 	if m.inside {
+		m.settleTally()
 		m.inside = false
 		m.reader.Exit()
 	}
@@ -132,8 +136,25 @@ func (m *Memory) Touched() (reads, writes, bytesRead, bytesWritten int) {
 // of the region found last, and tells its observer.
 func (m *Memory) touched(n, bytes int) {
 	reads, writes, bytesRead, bytesWritten := m.count(n, bytes)
+	if m.tallied != m.last {
+		m.settleTally()
+		m.tallied = m.last
+	}
+	m.tally.Reads += uint64(reads)
+	m.tally.Writes += uint64(writes)
+	m.tally.BytesRead += uint64(bytesRead)
+	m.tally.BytesWritten += uint64(bytesWritten)
 	if o := m.last.Observer(); o != nil {
 		o.Touched(reads, writes, bytesRead, bytesWritten)
+	}
+}
+
+// settleTally tells the region what was applied to it: once for a burst that has one
+// region, as what several pollers add to takes longer than all else that is counted.
+func (m *Memory) settleTally() {
+	if m.tallied != nil {
+		m.tallied.AddTally(m.tally)
+		m.tallied, m.tally = nil, mr.Tally{}
 	}
 }
 
