@@ -92,7 +92,8 @@ func (c Config) validateSockets() (found []problem) {
 
 // service is what the daemon offers at a control socket.
 func (s *server) service(path string) control.Service {
-	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}, control.PeersVerb(s.host.Peers))
+	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}, control.PeersVerb(s.host.Peers),
+		control.Look("region-list", s.regionList))
 	return control.Service{
 		Source: s.status, Detail: s.detail, Verbs: verbs,
 		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },

@@ -56,15 +56,32 @@ func (r *region) describe() control.Region {
 	if r.isFile() {
 		backing = "file:" + backing
 	}
-	var access []string
-	if r.reg.Access()&mr.RemoteRead != 0 {
-		access = append(access, "read")
-	}
-	if r.reg.Access()&mr.RemoteWrite != 0 {
-		access = append(access, "write")
-	}
 	return control.Region{
 		Name: r.Name, Key: fmt.Sprintf("0x%016x", r.reg.Key()), Size: uint64(r.reg.Len()),
-		Access: access, Backing: backing, Pages: r.reg.Memory().Pages().String(),
+		Access: accessOf(r.reg), Backing: backing, Pages: r.reg.Memory().Pages().String(), Applied: appliedTo(r.reg),
 	}
+}
+
+func accessOf(r *mr.Region) (access []string) {
+	if r.Access()&mr.RemoteRead != 0 {
+		access = append(access, "read")
+	}
+	if r.Access()&mr.RemoteWrite != 0 {
+		access = append(access, "write")
+	}
+	return access
+}
+
+func appliedTo(r *mr.Region) control.Applied { return control.Applied(r.Tally()) }
+
+// regionList lists the daemon's regions and those of programs.
+func (s *server) regionList() (control.RegionList, error) {
+	list := control.RegionList{Regions: s.describe(), Guests: []control.GuestRegion{}}
+	s.host.EachGuestRegion(func(pid int, r *mr.Region) {
+		if list.Total++; list.Total <= control.MostGuestRegions {
+			list.Guests = append(list.Guests, control.GuestRegion{Guest: pid, Name: r.Name(), Size: uint64(r.Len()),
+				Access: accessOf(r), Applied: appliedTo(r)})
+		}
+	})
+	return list, nil
 }

@@ -56,7 +56,38 @@ type Region struct {
 	Access  []string `json:"access"`  // "read", "write"
 	Backing string   `json:"backing"` // "anonymous", "memfd", "resident" or "file:" and the path
 	Pages   string   `json:"pages"`   // "small", "transparent huge" or "huge"
+	Applied Applied  `json:"applied"`
 }
+
+// Applied is what pollers have applied to a region for peers. An operation that returns
+// what it found is a read.
+type Applied struct {
+	Reads        uint64 `json:"reads"`
+	Writes       uint64 `json:"writes"`
+	BytesRead    uint64 `json:"bytes_read"`
+	BytesWritten uint64 `json:"bytes_written"`
+}
+
+// GuestRegion describes memory that a program serves by the daemon's interface. Its key
+// is the program's secret.
+type GuestRegion struct {
+	Guest   int      `json:"guest"` // process
+	Name    string   `json:"name"`
+	Size    uint64   `json:"size"`   // bytes
+	Access  []string `json:"access"` // "read", "write"
+	Applied Applied  `json:"applied"`
+}
+
+// RegionList is the answer to the verb "region-list": the daemon's regions, and up to
+// MostGuestRegions of those of programs.
+type RegionList struct {
+	Regions []Region      `json:"regions"`
+	Guests  []GuestRegion `json:"guests"`
+	Total   int           `json:"total_of_guests"`
+}
+
+// MostGuestRegions is the most regions of programs in one answer.
+const MostGuestRegions = 10_000
 
 // Steering is how the NIC was made to deliver frames on the queues in use, and whether it
 // does.

@@ -31,6 +31,10 @@ var (
 
 	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
 
+	descRegionOps = desc("region_ops_total",
+		"Operations that pollers applied to a region: read returns what it found.", "region", "kind")
+	descRegionBytes = desc("region_touched_bytes_total", "Bytes that such operations reached.", "region", "kind")
+
 	descGuestEndpoints = desc("guest_endpoints", "Endpoints of an attached program.", "pid", "user")
 	descGuestPeers     = desc("guest_peers", "Peers of an attached program's endpoints.", "pid", "user")
 	descGuestRegions   = desc("guest_regions", "Regions that an attached program serves.", "pid", "user")
@@ -81,6 +85,10 @@ func (s sink) regions(list []Region) {
 			name = "#" + strconv.Itoa(n)
 		}
 		s.gauge(descRegionSize, float64(r.Size), name, strings.Join(r.Access, ","), r.Backing, r.Pages)
+		s.counter(descRegionOps, r.Applied.Reads, name, "read")
+		s.counter(descRegionOps, r.Applied.Writes, name, "write")
+		s.counter(descRegionBytes, r.Applied.BytesRead, name, "read")
+		s.counter(descRegionBytes, r.Applied.BytesWritten, name, "write")
 	}
 }
 

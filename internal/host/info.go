@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // GuestInfo describes a program that a domain hosts.
@@ -50,6 +51,27 @@ func (h *Host) Guests() []GuestInfo {
 	slices.SortFunc(all,
 		func(a, b GuestInfo) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Taken, b.Taken)) })
 	return all
+}
+
+// EachGuestRegion calls f for each region that guests serve, by process and name. f must
+// not keep the region.
+func (h *Host) EachGuestRegion(f func(pid int, r *mr.Region)) {
+	h.Mu.Lock()
+	guests := slices.Collect(maps.Keys(h.Tenancy.guests))
+	h.Mu.Unlock()
+	slices.SortFunc(guests, func(a, b *Guest) int { return cmp.Compare(a.info.PID, b.info.PID) })
+	for _, g := range guests {
+		g.Mu.Lock()
+		regions := make([]*mr.Region, 0, len(g.regions))
+		for _, r := range g.regions {
+			regions = append(regions, r.region)
+		}
+		g.Mu.Unlock()
+		slices.SortFunc(regions, func(a, b *mr.Region) int { return cmp.Compare(a.Name(), b.Name()) })
+		for _, r := range regions {
+			f(g.info.PID, r)
+		}
+	}
 }
 
 // meet records which program the guest is.
