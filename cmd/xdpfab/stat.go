@@ -55,7 +55,7 @@ in one page that is written anew, elsewhere in lines of the counters that have c
 	fs.DurationVar(&f.watch, "watch", 0, "repeat at this interval, with rates")
 	fs.IntVar(&f.count, "count", 0, "with --watch, number of requests; 0 until interrupted")
 	fs.BoolVar(&f.all, "all", false, "show counters that are zero, too")
-	c.AddCommand(a.statPeersCmd())
+	c.AddCommand(a.statSessionsCmd(), a.statPeersCmd(), a.statRegionsCmd(), a.statGuestsCmd())
 	return c
 }
 

@@ -47,8 +47,8 @@ earlier sessions between the same two endpoints are included.
 
 A peer is listed as long as it has a session, at least until 30 s after its last
 operation. Frames that the XDP program executes add only to OPS and FRAMES.
-The metrics for Prometheus have no such counts: a label for each peer would make
-as many time series as there are peers.`,
+The metrics for Prometheus have the sums of up to 100 nodes; "xdpfab stat sessions"
+shows how each session stands.`,
 		Example: `  xdpfab stat peers
   xdpfab stat peers --sort resent --limit 10
   xdpfab stat peers --interface eth0 --limit 0 --json`,

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
+)
+
+// order is what a list can be sorted by: the first one of a list's orders by name, the
+// others by what is greatest.
+type order[T any] struct {
+	name string
+	by   func(x *T) uint64
+}
+
+func orderNames[T any](orders []order[T]) (names []string) {
+	for _, o := range orders {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// sorted sorts a list, in which equals stay as they are, or reports wrong usage.
+func sorted[T any](c *cobra.Command, list []T, orders []order[T], name string) error {
+	i := slices.IndexFunc(orders, func(o order[T]) bool { return o.name == name })
+	if i < 0 {
+		return usage(c, "sort %q: want one of %s", name, strings.Join(orderNames(orders), ", "))
+	}
+	if i > 0 {
+		by := orders[i].by
+		slices.SortStableFunc(list, func(x, y T) int { return cmp.Compare(by(&y), by(&x)) })
+	}
+	return nil
+}
+
+// listOf completes a command below stat that shows a list.
+func (a *app) listOf(c *cobra.Command, orders []string,
+	show func(c *cobra.Command, f *daemonFlags, sort string) error) *cobra.Command {
+	var f daemonFlags
+	var sort string
+	c.Args = exactArgs()
+	c.RunE = func(c *cobra.Command, _ []string) error { return show(c, &f, sort) }
+	a.jsonFlag(c)
+	f.register(c)
+	c.Flags().StringVar(&sort, "sort", orders[0], "order, the greatest first but for the first one: "+
+		strings.Join(orders, ", "))
+	return c
+}
+
+// ofDaemon asks a daemon for something that a list is made of.
+func ofDaemon[T any](c *cobra.Command, f *daemonFlags, verb string) (result T, err error) {
+	d, err := f.dial(c)
+	if err != nil {
+		return result, err
+	}
+	defer d.Close()
+	return result, d.Call(c.Context(), verb, nil, &result)
+}
+
+func (a *app) statSessionsCmd() *cobra.Command {
+	return a.listOf(&cobra.Command{
+		Use:   "sessions",
+		Short: "Show the sessions of a daemon, one by one",
+		Long: `sessions asks a daemon for its sessions with other nodes, its own and those of
+programs. It shows how each of them stands; "xdpfab stat peers" shows what they have
+carried.
+
+  SESSION   id on the wire, by which the debug log and captures name it
+  ENDPOINT  number of the endpoint of this node
+  BEFORE    earlier sessions between the same two endpoints
+  INFLIGHT  frames without an answer, or answers not yet acknowledged
+  SILENCE   time since the peer last showed that it lives`,
+		Example: `  xdpfab stat sessions
+  xdpfab stat sessions --sort silence --json`,
+	}, control.PeerOrders(), func(c *cobra.Command, f *daemonFlags, sort string) error {
+		if !slices.Contains(control.PeerOrders(), sort) {
+			return usage(c, "sort %q: want one of %s", sort, strings.Join(control.PeerOrders(), ", "))
+		}
+		d, err := f.dial(c)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		found, err := askPeers(c.Context(), d, &statPeersFlags{sort: sort})
+		if err != nil {
+			return err
+		}
+		return a.print(found, func(w io.Writer) { printSessions(w, found.Peers) })
+	})
+}
+
+func printSessions(w io.Writer, list []host.PeerInfo) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no sessions: no peer has dialled this node, or has been dialled, within the last 30 s or more")
+		return
+	}
+	fmt.Fprintln(w, "SESSION\tPEER\tROLE\tENDPOINT\tSTATE\tBEFORE\tINFLIGHT\tRTT\tSILENCE")
+	for _, p := range list {
+		rtt := "-"
+		if p.RTT > 0 {
+			rtt = p.RTT.Round(100 * time.Nanosecond).String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\t%d\t%d\t%s\t%v\n", p.Session, p.Peer, p.Role, p.Endpoint, p.State,
+			ifThen(p.Resident, ", resident"), max(p.Sessions, 1)-1, p.InFlight, rtt, p.Silence.Round(time.Millisecond))
+	}
+}
+
+// regionRow is a region of the daemon or of a program.
+type regionRow struct {
+	Guest *int `json:"guest,omitempty"` // process of the program; none for the daemon's own
+	control.Region
+}
+
+var regionOrders = []order[regionRow]{
+	{"name", nil},
+	{"size", func(r *regionRow) uint64 { return r.Size }},
+	{"ops", func(r *regionRow) uint64 { return r.Applied.Reads + r.Applied.Writes }},
+	{"bytes", func(r *regionRow) uint64 { return r.Applied.BytesRead + r.Applied.BytesWritten }},
+}
+
+func (a *app) statRegionsCmd() *cobra.Command {
+	return a.listOf(&cobra.Command{
+		Use:   "regions",
+		Short: "Show the regions of a daemon and of its guests, and what was applied to them",
+		Long: `regions asks a daemon for the regions that it serves, and for those that programs
+serve by its interface.
+
+  GUEST           process of the program; - for the daemon's own
+  READS, WRITES   operations of peers that returned what they found, or did not, since
+                  the region was registered here; "xdpfab stat" counts those that the
+                  XDP program applied to resident regions
+  READ, WRITTEN   bytes that these reached
+
+At most 10000 regions of programs are listed.`,
+		Example: `  xdpfab stat regions
+  xdpfab stat regions --sort ops --interface eth0`,
+	}, orderNames(regionOrders), func(c *cobra.Command, f *daemonFlags, sort string) error {
+		if err := sorted(c, nil, regionOrders, sort); err != nil {
+			return err
+		}
+		list, err := ofDaemon[control.RegionList](c, f, "region-list")
+		if err != nil {
+			return err
+		}
+		rows := []regionRow{}
+		for _, r := range list.Regions {
+			rows = append(rows, regionRow{Region: r})
+		}
+		for _, r := range list.Guests {
+			rows = append(rows, regionRow{&r.Guest, control.Region{Name: r.Name, Size: r.Size, Access: r.Access,
+				Backing: "guest", Applied: r.Applied}})
+		}
+		_ = sorted(c, rows, regionOrders, sort)
+		return a.print(rows, func(w io.Writer) { printRegions(w, rows, list.Total-len(list.Guests)) })
+	})
+}
+
+func printRegions(w io.Writer, rows []regionRow, unlisted int) {
+	if len(rows) == 0 {
+		fmt.Fprintln(w, "no regions: add one with xdpfab region create NAME=SIZE, or have a program serve one")
+		return
+	}
+	fmt.Fprintln(w, "REGION\tGUEST\tBYTES\tACCESS\tBACKING\tREADS\tWRITES\tREAD\tWRITTEN")
+	for _, r := range rows {
+		guest := "-"
+		if r.Guest != nil {
+			guest = strconv.Itoa(*r.Guest)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\n", printable(orDash(r.Name)), guest, r.Size,
+			orDash(strings.Join(r.Access, " ")), printable(r.Backing), r.Applied.Reads, r.Applied.Writes,
+			r.Applied.BytesRead, r.Applied.BytesWritten)
+	}
+	if unlisted > 0 {
+		fmt.Fprintf(w, "\n%d further regions of programs are not listed\n", unlisted)
+	}
+}
+
+var guestOrders = []order[control.Guest]{
+	{"pid", nil},
+	{"ops", func(g *control.Guest) uint64 { return g.Completed }},
+	{"memory", func(g *control.Guest) uint64 { return uint64(g.Memory) }},
+	{"peers", func(g *control.Guest) uint64 { return uint64(g.Peers) }},
+	{"refused", func(g *control.Guest) uint64 { return g.Refused }},
+}
+
+func (a *app) statGuestsCmd() *cobra.Command {
+	return a.listOf(&cobra.Command{
+		Use:   "guests",
+		Short: "Show the programs that use a daemon's interface",
+		Long: `guests asks a daemon for the programs that are attached to it.
+
+  SERVING    endpoints that accept sessions
+  BYTES      memory that its regions span
+  TAKEN      entries of its submission ring; of these, REFUSED were no operation
+  DONE       completions that it was given
+  QUEUE      that it borrows`,
+		Example: `  xdpfab stat guests
+  xdpfab stat guests --sort memory --json`,
+	}, orderNames(guestOrders), func(c *cobra.Command, f *daemonFlags, sort string) error {
+		if err := sorted(c, nil, guestOrders, sort); err != nil {
+			return err
+		}
+		s, err := ofDaemon[control.Status](c, f, "status")
+		if err != nil {
+			return err
+		}
+		list := append([]control.Guest{}, s.Guests...)
+		_ = sorted(c, list, guestOrders, sort)
+		return a.print(list, func(w io.Writer) { printGuests(w, list, s.Interface.Name) })
+	})
+}
+
+func printGuests(w io.Writer, list []control.Guest, ifname string) {
+	if len(list) == 0 {
+		fmt.Fprintf(w, "no guests: no program has attached to the daemon of %s\n", ifname)
+		return
+	}
+	fmt.Fprintln(w, "GUEST\tUSER\tENDPOINTS\tSERVING\tPEERS\tREGIONS\tBYTES\tTAKEN\tREFUSED\tDONE\tQUEUE")
+	for _, g := range list {
+		queue := "-"
+		if g.Queue != nil {
+			queue = strconv.Itoa(*g.Queue)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))),
+			g.Endpoints, g.Serving, g.Peers, g.Regions, g.Memory, g.Taken, g.Refused, g.Completed, queue)
+	}
+}
