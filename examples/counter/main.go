@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command counter counts in a word of another node, and says how exact its count is. Any
+// number of counters can run at a time: no count gets lost, and none counts twice.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/examples/internal/start"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+var (
+	times    = flag.Int("n", 10_000, "how often to count")
+	patience = flag.Duration("patience", time.Second, "how long to wait for one answer")
+)
+
+func main() { start.Main(start.Region("counters", 4096), run) }
+
+func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
+	peer, err := dom.Dial(ctx, home)
+	if err != nil {
+		return err
+	}
+	defer peer.Close()
+	// A counter may start over when its node restarts, so its handle may, too.
+	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0, xdpfab.AutoRebind())
+	if err != nil {
+		return err
+	}
+	var unknown, gone int
+	for range *times {
+		_, err := count(ctx, hits)
+		switch {
+		case errors.Is(err, xdpfab.ErrOutcomeUnknown):
+			unknown++ // it is counted, or not
+		case errors.Is(err, xdpfab.ErrPeerRestarted):
+			gone++ // the counter began again at 0, with this count or without
+		case err != nil:
+			return err
+		}
+	}
+	n, err := hits.Load(ctx)
+	fmt.Printf("counted %d times: %d for sure, %d perhaps, %d as the node restarted; the counter is at %d\n",
+		*times, *times-unknown-gone, unknown, gone, n)
+	return err
+}
+
+// count adds one and returns the new value. If the error wraps ErrOutcomeUnknown or
+// ErrPeerRestarted, and not ErrNotExecuted, it may be counted.
+func count(ctx context.Context, hits xdpfab.Remote[uint64]) (n uint64, err error) {
+	for range 3 {
+		call, cancel := context.WithTimeout(ctx, *patience)
+		n, err = hits.Add(call, 1)
+		cancel()
+		// The answer is late, or lost. Most outcomes become known when the path heals.
+		if n, err = xdpfab.Settle(ctx, n, err); !errors.Is(err, xdpfab.ErrNotExecuted) {
+			return n, err
+		}
+		// It never ran and never will, so another attempt counts nothing twice.
+	}
+	return n, err
+}
