@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/examples/internal/try"
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+
+const long = 1000 * time.Hour // no period ends while a test runs
+
+// newTestLimiter waits for answers as long as it takes.
+func newTestLimiter(t *testing.T, n *try.Nodes) *limiter {
+	t.Helper()
+	ctx := try.Context(t)
+	l, err := newLimiter(ctx, n.Peer(ctx), 100, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.patience = testnet.Patience
+	return l
+}
+
+// Many programs admit the quota together, in a bad network, and again in the next period.
+func TestRateLimiter(t *testing.T) {
+	n, ctx := try.New(t, "limits", 1<<16), try.Context(t)
+	n.Faults(try.Bad)
+	limiters := []*limiter{newTestLimiter(t, n), newTestLimiter(t, n), newTestLimiter(t, n)}
+	for period := range 2 {
+		if period == 1 { // as if what has happened was in the period before
+			word := n.Word(int(limiters[0].index("a")))
+			word.Add(^uint64(1<<counted - 1))
+		}
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for _, l := range limiters {
+			all.Go(func() {
+				for range 60 {
+					if l.allow(ctx, "a") {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if a := admitted.Load(); a != 100 {
+			t.Errorf("admitted %d requests in period %d, want 100", a, period)
+		}
+	}
+	if !limiters[0].allow(ctx, "b") {
+		t.Error("a request of another customer was refused")
+	}
+}
+
+// Without the home a program admits its share, and no more; in new memory the quota
+// again.
+func TestHomeAway(t *testing.T) {
+	n, ctx := try.New(t, "limits", 1<<16), try.Context(t)
+	l := newTestLimiter(t, n)
+	admitted := func() (some int) {
+		for range 200 {
+			if l.allow(ctx, "a") {
+				some++
+			}
+		}
+		return some
+	}
+	if a := admitted(); a != 100 {
+		t.Errorf("admitted %d requests, want 100", a)
+	}
+	n.Lose()
+	if a := admitted(); a != 100 {
+		t.Errorf("with new memory: admitted %d requests, want 100", a)
+	}
+	n.Faults(xdpfab.Faults{Loss: 1})
+	l.patience, l.pause = time.Millisecond, long
+	if a := admitted(); a != 10 {
+		t.Errorf("without the home: admitted %d requests, want 10", a)
+	}
+	n.Faults(xdpfab.Faults{})
+	l.patience, l.away = testnet.Patience, time.Time{}
+	if a := admitted(); a != 0 {
+		t.Errorf("with the home again: admitted %d requests, want none", a)
+	}
+}
+
+func TestRun(t *testing.T) {
+	*requests, *period = 50, long
+	n := try.New(t, "limits", 1<<16)
+	if err := run(try.Context(t), n.Client, n.Addr); err != nil {
+		t.Error(err)
+	}
+}
