@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,15 @@ func TestOneLine(t *testing.T) {
 // Help has examples everywhere, and completion scripts come out.
 func TestHelp(t *testing.T) {
 	n := newNode(t)
-	for _, c := range (&app{}).root().Commands() {
+	commands := (&app{}).root().Commands()
+	for _, c := range slices.Clone(commands) {
+		for _, sub := range c.Commands() {
+			if !strings.HasPrefix(sub.Example, "  xdpfab "+c.Name()) {
+				t.Errorf("%s %s: examples %q", c.Name(), sub.Name(), sub.Example)
+			}
+		}
+	}
+	for _, c := range commands {
 		r := n.run("", c.Name(), "--help")
 		if r.code != 0 || !strings.Contains(r.out, "Examples:\n  ") || !strings.Contains(r.out, "xdpfab "+c.Name()) || r.err != "" {
 			t.Errorf("%s --help: %d, %s%s", c.Name(), r.code, r.out, r.err)

@@ -21,31 +21,41 @@ func (a *app) keptCmd() *cobra.Command {
 	var f daemonFlags
 	c := &cobra.Command{
 		Use:   "kept",
-		Short: "List the regions that outlive their programs",
+		Short: "List and remove the regions that outlive their programs",
 		Long: `kept lists the regions that a daemon keeps for programs: when the program has ended,
 peers continue to operate on them, until a program of the same user takes them back
-or they are withdrawn. A region that no program uses has - as its process.`,
+or they are removed. A region that no program uses has - as its process. The daemon's
+own regions are those of ` + "`xdpfab region`" + `.`,
 		Example: `  xdpfab kept
-  xdpfab kept --interface eth0 --json`,
+  xdpfab kept --interface eth0 --json
+  xdpfab kept remove counters`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return call(a, c, &f, "kept", nil, printKept) },
 	}
 	a.jsonFlag(c)
 	f.register(c)
+	c.AddCommand(a.keptRemoveCmd())
 	return c
 }
 
+// withdrawCmd is the former name of kept remove.
 func (a *app) withdrawCmd() *cobra.Command {
+	c := a.keptRemoveCmd()
+	c.Use, c.Hidden = "withdraw NAME", true
+	return c
+}
+
+func (a *app) keptRemoveCmd() *cobra.Command {
 	var f daemonFlags
 	var owner string
 	c := &cobra.Command{
-		Use:   "withdraw NAME",
-		Short: "Withdraw a region that outlives its program",
-		Long: `withdraw has a daemon withdraw a kept region that no program uses: its contents are
-lost, and operations of peers fail. Root, the daemon's own user and the region's user
-may do that.`,
-		Example: `  xdpfab withdraw counters
-  xdpfab withdraw counters --user alice --interface eth0`,
+		Use:   "remove NAME",
+		Short: "Have a daemon withdraw a region that outlives its program",
+		Long: `remove has a daemon withdraw a kept region that no program uses. Operations of peers
+fail from then on, and its contents are lost. Root, the daemon's own user and the
+region's user may do that.`,
+		Example: `  xdpfab kept remove counters
+  xdpfab kept remove counters --user alice --interface eth0`,
 		Args: exactArgs("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			w := control.Withdraw{Name: args[0]}

@@ -17,9 +17,10 @@ import (
 func (a *app) regionCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "region",
-		Short: "Add and withdraw regions of a running daemon",
-		Long: `A daemon serves the regions that its configuration names. These commands add and
-withdraw regions while it runs; no session ends.`,
+		Short: "Create and remove regions of a running daemon",
+		Long: `A daemon serves the regions that its configuration names. These commands create and
+remove regions while it runs; no session ends. ` + "`xdpfab stat`" + ` lists them. Regions that
+programs have left are those of ` + "`xdpfab kept`" + `.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region remove scores --interface eth0`,
 	}
@@ -36,11 +37,12 @@ configuration. Root and the daemon's own user may do that.`,
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "remove NAME",
 		Short: "Have a running daemon withdraw a region",
-		Long: `remove has a daemon withdraw a region. Operations on it fail from then on: handles
+		Long: `remove has a daemon withdraw a region. Operations of peers fail from then on: handles
 learn that the peer's memory is gone. Its contents are lost, except those of a file.
 Root and the daemon's own user may do that.`,
-		Example: `  xdpfab region remove scores`,
-		Args:    exactArgs("NAME"),
+		Example: `  xdpfab region remove scores
+  xdpfab region remove scores --interface eth0`,
+		Args: exactArgs("NAME"),
 	}, func(arg string) (string, any) { return "remove-region", control.RemoveRegion{Name: arg} }))
 	return c
 }

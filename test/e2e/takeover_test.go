@@ -98,7 +98,7 @@ func TestTakeover(t *testing.T) {
 	if log := d.err.String(); strings.Contains(log, "turned out") {
 		t.Errorf("log: %s", log)
 	}
-	xdpfab(t, net.B, []string{"withdraw", "own", "--control", d.socket}).wants(0)
+	xdpfab(t, net.B, []string{"kept", "remove", "own", "--control", d.socket}).wants(0)
 	if d.end(); exists(box) {
 		t.Errorf("the last daemon has left %s", box)
 	}
