@@ -48,10 +48,11 @@ daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
 			if err != nil {
 				return err
 			}
+			line := func(format string, args ...any) {
+				_ = a.tell(format, args...) // a run goes on without its line
+			}
 			return errors.Join(a.tell("serving at %s", box.Name()),
-				bench.Serve(c.Context(), dom, box, link.progress == fi.ProgressManual, func(format string, args ...any) {
-					_ = a.tell(format, args...) // a run goes on without its line
-				}))
+				bench.Serve(c.Context(), dom, box, link.progress == fi.ProgressManual, line))
 		},
 	}
 	link.register(c)

@@ -103,8 +103,8 @@ func (f *linkFlags) prepare(a *app, c *cobra.Command) (*settings.Settings, error
 	return s, f.usage(c)
 }
 
-// fill takes from the settings what no flag says. A control socket stands for its daemon's
-// interface, unless one is settled with precedence.
+// fill takes from the settings what no flag says. A control socket stands for its
+// daemon's interface, unless one is settled with precedence.
 func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 	if v := s.Get(settings.Timeout); v.Value != "" && !c.Flags().Changed("timeout") {
 		f.giveUp, _ = time.ParseDuration(v.Value) // which was checked

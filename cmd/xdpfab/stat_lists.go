@@ -61,8 +61,8 @@ func (a *app) listOf(c *cobra.Command, orders []string,
 }
 
 // ofDaemon asks a daemon for something that a list is made of.
-func ofDaemon[T any](c *cobra.Command, f *daemonFlags, verb string) (result T, err error) {
-	d, err := f.dial(c)
+func ofDaemon[T any](a *app, c *cobra.Command, f *daemonFlags, verb string) (result T, err error) {
+	d, err := f.dial(a, c)
 	if err != nil {
 		return result, err
 	}
@@ -89,7 +89,7 @@ carried.
 		if !slices.Contains(control.PeerOrders(), sort) {
 			return usage(c, "sort %q: want one of %s", sort, strings.Join(control.PeerOrders(), ", "))
 		}
-		d, err := f.dial(c)
+		d, err := f.dial(a, c)
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ At most 10000 regions of programs are listed.`,
 		if err := sorted(c, nil, regionOrders, sort); err != nil {
 			return err
 		}
-		list, err := ofDaemon[control.RegionList](c, f, "region-list")
+		list, err := ofDaemon[control.RegionList](a, c, f, "region-list")
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (a *app) statGuestsCmd() *cobra.Command {
 		if err := sorted(c, nil, guestOrders, sort); err != nil {
 			return err
 		}
-		s, err := ofDaemon[control.Status](c, f, "status")
+		s, err := ofDaemon[control.Status](a, c, f, "status")
 		if err != nil {
 			return err
 		}

@@ -21,9 +21,10 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(limitedHandler{h, newLogLimit(time.Now)})
 }
 
-// Peers and programs cause lines, some as often as they like, and must not fill a disk. So
-// each message has at most logBurst lines at once, and logRate lines a second on average;
-// the next line of the message says how many were left out. Errors are always written.
+// Peers and programs cause lines, some as often as they like, and must not fill a disk.
+// So each message has at most logBurst lines at once, and logRate lines a second on
+// average; the next line of the message says how many were left out. Errors are always
+// written.
 const (
 	logBurst = 50
 	logRate  = 1

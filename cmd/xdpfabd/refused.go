@@ -50,8 +50,8 @@ func (g *guestRefusals) into(counters map[string]uint64) {
 	counters["guests_turned_out"] = g.turnedOut.Load()
 }
 
-// rights are what the rule lets a program do, for the log. A limit that the rule leaves out
-// is the usual one.
+// rights are what the rule lets a program do, for the log. A limit that the rule leaves
+// out is the usual one.
 func (r *rule) rights() []any {
 	list := []any{"rule", r.name, "serve", r.Serve}
 	fresh := defaultGuest()

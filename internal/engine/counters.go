@@ -14,8 +14,8 @@ type Counter int
 
 // The counters. They are followed by one for each verdict by which a session drops a
 // request or answers it without running it, one for each reason for which the codec
-// rejects a packet, one for each status of an operation that was refused, and one for each
-// answer that refuses a session.
+// rejects a packet, one for each status of an operation that was refused, and one for
+// each answer that refuses a session.
 const (
 	PacketsReceived Counter = iota
 	PacketsSent

@@ -22,67 +22,68 @@ const burst = 64
 type Config struct {
 	Port Port
 	// Serve begins the target half of a session that was accepted, or returns nil
-	// when there is no room for one. It is called on the engine's thread. It may be nil
-	// for an engine that only initiates.
+	// when there is no room for one. It is called on the engine's thread. It may be
+	// nil for an engine that only initiates.
 	Serve func(now int64, p session.TargetParams) Served
 	// Accept answers the hello of an origin for an endpoint number with
 	// [wire.HelloAccepted] or with the status of its refusal. It is called on the
 	// engine's thread. Nil refuses every hello.
 	Accept func(endpoint uint16, origin uint64) wire.HelloStatus
-	// Request answers a request for a connection to an endpoint number, which comes from
-	// an address that was proved: with [wire.HelloWaiting], with
-	// [wire.HelloConnect] or [wire.HelloRejected] and what to say, or with the status of
-	// a refusal. A request comes many times, with the same origin. It is called on the
-	// engine's thread. Nil refuses every request.
+	// Request answers a request for a connection to an endpoint number, which comes
+	// from an address that was proved: with [wire.HelloWaiting], with
+	// [wire.HelloConnect] or [wire.HelloRejected] and what to say, or with the status
+	// of a refusal. A request comes many times, with the same origin. It is called on
+	// the engine's thread. Nil refuses every request.
 	Request func(endpoint uint16, asked *wire.Connection, from wire.Addr) (wire.HelloStatus, wire.Connection)
-	// Events returns where the events of an endpoint go, or nil if it takes none. It is
-	// called on the engine's thread when a session is accepted. It may be nil.
+	// Events returns where the events of an endpoint go, or nil if it takes none. It
+	// is called on the engine's thread when a session is accepted. It may be nil.
 	Events func(endpoint uint16) Events
-	// Inflow takes the messages of a session with an endpoint, begun by the node at the
-	// address; nil if the endpoint receives none. It is called on the engine's thread
-	// when a session is accepted. It may be nil.
+	// Inflow takes the messages of a session with an endpoint, begun by the node at
+	// the address; nil if the endpoint receives none. It is called on the engine's
+	// thread when a session is accepted. It may be nil.
 	Inflow func(endpoint uint16, from wire.Addr) session.Inflow
-	// Attendant has frames of a session with an endpoint executed for which the memory
-	// here does not suffice; nil if nobody does that. The session was begun by an origin
-	// of the node at the address. It is called on the engine's thread when a session is
-	// accepted. It may be nil.
+	// Attendant has frames of a session with an endpoint executed for which the
+	// memory here does not suffice; nil if nobody does that. The session was begun by
+	// an origin of the node at the address. It is called on the engine's thread when
+	// a session is accepted. It may be nil.
 	Attendant func(endpoint uint16, from wire.Addr, origin uint64) session.Attendant
 	// Padding reports whether the requests of a session that begins now should be as
 	// long as their answers: see [wire.FeaturePadding]. It is called on the engine's
 	// thread. Nil means that none should.
 	Padding func() bool
-	// Longest returns the length of the longest frame, in bytes, of a session that begins
-	// now, if its executor takes no longer ones, though the interface does; otherwise 0.
-	// It is called on the engine's thread, and may be nil.
+	// Longest returns the length of the longest frame, in bytes, of a session that
+	// begins now, if its executor takes no longer ones, though the interface does;
+	// otherwise 0. It is called on the engine's thread, and may be nil.
 	Longest func(p *session.TargetParams) int
 	// Room is called on the engine's thread before sessions whose messages wait try
 	// again, after a call of Engine.Room. It may be nil.
 	Room func()
-	// Key returns the authorization key of an endpoint that accepts sessions, nil if it
-	// has none; ok is false if there is no such endpoint. It is called on the engine's
-	// thread. Nil means that no endpoint has a key.
+	// Key returns the authorization key of an endpoint that accepts sessions, nil if
+	// it has none; ok is false if there is no such endpoint. It is called on the
+	// engine's thread. Nil means that no endpoint has a key.
 	Key func(endpoint uint16) (key *session.Key, ok bool)
-	// Sealer makes the step that seals and opens the frames of a session, at each side.
-	// It is called on the engine's thread when the session is accepted. Nil, and a nil
-	// Sealer, stand for the checksum.
+	// Sealer makes the step that seals and opens the frames of a session, at each
+	// side. It is called on the engine's thread when the session is accepted. Nil,
+	// and a nil Sealer, stand for the checksum.
 	Sealer func(Sealing) wire.Sealer
-	// SealRoom is the most bytes by which a sealer makes frames longer. The frames that
-	// sessions agree on are shorter by as much.
+	// SealRoom is the most bytes by which a sealer makes frames longer. The frames
+	// that sessions agree on are shorter by as much.
 	SealRoom int
 	// Elsewhere names the queue that serves an endpoint, if that queue has an engine
 	// outside of the group. It is called on the engine's thread. It may be nil.
 	Elsewhere func(endpoint uint16) (queue int, is bool)
-	// Outside takes a packet that is for a queue outside of the group, or for AnyQueue,
-	// and reports whether there is one. The packet may get lost. It is called on the
-	// engine's thread, and must copy the packet. It may be nil.
+	// Outside takes a packet that is for a queue outside of the group, or for
+	// AnyQueue, and reports whether there is one. The packet may get lost. It is
+	// called on the engine's thread, and must copy the packet. It may be nil.
 	Outside func(packet []byte, queue int) bool
 	// Spread gives the sessions that peers begin to the engines of the group in turn,
-	// whatever queue their hellos arrive on. Frames of a session that arrive elsewhere
-	// are passed on as ever. It is for NICs that put all frames into one queue. That of
-	// the group's first engine counts.
+	// whatever queue their hellos arrive on. Frames of a session that arrive
+	// elsewhere are passed on as ever. It is for NICs that put all frames into one
+	// queue. That of the group's first engine counts.
 	Spread bool
 	// GuestRing takes the operations to their targets in place of sessions of this
-	// engine, which then has no use for packets; nil for an engine that has an interface.
+	// engine, which then has no use for packets; nil for an engine that has an
+	// interface.
 	GuestRing GuestRing
 	Session   session.Config
 	Medium    wire.Medium // of the port: what stands before the frames in its packets
@@ -96,25 +97,25 @@ type Config struct {
 	// Life names this life of the process to peers; engines of one interface share
 	// it. Zero means a random one.
 	Life uint64
-	// Resident names the life of what outlives the process: sessions of executors outside
-	// of it, and their memory. Zero means that nothing does.
+	// Resident names the life of what outlives the process: sessions of executors
+	// outside of it, and their memory. Zero means that nothing does.
 	Resident uint64
-	// Suspect is told, on the engine's thread, that the peer at the end of a link does
-	// not answer. It must not block. It may be nil.
+	// Suspect is told, on the engine's thread, that the peer at the end of a link
+	// does not answer. It must not block. It may be nil.
 	Suspect func(wire.Link)
-	// Narrow is told, on the engine's thread, that frames of the interface's MTU do not
-	// reach the peer at the end of a link, or do not come back, so that those of a
-	// session are no longer than so many bytes. It must not block. It may be nil.
+	// Narrow is told, on the engine's thread, that frames of the interface's MTU do
+	// not reach the peer at the end of a link, or do not come back, so that those of
+	// a session are no longer than so many bytes. It must not block. It may be nil.
 	Narrow func(l wire.Link, frame int)
-	// Journal is told what begins, ends and is refused, on the engine's thread. It must not
-	// block, and must copy what it keeps. Nil for nobody.
+	// Journal is told what begins, ends and is refused, on the engine's thread. It
+	// must not block, and must copy what it keeps. Nil for nobody.
 	Journal func(*Note)
 	// Secret is the key of the cookies in hellos. Engines of one interface share it,
 	// since a peer's packets may come on any queue. Zero means a random one.
 	Secret [32]byte
-	// Random returns 64 unpredictable bits, for nonces, epochs, tags and the secret of
-	// the cookies; nil means the runtime's generator, which the system seeds. A simulator
-	// passes a generator that repeats itself.
+	// Random returns 64 unpredictable bits, for nonces, epochs, tags and the secret
+	// of the cookies; nil means the runtime's generator, which the system seeds. A
+	// simulator passes a generator that repeats itself.
 	Random func() uint64
 }
 
