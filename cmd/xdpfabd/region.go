@@ -104,8 +104,8 @@ func (s *server) removeRegion(ctx context.Context, arguments json.RawMessage) (a
 	err = s.served.change(func(all []*region) ([]*region, error) {
 		i := slices.IndexFunc(all, func(r *region) bool { return r.Name == a.Name })
 		if i < 0 {
-			return nil, fmt.Errorf("no region %q of this daemon: `xdpfab stat` lists those; one that a program left is "+
-				"for `xdpfab kept remove`", a.Name)
+			return nil, fmt.Errorf("no region %q of this daemon: `xdpfab stat` lists those; one that a program left "+
+				"is for `xdpfab kept remove`", a.Name)
 		}
 		gone = all[i]
 		return slices.Delete(all, i, i+1), gone.reg.Close()
