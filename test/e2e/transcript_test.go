@@ -49,13 +49,13 @@ var talks = []talk{
 		"link set bond0 up", "addr flush dev eth0", "addr add 10.77.0.2/24 dev bond0"}, "bond0", []string{
 		"server# xdpfabd --interface bond0 --xdp native --region counters=64KiB",
 		"server# xdpfab info bond0 | grep -E 'consists|served|use '",
-		"server# xdpfabd --interface bond0 --udp --region counters=64KiB &",
+		"server# xdpfabd --interface bond0 --region counters=64KiB &",
 		clientAdds}},
 	{"A port of a bridge", []string{"link add br0 type bridge", "link set eth0 master br0", "link set br0 up",
 		"addr flush dev eth0", "addr add 10.77.0.2/24 dev br0"}, "eth0", []string{
 		"server# xdpfabd --interface br0 --region counters=64KiB",
 		"server# xdpfab info eth0 | grep -E 'belongs|served|use '",
-		"server# xdpfabd --interface eth0 --udp --region counters=64KiB &",
+		"server# xdpfabd --interface eth0 --region counters=64KiB &",
 		clientAdds}},
 	{"A pod, whose programs have no privilege", nil, "eth0", []string{
 		"server$ xdpfabd --interface eth0 --region counters=64KiB",
@@ -63,7 +63,7 @@ var talks = []talk{
 		clientAdds}},
 	{"An MTU of 9000", []string{"link set eth0 mtu 9000"}, "eth0", []string{
 		"server# xdpfab info eth0 | grep -E '^MTU|buffers|use '",
-		"server# xdpfabd --interface eth0 --udp --region counters=64KiB &",
+		"server# xdpfabd --interface eth0 --region counters=64KiB &",
 		clientAdds}},
 }
 
@@ -82,7 +82,7 @@ func TestTranscript(t *testing.T) {
 		t.Run(k.title, func(t *testing.T) {
 			said := k.take(t)
 			if !*update && masked(said) != masked(was[k.title]) {
-				t.Errorf("said:\n%s\nwant, but for figures and addresses:\n%s", said, was[k.title])
+				t.Errorf("said:\n%s\nwant, but for figures and addresses (or give -args -update):\n%s", said, was[k.title])
 			}
 			was[k.title] = said
 		})
@@ -110,10 +110,9 @@ func sections(file string) map[string]string {
 
 // What differs from one machine to the next.
 var varies = []*regexp.Regexp{
-	regexp.MustCompile(`\b(xdpfab|port|nic|bpf): `),    // where an error comes from
 	regexp.MustCompile(`([0-9a-f]{2}:){5}[0-9a-f]{2}`), // MAC addresses
 	regexp.MustCompile(`0x[0-9a-f]+`),
-	regexp.MustCompile(`huge_umem=\w+|pages=\w+`),
+	regexp.MustCompile(`version=\S+|huge_umem=\w+|pages=\w+`),
 	regexp.MustCompile(`[0-9]+`),
 	regexp.MustCompile(` +`),
 }
