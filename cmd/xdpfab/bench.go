@@ -9,7 +9,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -171,7 +170,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, addrs []string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
-	peers, known, err := f.peers(c.Context(), cl, addrs)
+	peers, known, err := a.benchPeers(c, f, cl, addrs)
 	if err != nil {
 		return err
 	}
@@ -197,8 +196,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, addrs []string) (err error)
 	return nil
 }
 
-// printBench prints the report of one of several sizes as soon as it is there; rows of a
-// table have their columns aligned one by one, so they go out together with their head.
+// printBench prints the report of one of several sizes as soon as it is there.
 func (a *app) printBench(f *benchFlags, r *bench.Report, i, of int) error {
 	if f.csv {
 		w := csv.NewWriter(a.out)
@@ -210,13 +208,10 @@ func (a *app) printBench(f *benchFlags, r *bench.Report, i, of int) error {
 		w.Flush()
 		return errors.Join(w.Error(), a.flush())
 	}
-	return errors.Join(a.print(r, func(w io.Writer) {
-		if of == 1 {
-			r.Text(w)
-		} else {
-			r.Row(w, i == 0)
-		}
-	}), a.flush())
+	if !a.json && of > 1 {
+		return errors.Join(r.Row(a.out, i == 0), a.flush())
+	}
+	return errors.Join(a.print(r, r.Text), a.flush())
 }
 
 // least returns the size of the smallest region, as far as it is known.
@@ -230,19 +225,28 @@ func least(peers []bench.Peer) uint64 {
 	return n
 }
 
-// peers dials the peers, of which the first has been dialled, and finds their regions.
-func (f *benchFlags) peers(ctx context.Context, cl *client, addrs []string) (all []bench.Peer, known []*xdpfab.Peer,
-	err error) {
+// benchPeers dials the peers, of which the first has been dialled, and finds their
+// regions.
+func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []string) (all []bench.Peer,
+	known []*xdpfab.Peer, err error) {
+	s, err := a.settings()
+	if err != nil {
+		return nil, nil, err
+	}
 	for i, addr := range addrs {
-		p := cl.peer
+		p, one := cl.peer, bench.Peer{Addr: cl.addr}
 		if i > 0 {
-			if p, err = cl.dom.Dial(ctx, addr); err != nil {
+			list, err := addresses(c, s.Address(addr), f.link.giveUp)
+			if err != nil {
+				return nil, nil, err
+			}
+			one.Addr = list[0].String()
+			if p, err = cl.dom.Dial(c.Context(), one.Addr); err != nil {
 				return nil, nil, err
 			}
 		}
-		one := bench.Peer{Addr: addr}
 		if !f.Messages() {
-			if one.Region, err = f.region.find(ctx, p); err != nil {
+			if one.Region, err = f.region.find(c.Context(), p); err != nil {
 				return nil, nil, err
 			}
 		}

@@ -332,6 +332,10 @@ func TestBench(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(r.out), "\n"); r.code != 0 || len(lines) != 4 || !strings.HasPrefix(lines[3], "4 KiB") {
 		t.Errorf("%+v", r)
 	}
+	both := mustRun[bench.Report](n, "bench PEER PEER --region r --count 20 --op put --size 8 --both --endpoints 2")
+	if len(both.Peers) != 2 || both.Ops < 40 || both.Peer != peerAddr+","+peerAddr || both.Verification != "bytes" {
+		t.Errorf("%+v", both)
+	}
 	if r := n.run("", n.line("bench PEER --region r --count 10 --warmup 0s")...); r.code != 0 || !strings.Contains(r.out, "verified") {
 		t.Errorf("%+v", r)
 	}

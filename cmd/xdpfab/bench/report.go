@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -180,19 +181,33 @@ func (r *Report) verdict() string {
 	return fmt.Sprintf("not verified: the sum of the words does not tell what %s did", r.what())
 }
 
-// Row prints a report as a row of a table of several; the first one prints its head.
-func (r *Report) Row(w io.Writer, first bool) {
+// Row prints a report as a row of a table of several, whose columns have one width; the
+// first one prints its head.
+func (r *Report) Row(w io.Writer, first bool) error {
 	names, values := r.columns()
 	if r.Latency.Count == 0 {
 		names, values = nil, nil
 	}
+	head := slices.Concat([]string{"SIZE", "OPS", "OPS/S", "BYTES/S"}, names, []string{"VERIFIED"})
+	cells := slices.Concat([]string{show.Size(r.Size), strconv.FormatUint(r.Ops, 10), show.Count(r.OpsPerSecond),
+		show.Size(uint64(r.BytesPerSecond))}, values, []string{r.Verification})
+	var text strings.Builder
 	if first {
-		fmt.Fprintf(w, "%s of %s on %s over %s\n", r.Mode, r.Op, r.Peer, r.Interface)
-		fmt.Fprintln(w, strings.Join(append([]string{"SIZE", "OPS", "OPS/S", "BYTES/S"}, append(names,
-			"VERIFIED")...), "\t"))
+		fmt.Fprintf(&text, "%s of %s on %s over %s\n", r.Mode, r.Op, r.Peer, r.Interface)
+		text.WriteString(line(head))
 	}
-	fmt.Fprintln(w, strings.Join(append([]string{show.Size(r.Size), strconv.FormatUint(r.Ops, 10),
-		show.Count(r.OpsPerSecond), show.Size(uint64(r.BytesPerSecond))}, append(values, r.Verification)...), "\t"))
+	text.WriteString(line(cells))
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// line aligns cells that are printed at different times.
+func line(cells []string) string {
+	var b strings.Builder
+	for _, c := range cells {
+		fmt.Fprintf(&b, "%-11s", c)
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
 // CSV returns the names of a report's fields, and their values.

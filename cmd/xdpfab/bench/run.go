@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type Peer struct {
 type run struct {
 	c       *Config
 	dom     *xdpfab.Domain
+	seed    uint64 // of what is written
 	phase   phase
 	targets []*target
 	peers   int // targets that there will be
@@ -44,7 +46,7 @@ type target struct {
 // context ends has a report, too.
 func Run(ctx context.Context, dom *xdpfab.Domain, peers []Peer, c *Config,
 	look func(elapsed time.Duration, ops uint64)) (r *Report, err error) {
-	x := &run{c: c, dom: dom, peers: len(peers)}
+	x := &run{c: c, dom: dom, peers: len(peers), seed: rand.Uint64()}
 	after := context.WithoutCancel(ctx)
 	defer func() {
 		for _, t := range x.targets {

@@ -132,7 +132,7 @@ func (x *run) transfers(ctx context.Context, t *target) error {
 		}
 		if test == load.Writes {
 			if pattern == nil {
-				pattern = randomBytes(len(l.Local()))
+				pattern = x.pattern(len(l.Local()))
 			}
 			copy(l.Local(), pattern) // all write the same, so that it can be checked
 		} else {
@@ -183,10 +183,12 @@ func (x *run) bytes(ctx context.Context, t *target, size int, pattern []byte, re
 	return v, nil
 }
 
-func randomBytes(n int) []byte {
-	b := make([]byte, n)
+// pattern returns bytes that no other run writes. All of a run write the same, wherever
+// they begin alike: two of its peers may be one.
+func (x *run) pattern(n int) []byte {
+	rng, b := rand.New(rand.NewPCG(x.seed, 0)), make([]byte, n)
 	for i := range b {
-		b[i] = byte(rand.Uint32())
+		b[i] = byte(rng.Uint32())
 	}
 	return b
 }
