@@ -20,12 +20,13 @@ type Screen struct {
 }
 
 const (
-	home      = "\x1b[H"    // to the first line
-	wipe      = "\x1b[2J"   // erase all
-	restOf    = "\x1b[K"    // erase the rest of the line
-	restBelow = "\x1b[J"    // erase what is below
-	hide      = "\x1b[?25l" // the cursor
-	unhide    = "\x1b[?25h"
+	home      = "\x1b[H"  // to the first line
+	wipe      = "\x1b[2J" // erase all
+	restOf    = "\x1b[K"  // erase the rest of the line
+	restBelow = "\x1b[J"  // erase what is below
+	// hide the cursor, and cut lines that are too long for the terminal
+	hide   = "\x1b[?25l\x1b[?7l"
+	unhide = "\x1b[?7h\x1b[?25h"
 )
 
 // Page shows a page.
