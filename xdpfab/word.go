@@ -122,32 +122,6 @@ func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, s
 	return was, err == nil && was == old, err
 }
 
-// Max sets the word to v if v is greater, and returns its previous value.
-func (r Remote[T]) Max(ctx context.Context, v T) (old T, err error) {
-	return r.Fetch(ctx, atomic.Max, v)
-}
-
-// Min sets the word to v if v is less, and returns its previous value.
-func (r Remote[T]) Min(ctx context.Context, v T) (old T, err error) {
-	return r.Fetch(ctx, atomic.Min, v)
-}
-
-// And combines the word with mask by bitwise and, and returns its previous value. Floats
-// have no bits to combine: ErrOpNotSupported.
-func (r Remote[T]) And(ctx context.Context, mask T) (old T, err error) {
-	return r.Fetch(ctx, atomic.Band, mask)
-}
-
-// Or is like And, with bitwise or.
-func (r Remote[T]) Or(ctx context.Context, mask T) (old T, err error) {
-	return r.Fetch(ctx, atomic.Bor, mask)
-}
-
-// Xor is like And, with bitwise exclusive or.
-func (r Remote[T]) Xor(ctx context.Context, mask T) (old T, err error) {
-	return r.Fetch(ctx, atomic.Bxor, mask)
-}
-
 // Fetch combines the word with v by any operation of fi_fetch_atomic(3), such as
 // atomic.Prod, and returns its previous value. atomic.Read ignores v. Operations that are
 // not defined on T fail with ErrOpNotSupported; so do the compare operations, which

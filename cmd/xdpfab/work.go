@@ -252,7 +252,7 @@ func compete(ctx context.Context, t *team) (got, want string, err error) {
 			scores := rand.New(rand.NewPCG(uint64(id), 1))
 			for range t.rounds {
 				score := scores.Int64N(1_000_000_000)
-				if _, err := w.Max(ctx, score); err != nil {
+				if _, err := xdpfab.Max(ctx, w, score); err != nil {
 					return err
 				}
 				best[id] = max(best[id], score)

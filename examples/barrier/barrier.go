@@ -26,7 +26,7 @@ func (b barrier) wait(ctx context.Context, round uint64) error {
 	defer pause.Stop()
 	there := make([]uint64, *parties)
 	for ctx.Err() == nil {
-		_, err := b.words.At(b.self).Max(ctx, round)
+		_, err := xdpfab.Max(ctx, b.words.At(b.self), round)
 		if err == nil {
 			err = b.words.LoadRange(ctx, 0, there)
 		}

@@ -28,7 +28,7 @@ func (b *board) post(ctx context.Context, player, score uint64) (err error) {
 	}
 	b.best[player] = score
 	for range 3 {
-		_, err = b.scores.At(player).Max(ctx, score)
+		_, err = xdpfab.Max(ctx, b.scores.At(player), score)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err

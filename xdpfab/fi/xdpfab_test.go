@@ -105,9 +105,9 @@ func testWord[T xdpfab.Number](t *testing.T, p *xdpfab.Peer) {
 	check("add", v, 7, err)
 	v, err = w.Swap(c, 9)
 	check("swap", v, 7, err)
-	v, err = w.Max(c, 20)
+	v, err = xdpfab.Max(c, w, 20)
 	check("max", v, 9, err)
-	v, err = w.Min(c, 3)
+	v, err = xdpfab.Min(c, w, 3)
 	check("min", v, 20, err)
 	yes, err := w.CompareAndSwap(c, 3, 12)
 	no, err2 := w.CompareAndSwap(c, 3, 13)
@@ -115,16 +115,16 @@ func testWord[T xdpfab.Number](t *testing.T, p *xdpfab.Peer) {
 		t.Errorf("%T: compare-and-swap %v %v %v %v", v, yes, no, err, err2)
 	}
 	if v = 1; v/2 != 0 { // a float
-		if _, err := w.And(c, 1); !errors.Is(err, fi.ErrOpNotSupported) {
+		if _, err := w.Fetch(c, atomic.Band, 1); !errors.Is(err, fi.ErrOpNotSupported) {
 			t.Errorf("%T and: %v, want ErrOpNotSupported", v, err)
 		}
 		return
 	}
-	v, err = w.And(c, 10)
+	v, err = w.Fetch(c, atomic.Band, 10)
 	check("and", v, 12, err)
-	v, err = w.Or(c, 3)
+	v, err = w.Fetch(c, atomic.Bor, 3)
 	check("or", v, 8, err)
-	v, err = w.Xor(c, 1)
+	v, err = w.Fetch(c, atomic.Bxor, 1)
 	check("xor", v, 11, err)
 	v, err = w.Load(c)
 	check("load", v, 10, err)

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+
+	"github.com/xdpfab/xdpfab/atomic"
+)
+
+// Integer is the constraint on elements that And, Or and Xor take.
+type Integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 |
+		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
+		U128 | I128
+}
+
+// Ordered is the constraint on elements that Max and Min take.
+type Ordered interface{ Number | U128 | I128 }
+
+// Max sets a word to v if v is greater, and returns its previous value.
+//
+// Max and the functions that follow are no methods, so that the compiler refuses the
+// elements that they are not defined on: complex numbers have no order, and floats no
+// bits.
+func Max[T Ordered](ctx context.Context, word Remote[T], v T) (old T, err error) {
+	return word.Fetch(ctx, atomic.Max, v)
+}
+
+// Min sets a word to v if v is less, and returns its previous value.
+func Min[T Ordered](ctx context.Context, word Remote[T], v T) (old T, err error) {
+	return word.Fetch(ctx, atomic.Min, v)
+}
+
+// And combines a word with mask by bitwise and, and returns its previous value.
+func And[T Integer](ctx context.Context, word Remote[T], mask T) (old T, err error) {
+	return word.Fetch(ctx, atomic.Band, mask)
+}
+
+// Or is like And, with bitwise or.
+func Or[T Integer](ctx context.Context, word Remote[T], mask T) (old T, err error) {
+	return word.Fetch(ctx, atomic.Bor, mask)
+}
+
+// Xor is like And, with bitwise exclusive or.
+func Xor[T Integer](ctx context.Context, word Remote[T], mask T) (old T, err error) {
+	return word.Fetch(ctx, atomic.Bxor, mask)
+}
