@@ -24,7 +24,8 @@ type DomainAttr = fi.DomainAttr
 // EndpointAttr are the attributes of an endpoint; the zero value is the defaults.
 type EndpointAttr = fi.EndpointAttr
 
-// RemoteRegion is a region of a peer, as Peer.Lookup finds it.
+// RemoteRegion is a region of a peer, as Peer.Lookup finds it. It can be sent in a
+// message (MarshalBinary): [mr.Region.Remote] describes a region of the sender's own.
 type RemoteRegion = fi.RemoteRegion
 
 // Faults are what Domain.SetFaults lets the cable of a Pipe do to packets.

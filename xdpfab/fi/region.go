@@ -42,23 +42,8 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 }
 
 // RemoteRegion describes a region of a peer, as Peer.Lookup finds it in the peer's
-// catalogue. The region itself, in the memory of the node that registered it, is an
-// [mr.Region].
-//
-// A caller that has learnt a region's key by other means fills in the Key; also the Base
-// if the region is addressed virtually, and the Incarnation if only this registration is
-// meant. A Size of 0 means that the size is not known.
-type RemoteRegion struct {
-	Name   string // in the catalogue; empty for a region that is known by its key
-	Key    uint64
-	Size   uint64 // bytes
-	Base   uint64 // Msg.Offset of the first byte: 0, or its virtual address
-	Access mr.Access
-	// Incarnation tells this registration from every other one, including later ones
-	// under the same name or key, and those after a restart. A registration never has 0;
-	// 0 means any registration that has the key.
-	Incarnation uint32
-}
+// catalogue, or as [mr.Region.Remote] describes one of the node's own.
+type RemoteRegion = mr.RemoteRegion
 
 // Lookup finds a region of the peer at an address of the endpoint's address vector, as
 // Peer.Lookup does, on the session that the endpoint's operations take. It waits first
