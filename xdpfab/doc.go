@@ -19,8 +19,8 @@
 // [Word] finds a region by its name and an index in it; [Vector] takes all words of a
 // region, for many at once, and [RemoteVector.At] one of them. [WordAt] and [VectorAt]
 // take a [RemoteRegion] that was found before. [Peer.Read], [Peer.Write], [ReadSlice],
-// [WriteSlice] and [BytesAt] copy bytes and numbers from and to a region. Messages go by
-// [Peer.Send] to a [Mailbox]:
+// [WriteSlice], [ReadStruct], [WriteStruct] and [BytesAt] copy bytes, numbers and structs
+// from and to a region. Messages go by [Peer.Send] to a [Mailbox]:
 //
 //	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: 5})
 //	m, err := box.Receive(ctx, buf) // m.Bytes, m.From
