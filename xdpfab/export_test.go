@@ -11,3 +11,6 @@ import (
 // A live peer is given up by no test of this package: one that wants that to happen
 // makes the peer unreachable, and sets GiveUp.
 func init() { node.DefaultGiveUp, looks = time.Minute, 2000 }
+
+// StatisticsOf sorts statistics by name into fields.
+var StatisticsOf = statisticsOf
