@@ -56,6 +56,7 @@ type Attached struct {
 	joined       bool                                   // the host that was met last carries operations, or did
 	rejoin       func(context.Context, attachment) bool // tells the domain of another host; nil until Watch
 	changed      func(port.Event)                       // likewise
+	refusal      string                                 // of the last host, as reported; empty when one took over
 	regions      []offered
 	attends      attends
 	closedKept   []share.Region // kept, and closed while there was no host
@@ -211,14 +212,16 @@ func (e *hostError) Unwrap() []error { return e.is }
 func (a *Attached) lose(err error) {
 	a.Mu.Lock()
 	a.cut(err)
-	changed, rejoin, ended := a.changed, a.rejoin, a.Ended
+	changed, rejoin, ended, joined := a.changed, a.rejoin, a.Ended, a.joined
 	a.Mu.Unlock()
 	switch {
 	case a.closing.Err() != nil || changed == nil:
 	case rejoin == nil:
 		changed(port.Event{Kind: port.HostGone, Err: ended})
 	default:
-		changed(port.Event{Kind: port.HostLost})
+		if joined { // else nothing is lost that was not before
+			changed(port.Event{Kind: port.HostLost})
+		}
 		a.reader.Go(func() { a.seek(rejoin, changed) })
 	}
 }

@@ -63,6 +63,7 @@ func (a *Attached) seek(rejoin func(context.Context, attachment) bool, changed f
 		}
 		in, err := a.meet(a.closing, talk)
 		if err != nil {
+			a.refused(err)
 			continue
 		}
 		if a.moveTo(in, rejoin) {
@@ -92,7 +93,18 @@ func (a *Attached) moveTo(in attachment, rejoin func(context.Context, attachment
 func (a *Attached) tookIn() {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
-	a.joined = true
+	a.joined, a.refusal = true, ""
+}
+
+// refused reports that a host does not take the domain, once for each reason.
+func (a *Attached) refused(why error) {
+	a.Mu.Lock()
+	changed, again := a.changed, a.refusal == why.Error()
+	a.refusal = why.Error()
+	a.Mu.Unlock()
+	if a.closing.Err() == nil && changed != nil && !again {
+		changed(port.Event{Kind: port.HostRefused, To: why.Error()})
+	}
 }
 
 // rejoins is called without a segment when the host has ended, and then with what the
@@ -112,6 +124,7 @@ func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 		numbers, err = move(ctx)
 	}
 	if err != nil {
+		a.refused(err)
 		_ = in.close()
 		a.EndTalk() // which begins all over
 		return false

@@ -132,6 +132,8 @@ var levels = map[port.EventKind]struct {
 	port.HostLost: {slog.LevelWarn,
 		"the daemon that has the interface has ended; operations fail until there is another one"},
 	port.HostFound: {slog.LevelInfo, "attached to another daemon"},
+	port.HostRefused: {slog.LevelWarn, "another daemon does not take in what this program has; it is tried again, " +
+		"and operations fail until then"},
 	port.QueueKept: {slog.LevelWarn, "a queue that was lent is not given back: the borrower has ended, but " +
 		"another program has it open; it is tried again"},
 	port.QueueBack: {slog.LevelInfo, "a queue that was lent can be lent again"},
@@ -162,7 +164,11 @@ func (n *Node) Happened(e port.Event) {
 	add("interface", n.Dev.Info().Name)
 	add("peer", e.Remote)
 	add("from", e.From)
-	add("to", e.To)
+	if e.Kind == port.HostRefused {
+		add("reason", e.To)
+	} else {
+		add("to", e.To)
+	}
 	l := levels[e.Kind]
 	n.Log(l.level, l.text, attrs...)
 }

@@ -31,6 +31,7 @@ const (
 	HostGone                        // the process that has the interface has ended; ends the use
 	HostLost                        // likewise, and another one is looked for
 	HostFound                       // which is there
+	HostRefused                     // which takes the domain in no more, as To says; it is tried again
 	// From, a queue that was lent, is open still in some program, as To says; it is
 	// tried again
 	QueueKept
@@ -44,7 +45,7 @@ var eventNames = [...]string{
 	MTULowered: "MTU lowered", MTUChanged: "MTU changed", Renamed: "interface renamed",
 	Down: "interface down", Up: "interface up", AddressAdded: "address added", AddressRemoved: "address removed",
 	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone",
-	HostLost: "daemon lost", HostFound: "daemon found",
+	HostLost: "daemon lost", HostFound: "daemon found", HostRefused: "daemon refuses",
 	QueueKept: "lent queue kept", QueueBack: "lent queue back", Forwarded: "frame on a queue that is not in use",
 	Unheard: "queues without a socket",
 }

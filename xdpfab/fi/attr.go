@@ -62,7 +62,9 @@ type DomainAttr struct {
 	// but are slower. TransportXDP.
 	Transport Transport
 	// Log gets the changes of the interface: of its addresses, its state and the ways to
-	// peers, and the change that ends the domain. Nil means that nothing is logged.
+	// peers, and the change that ends the domain. If the domain goes through a daemon, it
+	// also gets that the daemon has ended, and why the next one refuses what the domain
+	// has. No operation writes to it. Nil means that nothing is logged.
 	Log *slog.Logger
 
 	Window int           // request frames in flight per session, 1..64; 64
