@@ -181,9 +181,10 @@ type Engine struct {
 	moves moves
 	mail  atomic.Bool // set when something is left in one of them
 
-	count   counts
-	shown   [numCounters]atomic.Uint64
-	sleeper sleeper
+	count     counts
+	latencies latencies
+	shown     [numCounters]atomic.Uint64
+	sleeper   sleeper
 }
 
 // New returns an engine. The engine owns nothing but memory: the port stays the caller's.
@@ -241,6 +242,7 @@ func New(cfg Config) (*Engine, error) {
 		inbox: make(chan parcel, 4*burst),
 		calls: make(chan func(), 16),
 	}
+	e.cfg.Session.RoundTrips = &e.latencies.roundTrips
 	e.viaHost = newRingClient(cfg.GuestRing)
 	e.takeParcel = func(p *parcel) { e.onPacket(p.packet, p.passedOn) }
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)

@@ -73,7 +73,7 @@ func (t *target) receive(h *wire.Header, payload []byte) bool {
 			out = buffer[t.path.Len():]
 		}
 	}
-	o := t.s.Receive(e.lived, h, payload, out)
+	o := t.execute(h, payload, out)
 	if !known && fresh(o.Verdict, h) {
 		t.follow(e.source())
 	}

@@ -149,9 +149,11 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 		s.cc.delayed()
 	case s.waited: // for the target's program, and in no queue of the network
 		s.rtt.sample(now - r.sentAt)
+		s.cfg.RoundTrips.Add(now - r.sentAt)
 		s.cc.waited(s.window)
 	default:
 		s.rtt.sample(now - r.sentAt)
+		s.cfg.RoundTrips.Add(now - r.sentAt)
 		s.cc.answered(now, max(now-r.sentAt, 1), s.window)
 	}
 	s.rtt.backoff = 0

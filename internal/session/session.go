@@ -75,6 +75,9 @@ type Config struct {
 	// credits bound what is in flight. It is there to measure the cost of the
 	// congestion window.
 	StaticWindow bool
+	// RoundTrips counts the round trips that initiators measure; nil for nobody. An
+	// engine has its own.
+	RoundTrips *Latencies
 	// IdleRetire is the silence after which the target retires a session that does
 	// not ask for longer; 90 s. It must be longer than IdleClose.
 	IdleRetire time.Duration
