@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/xdpfab/xdpfab/internal/host"
 )
 
@@ -55,6 +57,11 @@ var (
 		"queue")
 	descQueueResent = desc("queue_frames_resent_total", "Request frames that a queue's poller sent again.", "queue")
 	descQueueOver   = desc("queue_handed_over_total", "Frames that came to a queue's poller on another queue.", "queue")
+
+	descExecution = desc("frame_execution_seconds",
+		"Time that a poller took to execute a request frame of a peer; of one frame in 64.")
+	descRoundTrip = desc("round_trip_seconds",
+		"Time from a request frame of this node to its answer, of frames that were sent once.")
 
 	descSessions = desc("sessions",
 		"Sessions with other nodes at present, by who began them and by state.", "role", "state")
@@ -126,7 +133,15 @@ func (s sink) guests(list []Guest) {
 	}
 }
 
+// latencies sends a histogram. All queues have one, as each takes a series for each of
+// its buckets.
+func (s sink) latencies(d *prometheus.Desc, l *host.Latencies) {
+	below, all := host.LatencyBuckets(l)
+	s <- prometheus.MustNewConstHistogram(d, all, float64(l.Sum)/1e9, below)
+}
+
 func (s sink) queues(list []host.QueueInfo) {
+	var executions, roundTrips host.Latencies
 	for _, x := range list {
 		q := strconv.Itoa(x.Queue)
 		s.gauge(descQueueSessions, float64(x.Sessions), q)
@@ -137,7 +152,11 @@ func (s sink) queues(list []host.QueueInfo) {
 		s.counter(descQueueOps, x.OpsSent, q)
 		s.counter(descQueueResent, x.FramesResent, q)
 		s.counter(descQueueOver, x.HandedOver, q)
+		executions.Merge(&x.Executions)
+		roundTrips.Merge(&x.RoundTrips)
 	}
+	s.latencies(descExecution, &executions)
+	s.latencies(descRoundTrip, &roundTrips)
 }
 
 func (s sink) nodes(list []host.NodeInfo, kinds []host.SessionKind) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -160,12 +161,16 @@ func role(s *engine.SessionInfo) string {
 	return "initiator"
 }
 
+// Latencies is session.Latencies.
+type Latencies = session.Latencies
+
 // QueueInfo is what the poller of a queue has done.
 type QueueInfo struct {
 	Queue, Sessions                   int
 	PacketsReceived, PacketsSent      uint64
 	RequestsExecuted, OpsExecuted     uint64
 	OpsSent, FramesResent, HandedOver uint64
+	Executions, RoundTrips            Latencies
 }
 
 // Queues returns the queues that pollers of this process serve, in their order.
@@ -175,6 +180,7 @@ func (h *Host) Queues() (all []QueueInfo) {
 		st.Call(func() {
 			st.Eng.Publish()
 			x.Sessions = st.Eng.Usage().Sessions
+			x.Executions, x.RoundTrips = st.Eng.Latencies()
 		})
 		c := st.Eng.Counters()
 		x.PacketsReceived, x.PacketsSent = c[engine.PacketsReceived], c[engine.PacketsSent]
@@ -190,4 +196,16 @@ func (h *Host) Alive() {
 	for _, st := range h.n.Steppers {
 		st.Call(func() {})
 	}
+}
+
+// LatencyBuckets returns how many times were less than so many seconds, for each end of a
+// bucket but the last, which has none.
+func LatencyBuckets(l *Latencies) (below map[float64]uint64, all uint64) {
+	below = map[float64]uint64{}
+	for i, n := range l.Buckets {
+		if all += n; i < session.NumLatencies-1 {
+			below[float64(session.LatencyEnd(i))/1e9] = all
+		}
+	}
+	return below, all
 }
