@@ -135,6 +135,18 @@ mpi-check:
 	scripts/mpi bin/mpi $(MPI)
 	XDPFAB_MPI=$(CURDIR)/bin/mpi $(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestMPI$$' ./test/provider
 
+# Prometheus's own tool on the alert rules, the expressions of the dashboard, and the metrics.
+.PHONY: metrics-check
+metrics-check:
+	@scripts/need go promtool
+	XDPFAB_PROMTOOL=1 $(NOCGO) $(GO) test -count=1 -run '^TestPromtool$$' ./internal/control
+
+# Wireshark's dissector on captures of every kind of frame.
+.PHONY: dissector-check
+dissector-check:
+	@scripts/need go tshark
+	XDPFAB_TSHARK=1 $(NOCGO) $(GO) test -count=1 -run '^TestDissector' ./internal/wire
+
 demo:
 	@scripts/need root go ip
 	@$(GO) build -o bin/ ./cmd/...
