@@ -74,7 +74,7 @@ func TestUnit(t *testing.T) {
 	if out, err := exec.Command(analyze, "verify", "--man=no", at).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v: %s", err, out)
 	}
-	// The scale is that of the command, in tenths: 2.4 of 10 in systemd 252.
+	// The scale is that of the command, in tenths: 2.6 of 10 in systemd 252.
 	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=30", at).CombinedOutput(); err != nil {
 		t.Errorf("systemd-analyze security: %v: %s", err, out)
 	}
