@@ -49,7 +49,8 @@ func TestInstall(t *testing.T) {
 	install()
 	found := files(t, root)
 	for _, want := range []string{"/opt/x/bin/xdpfabd", "/opt/x/share/man/man8/xdpfabd.8", "/opt/x/lib/libfabric/libxdpfab-fi.so",
-		"/opt/x/share/bash-completion/completions/xdpfab", "/etc/xdpfab/xdpfabd.toml", "/etc/sysusers.d/xdpfab.conf"} {
+		"/opt/x/share/bash-completion/completions/xdpfab", "/etc/xdpfab/xdpfabd.toml", "/etc/sysusers.d/xdpfab.conf",
+		"/etc/tmpfiles.d/xdpfab.conf"} {
 		if !slices.Contains(found, want) {
 			t.Errorf("%s is not installed: %q", want, found)
 		}
@@ -58,8 +59,7 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ExecStart=/opt/x/bin/xdpfabd ", "ExecReload=/opt/x/libexec/xdpfab/takeover ",
-		"ExecStartPre=+-/usr/bin/install "} {
+	for _, want := range []string{"ExecStart=/opt/x/bin/xdpfabd ", "ExecReload=/opt/x/libexec/xdpfab/takeover "} {
 		if !strings.Contains(string(unit), "\n"+want) {
 			t.Errorf("the unit lacks %q", want)
 		}
