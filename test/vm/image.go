@@ -36,6 +36,9 @@ type Image struct {
 	Files   map[string]string // host's path by guest's, of files and folders
 	Tools   []string          // programs of the host besides those of every machine
 	Drivers []string          // kernel modules besides those of every machine, which the kernel must have
+	// Debian is the folder of a distribution with systemd, which the guest then has in
+	// place of busybox and tools. All in it belongs to root there.
+	Debian string
 
 	physical []string // guest.Config.Physical
 }
@@ -59,24 +62,24 @@ func (m *Image) Build(path, init string) (size int64, err error) {
 }
 
 func (m *Image) fill(a *archive, init string) error {
-	for _, d := range []string{"proc", "sys", "dev", "run", "tmp", "root", "sbin", "var", "usr/bin", "usr/sbin"} {
-		a.dir(d)
+	c := guest.Config{Physical: m.physical}
+	var err error
+	if m.Debian != "" {
+		c.System = systemd
+		err = addDebian(a, m.Debian)
+	} else {
+		err = m.fillOwn(a)
 	}
-	a.symlink("var/run", "/run")
-	a.file("etc/passwd", 0o644, []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
-	a.file("etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n"))
-	a.file("etc/hosts", 0o644, []byte("127.0.0.1 localhost\n"))
-	if err := addFile(a, "init", init); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := addTools(a, m.Sysroot, m.Tools); err != nil {
+	if err := addFile(a, "init", init); err != nil {
 		return err
 	}
 	modules, err := modulesOf(m.Kernel, m.Drivers)
 	if err != nil {
 		return err
 	}
-	c := guest.Config{Physical: m.physical}
 	for _, k := range modules {
 		at := "lib/modules/" + m.Kernel.Release + "/" + k.name + ".ko"
 		a.file(at, 0o644, k.data)
@@ -93,6 +96,18 @@ func (m *Image) fill(a *archive, init string) error {
 		}
 	}
 	return a.err
+}
+
+// fillOwn adds what every machine has that is no distribution.
+func (m *Image) fillOwn(a *archive) error {
+	for _, d := range []string{"proc", "sys", "dev", "run", "tmp", "root", "sbin", "var", "usr/bin", "usr/sbin"} {
+		a.dir(d)
+	}
+	a.symlink("var/run", "/run")
+	a.file("etc/passwd", 0o644, []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
+	a.file("etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n"))
+	a.file("etc/hosts", 0o644, []byte("127.0.0.1 localhost\n"))
+	return addTools(a, m.Sysroot, m.Tools)
 }
 
 func addFile(a *archive, at, from string) error {

@@ -22,7 +22,16 @@ import (
 // Main is the work of process 1: it prepares the machine, serves the host and,
 // when the host has gone, switches the machine off. It does not return.
 func Main() {
-	err := main()
+	of := main
+	switch serves := len(os.Args) == 2 && os.Args[1] == "serve"; {
+	case os.Getpid() == 1:
+	case serves && inMachine():
+		of = serve
+	default:
+		fmt.Fprintln(os.Stderr, "this is the first program of a virtual machine, not one for you to run")
+		os.Exit(1)
+	}
+	err := of()
 	if err != nil {
 		// Errors go to the console, since there may be no port.
 		fmt.Fprintf(os.Stderr, "\n%s%v\n", Fatal, err)
@@ -33,12 +42,6 @@ func Main() {
 }
 
 func main() error {
-	if os.Getpid() != 1 {
-		return errors.New("this is the first program of a virtual machine, not one for you to run")
-	}
-	if err := mounts(); err != nil {
-		return err
-	}
 	var c Config
 	b, err := os.ReadFile(ConfigPath)
 	if err == nil {
@@ -47,10 +50,18 @@ func main() error {
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
+	if c.System == "" {
+		if err := mounts(); err != nil {
+			return err
+		}
+	}
 	for _, m := range c.Modules {
 		if err := load(m); err != nil {
 			return fmt.Errorf("kernel module %s: %w", m, err)
 		}
+	}
+	if c.System != "" {
+		return become(c.System)
 	}
 	if err := comforts(); err != nil {
 		return err
@@ -60,6 +71,11 @@ func main() error {
 			return fmt.Errorf("a virtual function of %s: %w", name, err)
 		}
 	}
+	return serve()
+}
+
+// serve talks to the host.
+func serve() error {
 	port, err := openPort()
 	if err != nil {
 		return err

@@ -27,7 +27,13 @@ type Config struct {
 	// Physical are interfaces, each of which is to have a virtual function (SR-IOV), in
 	// this order, when the modules are loaded.
 	Physical []string
+	// System is a program, systemd for example, that becomes process 1 when the modules
+	// are loaded. It has to start ServeCommand.
+	System string `json:",omitempty"`
 }
+
+// ServeCommand starts the guest's half of the conversation where System is process 1.
+const ServeCommand = "/init serve"
 
 // Request asks the guest for one thing.
 type Request struct {
