@@ -40,8 +40,8 @@ func (d *Domain) Serve(region string, size int) (*Service, error) {
 }
 
 // Name returns the address that peers dial to reach the service, on its Ethernet segment
-// or, with TransportUDP, by IP. Where DomainAttr.UDP is set, an IP address of the
-// interface in place of the MAC address will do too.
+// or, with TransportUDP, by IP. An IP address of the interface in place of the
+// MAC address will do too, unless DomainAttr.EthernetOnly is set.
 func (s *Service) Name() string { return s.name }
 
 // Close withdraws the region: it waits for the operations on it that are under way, and

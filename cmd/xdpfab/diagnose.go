@@ -38,7 +38,7 @@ each answer, 2s unless given.
 
 Exit codes: 0 the peer answers, and no step has failed; 1 it answers, and something
 else is wrong; 4 it does not answer; 5 the cause is on this node.`,
-		Example: `  xdpfab diagnose 10.0.0.2 -i eth0
+		Example: `  xdpfab diagnose 10.0.0.2
   xdpfab diagnose 02:00:00:00:00:0b -i eth0 --json`,
 		Args: exactArgs("PEER"),
 		RunE: func(c *cobra.Command, args []string) error { return a.diagnose(c, &link, args[0]) },

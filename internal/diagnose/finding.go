@@ -75,7 +75,8 @@ func (f *Finding) nobody() (Cause, bool) {
 func (f *Finding) elsewhere() (Cause, bool) {
 	if f.Peer.IsIP() {
 		return Cause{Text: fmt.Sprintf("the peer answers at %s, over raw Ethernet, and not over UDP", f.Answers),
-			Remedy: "use that address, or have the peer serve UDP (xdpfabd --udp, DomainAttr.UDP)"}, f.Answers != ""
+			Remedy: "use that address, or have the peer serve UDP: xdpfabd without --udp=false, no " +
+				"DomainAttr.EthernetOnly"}, f.Answers != ""
 	}
 	return Cause{Text: fmt.Sprintf("the peer answers at %s, over UDP, and not over raw Ethernet", f.Answers),
 		Remedy: fmt.Sprintf("use that address; the peer uses UDP sockets, or a switch drops EtherType %#x",

@@ -86,8 +86,8 @@ func (d *diagnosis) lookAtDaemon(ctx context.Context) Step {
 		transportOf(&s), s.Interface.Queues, onOff(s.Interface.UDP))
 	if d.NoUDP && d.Peer.IsIP() {
 		d.shut = "this node's daemon sends no UDP"
-		return failed(text, "an IP address takes UDP: start this node's daemon with --udp, or give the peer's MAC "+
-			"address")
+		return failed(text, "an IP address takes UDP: start this node's daemon without --udp=false, or give the "+
+			"peer's MAC address")
 	}
 	return ok(text)
 }

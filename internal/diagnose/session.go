@@ -30,7 +30,7 @@ func (d *diagnosis) openInterface(ctx context.Context) Step {
 	}
 	attr := d.Attr
 	attr.GiveUp = d.Timeout
-	attr.EthernetOnly = false // both encapsulations are tried
+	attr.EthernetOnly, attr.Transport = false, fi.TransportXDP // both encapsulations are tried
 	if d.sockets {
 		attr.Transport = fi.TransportUDP
 	}

@@ -149,7 +149,7 @@ func TestAtomicSilentPeer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			net := testnet.NewPair(t, testnet.Options{})
-			d := serve(t, net.B, "--region", "r=4KiB")
+			d := serve(t, net.B, "--udp=false", "--region", "r=4KiB")
 			args := strings.Fields("atomic sum uint64 1 --json --region r -i veth0 --timeout " + silence.String() + " --peer " + c.peer(net))
 			p := xdpfab(t, net.A, args)
 			p.wants(4, "xdpfab: ", c.want, "not executed: peer does not answer")

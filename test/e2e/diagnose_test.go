@@ -65,7 +65,7 @@ func TestDiagnoseGood(t *testing.T) {
 	testnet.Require(t)
 	t.Parallel()
 	net := testnet.NewPair(t, testnet.Options{})
-	serve(t, net.B, "--udp", "--region", "counters=64KiB", "--region", "log=4KiB:wo")
+	serve(t, net.B, "--region", "counters=64KiB", "--region", "log=4KiB:wo")
 	all := []string{"interface=ok", "daemon=ok", "kernel=ok", "addresses=ok", "route=ok", "neighbour=ok", "port=ok", "open=ok",
 		"session=ok", "encapsulation=ok", "round trip=ok", "regions=ok", "queues=ok", "MTU=ok"}
 	try := func(t *testing.T, options ...option) {
@@ -82,7 +82,7 @@ func TestDiagnoseGood(t *testing.T) {
 		verdicts(t, &r, "kernel=doubtful", "session=left out")
 	})
 	t.Run("through a daemon", func(t *testing.T) {
-		h := launch(t, net.A, filepath.Join(t.TempDir(), socketName), "--udp", "--socket-mode", "0666", "--guest", "allow",
+		h := launch(t, net.A, filepath.Join(t.TempDir(), socketName), "--socket-mode", "0666", "--guest", "allow",
 			"--give-up", silence.String())
 		h.ready()
 		try(t, env("XDPFAB_CONTROL="+h.socket))
@@ -106,7 +106,7 @@ func TestDiagnoseObstacles(t *testing.T) {
 			"start xdpfabd there", []string{"neighbour=ok", "port=failed", "session=failed", "encapsulation=failed", "MTU=left out"}},
 		"no daemon at the MAC address": {nil, "$P" + short, 4, "no xdpfabd runs there", "xdpfab stat",
 			[]string{"neighbour=ok", "session=failed", "encapsulation=failed"}},
-		"raw Ethernet alone": {[]string{"--region", "r=4KiB"}, "10.77.0.2" + patient, 4, "over raw Ethernet, and not over UDP",
+		"raw Ethernet alone": {[]string{"--udp=false", "--region", "r=4KiB"}, "10.77.0.2" + patient, 4, "over raw Ethernet, and not over UDP",
 			"--udp", []string{"port=failed", "session=failed", "encapsulation=failed", "regions=ok"}},
 		"UDP sockets alone": {[]string{"--transport", "udp", "--region", "r=4KiB"}, "$P" + patient, 4,
 			"over UDP, and not over raw Ethernet", "use that address", []string{"neighbour=ok", "session=failed", "regions=ok"}},
@@ -141,7 +141,7 @@ func TestDiagnoseMTU(t *testing.T) {
 	t.Parallel()
 	net := testnet.NewStar(t, 2, testnet.Options{})
 	a, b := net.Sides[0], net.Sides[1]
-	serve(t, b, "--udp", "--region", "r=64KiB")
+	serve(t, b, "--region", "r=64KiB")
 	hub, port := net.Port(0)
 	testnet.IP(t, hub, "link set "+port+" mtu 1492")
 	r := diagnosed(t, a, 1, b.MAC.String()+patient)

@@ -119,7 +119,7 @@ func TestPodBySockets(t *testing.T) {
 		"--region", "r=4KiB"}, env("NOTIFY_SOCKET="), unprivileged), pod, socket}
 	d.ready()
 	s, err := d.ask()
-	if err != nil || !strings.Contains(s.Interface.Served, pod.IP4.String()+"/24") || strings.Contains(d.err.String(), "no address") {
+	if err != nil || !strings.Contains(s.Interface.Served, pod.IP4.String()+"/24") || strings.Contains(d.err.String(), "no IP address") {
 		t.Errorf("serving %q, %v: %s", s.Interface.Served, err, d.err.String())
 	}
 	for n, transport := range []string{"udp", "xdp"} {

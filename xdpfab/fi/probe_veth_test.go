@@ -20,7 +20,7 @@ func TestVethProbe(t *testing.T) {
 			return err
 		}
 		granted := testnet.Granted(t)
-		d, err := xdpfab.Open(ctx(t), pair.A.IfName, fi.DomainAttr{Attach: fi.AttachNever, XDP: fi.XDPAny})
+		d, err := xdpfab.Open(ctx(t), pair.A.IfName, fi.DomainAttr{Attach: fi.AttachNever, XDP: fi.XDPAny, EthernetOnly: true})
 		if err != nil {
 			return err
 		}
