@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package layout
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// figures are the rows of README's table of speeds: the rows of bench/results/latest.txt
+// that they quote, of the round trips and of the rates.
+var figures = []struct{ name, trip, rate, note, second string }{
+	{"floor", "floor: AF_XDP in C, no protocol", "floor: counters, 60 a frame, window 32", "60 counters a frame, nothing else", ""},
+	{"**xdpfab**", "xdpfab fetch-add, manual, ThreadDomain", "xdpfab fetch-add, 182 words a post", "182 words a post", "xdpfab fetch-add, 1 word a post, ThreadDomain"},
+	{"the same over UDP sockets, without privileges", "xdpfab fetch-add, manual, UDP sockets", "xdpfab fetch-add, UDP sockets, 182 words a post", "182 words a post", ""},
+	{"UCX over TCP", "UCX/TCP fadd", "UCX/TCP fadd, 64 outstanding", "", ""},
+	{"libfabric `tcp;ofi_rxm`", "libfabric tcp;ofi_rxm fetch-add", "libfabric tcp;ofi_rxm, 64 outstanding", "", ""},
+	{"a counter behind Go's net package, TCP", "plain Go over TCP", "plain Go over TCP, 64 connections", "", ""},
+}
+
+// README's speeds are those of the latest full run, as are the aims that it met. With
+// -update they are written anew.
+func TestReadmeFigures(t *testing.T) {
+	results, err := os.ReadFile(filepath.Join("..", "..", "bench", "results", "latest.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, f := range figures {
+		rate := measured(t, string(results), f.rate) + " M"
+		if f.note != "" {
+			rate += " (" + f.note + ")"
+		}
+		if f.second != "" {
+			rate += ", " + measured(t, string(results), f.second) + " M (one a post)"
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s µs | %s |", f.name, measured(t, string(results), f.trip), rate))
+	}
+	met := regexp.MustCompile(`(?m)^\d+ of \d+ aims are met\.$`).FindString(string(results))
+	for _, aim := range []string{"fetch-add RTT p50, ThreadDomain: to the floor", "1 word a post, ThreadDomain, to 182 words a post", "writes of 1 MiB: payload, to the floor that copies"} {
+		if !regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(aim) + `  .*MISSED`).MatchString(string(results)) {
+			t.Errorf("README says that an aim was missed, and it was met: %s", aim)
+		}
+	}
+	path := filepath.Join("..", "..", "README.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`(?s)(\| round trip of a fetch-add[^\n]*\n\|---[^\n]*\n)(.*?)\n\n(\d+ of \d+ aims are met\.|AIMS)`).ReplaceAllString(string(text), "${1}"+strings.Join(rows, "\n")+"\n\n"+met)
+	if met == "" || !strings.Contains(want, met) || !strings.Contains(want, rows[1]) {
+		t.Fatalf("README has no table of speeds, or the run no count of aims: %q", met)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(text) {
+		t.Errorf("README's speeds are not those of bench/results/latest.txt, which are\n%s\n%s\nif that is a new run, run `go test ./internal/layout -update`",
+			strings.Join(rows, "\n"), met)
+	}
+}
+
+// measured returns a median with the least and the most, as a row of the results has it.
+func measured(t *testing.T, results, row string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(row) + `  +(\S+) +(\S+–\S+) `).FindStringSubmatch(results)
+	if m == nil {
+		t.Fatalf("no row %q in the results", row)
+	}
+	return m[1] + " (" + m[2] + ")"
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// blocks are the blocks of README's lines of Go, and those that are indented, each with
+// the line of text before it.
+func blocks(t *testing.T) (code []string, indented []shown) {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		code = append(code, m[1])
+	}
+	before, inside := "", false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = !inside
+		case inside || line == "":
+		case strings.HasPrefix(line, "    "):
+			if n := len(indented); before != "" || n == 0 {
+				indented, before = append(indented, shown{before: before}), ""
+			}
+			b := &indented[len(indented)-1]
+			b.lines = append(b.lines, strings.TrimSpace(line))
+		default:
+			before = line
+		}
+	}
+	return code, indented
+}
+
+type shown struct {
+	before string
+	lines  []string
+}
+
+// eth0 is a pair whose interfaces and addresses are those of README: the node with the
+// memory is 10.0.0.2.
+func eth0(t *testing.T) *testnet.Pair {
+	t.Helper()
+	net := testnet.NewVeth(t, testnet.Options{})
+	for n, side := range []*testnet.Side{net.A, net.B} {
+		testnet.IP(t, side, "link set veth0 down", "link set veth0 name eth0", "link set eth0 up",
+			fmt.Sprintf("addr add 10.0.0.%d/24 dev eth0", n+1))
+		side.IfName = "eth0"
+	}
+	return net
+}
+
+// README's commands run as they stand: those of the node with the memory there, in the
+// order of the page, and the others on another node; those of make name its targets.
+func TestReadmeCommands(t *testing.T) {
+	testnet.Require(t)
+	if testnet.KernelBefore(t, 5, 18) {
+		t.Skip("README shows a resident region")
+	}
+	net := eth0(t)
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := blocks(t)
+	dir, socket, ran := t.TempDir(), filepath.Join(t.TempDir(), socketName), 0
+	var d *node
+	for _, b := range all {
+		side, at := net.B, env("XDPFAB_CONTROL="+socket)
+		if strings.HasSuffix(b.before, "any other node:") {
+			side, at = net.A, env("XDPFAB_CONTROL=")
+		}
+		for _, line := range b.lines {
+			line, _, _ = strings.Cut(line, "#")
+			words := strings.Fields(strings.TrimPrefix(line, "sudo "))
+			switch words[0] {
+			case "make":
+				if !strings.Contains(string(makefile), "\n"+words[1]+":") {
+					t.Errorf("the Makefile has no target %s", words[1])
+				}
+			case "xdpfabd":
+				if d != nil {
+					d.end()
+				}
+				d = launch(t, side, socket, words[1:]...)
+				d.ready()
+			case "xdpfab":
+				p := start(t, side, xdpfabPath, words[1:], at, func(c *exec.Cmd) { c.Dir = dir })
+				p.wants(0)
+			case "xdpfab:", "knows": // output of a put
+				continue
+			default:
+				t.Errorf("a block that is neither a command nor output: %s", line)
+			}
+			ran++
+		}
+	}
+	if d == nil || ran < 20 {
+		t.Fatalf("only %d commands ran", ran)
+	}
+	d.end()
+}
+
+// README's Go runs as it stands, with a check behind each line: as the node with the
+// memory, and as another one.
+func TestReadmeGo(t *testing.T) {
+	testnet.Require(t)
+	net := eth0(t)
+	code, _ := blocks(t)
+	if len(code) != 4 {
+		t.Fatalf("README has %d blocks of Go, want a server, a client, and messages there and here", len(code))
+	}
+	path := filepath.Join(t.TempDir(), "readme")
+	build := exec.Command("go", "build", "-overlay", overlay(t, code), "-o", path, "./readme")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	keep, end, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, net.B, path, []string{"server"}, func(c *exec.Cmd) { c.Stdin = keep })
+	_ = keep.Close()
+	server.eventually("the server is ready", func() bool { return strings.Contains(server.out.String(), "ready") })
+	start(t, net.A, path, []string{"client"}).wants(0)
+	if err := end.Close(); err != nil {
+		t.Error(err)
+	}
+	server.wants(0)
+}
+
+// overlay writes a program that consists of README's blocks, in a folder "readme" of the
+// module that is there for the compiler alone, and returns the file that says so.
+func overlay(t *testing.T, code []string) string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, `package main
+
+import ("context"; "fmt"; "io"; "log"; "os"; "github.com/xdpfab/xdpfab/xdpfab")
+
+var (ctx = context.Background(); values = make([]uint64, 64); data = []byte("data"); buf = make([]byte, 64))
+
+func check(err error) { if err != nil { log.Fatal(err) } }
+
+func main() {
+	if os.Args[1] == "server" { server(); _, err := io.Copy(io.Discard, os.Stdin); check(err) } else { client() }
+}
+
+func server() {
+%s%s}
+
+func client() {
+%s%s}
+`, checked(code[0]), strings.Replace(checked(code[2]), "check(err)", `check(err); fmt.Println("ready")`, 1), checked(code[1]), checked(code[3]))
+	main := filepath.Join(t.TempDir(), "main.go")
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "readme", "main.go"): main}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	for path, text := range map[string][]byte{main: []byte(b.String()), file: list} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file
+}
+
+var assigned = regexp.MustCompile(`^(\w+(?:, \w+)*) :?= `)
+
+// checked is code with a check of err behind each line that sets it, and a use of each
+// variable.
+func checked(code string) string {
+	var b strings.Builder
+	for line := range strings.Lines(code) {
+		b.WriteString(line)
+		m := assigned.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		for _, name := range strings.Split(m[1], ", ") {
+			if name == "err" {
+				b.WriteString("check(err)\n")
+			} else {
+				fmt.Fprintf(&b, "_ = %s\n", name)
+			}
+		}
+	}
+	return b.String()
+}
