@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -93,7 +94,7 @@ func (t *Trial) Explain(err error) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if errors.Is(err, route.ErrUnreachable) { // it says itself whom nobody answers for
+	if errors.Is(err, route.ErrUnreachable) || errors.Is(err, port.ErrNoUDP) { // it says the cause itself
 		return fmt.Errorf("%w; %s", err, t.found.more(t.ifname))
 	}
 	return fmt.Errorf("%w: %s", err, t.found.Hint(t.ifname))

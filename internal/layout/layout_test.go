@@ -64,7 +64,7 @@ var imports = map[string][]string{
 	"internal/testnet/lockstep":  {},
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump", "internal/route"},
 	"internal/advise":            {"internal/nic"},
-	"internal/diagnose":          {"internal/control", "internal/nic", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
+	"internal/diagnose":          {"internal/control", "internal/nic", "internal/port", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
 	"internal/tell":              {},
 	"internal/control":           {"internal/host", "internal/node", "internal/share", "internal/trust"},
 	"cmd/xdpfabd":                {"bpf", "internal/control", "internal/death", "internal/host", "internal/nic", "internal/node", "internal/share", "internal/tell", "internal/udpnode", "internal/version", "internal/wire", "mr", "xdpfab/directory", "xdpfab/directory/etcd", "xsk"},

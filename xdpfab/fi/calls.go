@@ -12,6 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -77,9 +78,9 @@ func (d *Domain) deafToUDP(ctx context.Context, ep *endpoint, a wire.Addr, link 
 	if err != nil && !errors.Is(err, ErrRefused) {
 		return silent
 	}
-	return fmt.Errorf("%w; a node answers raw Ethernet at %v, which is the peer unless a router is between: it does "+
-		"not serve UDP there (xdpfabd --udp=false, DomainAttr.EthernetOnly): start it without that, or give the MAC "+
-		"address", silent, at)
+	return fmt.Errorf("%w; %w there: a node answers raw Ethernet at %v, which is the peer unless a router is between: "+
+		"start it without xdpfabd --udp=false or DomainAttr.EthernetOnly, or give the MAC address", silent,
+		port.ErrNoUDP, at)
 }
 
 // callPeer returns a peer to call, which is a child of the domain until it is closed.

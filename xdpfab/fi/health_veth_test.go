@@ -113,7 +113,7 @@ func TestVethDeafToUDP(t *testing.T) {
 			if !errors.Is(err, fi.ErrPeerSilent) {
 				t.Fatalf("%s: %v", to, err)
 			}
-			return strings.Contains(err.Error(), "--udp=false") && strings.Contains(err.Error(), b.Name(uint16(endpoint)))
+			return strings.Contains(err.Error(), "UDP is off there") && strings.Contains(err.Error(), "--udp=false") && strings.Contains(err.Error(), b.Name(uint16(endpoint)))
 		})
 	}
 	if err := b.CloseAll(); err != nil {
