@@ -39,7 +39,7 @@ func TestBarrier(t *testing.T) {
 		all.Go(func() {
 			for round := uint64(1); round <= last; round++ {
 				if i == 0 && round == last/2 {
-					n.Lose() // while the others wait, or are about to
+					n.Restart() // while the others wait, or are about to
 				}
 				came[round].Add(1)
 				if err := b.wait(ctx, round); err != nil {

@@ -40,7 +40,7 @@ func TestBulkCopy(t *testing.T) {
 			for was := last.Load(); last.Load() == was && ctx.Err() == nil; {
 				time.Sleep(time.Millisecond)
 			}
-			n.Lose()
+			n.Restart()
 		}
 		if err := <-done; err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ func TestHashTable(t *testing.T) {
 	if used != most {
 		t.Errorf("%d slots are used by %d keys", used, most)
 	}
-	n.Lose()
+	n.Restart()
 	if value, err := h.get(ctx, 1); value != 0 || err != nil {
 		t.Errorf("after the memory is lost: %d, %v; want none", value, err)
 	}

@@ -40,11 +40,12 @@ func (t table) put(ctx context.Context, key, value uint64) error {
 			return err
 		}
 		swapped, err := t.slots.At(at).CompareAndSwap(ctx, was, xdpfab.U128{Hi: key, Lo: value})
-		if swapped, err = xdpfab.Settle(ctx, swapped, err); swapped || err != nil {
+		if swapped, err = xdpfab.Settle(ctx, swapped, err); swapped {
+			return nil
+		} else if err != nil && !errors.Is(err, xdpfab.ErrPeerRestarted) {
 			return err
 		}
-		// Another program was faster. Look again: the key may be there now, or the slot
-		// taken.
+		// Another program was faster, or the table is empty now: look again.
 	}
 }
 
@@ -55,7 +56,11 @@ func (t table) find(ctx context.Context, key uint64) (at uint64, slot xdpfab.U12
 	var some [window]xdpfab.U128
 	for i := range uint64(slots / window) {
 		from := (hash + i) % (slots / window) * window
-		if err := t.slots.LoadRange(ctx, from, some[:]); err != nil {
+		err := t.slots.LoadRange(ctx, from, some[:])
+		if errors.Is(err, xdpfab.ErrPeerRestarted) || errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+			err = t.slots.LoadRange(ctx, from, some[:]) // reading twice does no harm
+		}
+		if err != nil {
 			return 0, slot, err
 		}
 		for j, slot := range some {

@@ -47,7 +47,7 @@ func TestLeaderboard(t *testing.T) {
 	}
 	for _, lost := range []bool{false, true} {
 		if lost {
-			n.Lose()
+			n.Restart()
 		}
 		got := map[uint64]uint64{}
 		for _, b := range boards {

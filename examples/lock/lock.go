@@ -33,6 +33,9 @@ func newLock(ctx context.Context, peer *xdpfab.Peer, lease time.Duration) (*lock
 // bind finds the memory, at first and after a restart of its node.
 func (l *lock) bind(ctx context.Context) error {
 	region, err := l.peer.Lookup(ctx, "locks")
+	for errors.Is(err, xdpfab.ErrPeerRestarted) { // it was asked when it died
+		region, err = l.peer.Lookup(ctx, "locks")
+	}
 	l.word, l.mark = xdpfab.WordAt[xdpfab.U128](l.peer, region, 0), uint64(region.Incarnation)<<32
 	return err
 }

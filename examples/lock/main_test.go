@@ -137,7 +137,7 @@ func TestMemoryLost(t *testing.T) {
 		got <- &holder2{h, a.left(), err}
 	}
 	go take(waiter)
-	n.Lose()
+	n.Restart()
 	go take(open(ctx, t, peer, lease))
 	for range 2 {
 		b := <-got

@@ -97,7 +97,8 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// What was not added is added by the next flush; in new memory the sums start over.
+// What was not added is added by the next flush. When the home restarts the sums start
+// over, and what was sent to its former life is in doubt.
 func TestKept(t *testing.T) {
 	n := try.New(t, "metrics", 8*words)
 	s := newSink(t, n)
@@ -107,9 +108,18 @@ func TestKept(t *testing.T) {
 	if err := s.flush(gone); err == nil {
 		t.Error("a flush without time succeeded")
 	}
-	n.Lose()
 	s.observe(1)
 	if err := s.flush(try.Context(t)); err != nil || n.Word(total).Load() != 2 || n.Word(unsure).Load() != 0 {
 		t.Errorf("%v; %d requests, %d in doubt; want 2 and none", err, n.Word(total).Load(), n.Word(unsure).Load())
+	}
+	n.Restart()
+	for range 2 { // the second one tells of the first
+		s.observe(1)
+		if err := s.flush(try.Context(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	if a, b := n.Word(total).Load(), n.Word(unsure).Load(); a == 0 || a+b != 2 {
+		t.Errorf("%d requests, %d in doubt; want 2 together", a, b)
 	}
 }

@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"hash/fnv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -21,15 +23,15 @@ type limiter struct {
 	patience time.Duration // for the answer to one request
 	pause    time.Duration // between attempts to reach the home
 
+	away atomic.Int64 // when to try again to reach the home, in nanoseconds
+
 	mu    sync.Mutex
-	away  time.Time         // when to try again to reach the home
 	since uint64            // the period of own
 	own   map[string]uint64 // requests of customers that were decided here
 }
 
 func newLimiter(ctx context.Context, peer *xdpfab.Peer, quota uint64, period time.Duration) (*limiter, error) {
-	// After a restart of the home the counts begin again: at most a quota more is
-	// admitted.
+	// After a restart of the home the counts begin again: at most one quota more.
 	words, err := xdpfab.Vector[uint64](ctx, peer, "limits", xdpfab.AutoRebind())
 	return &limiter{words: words, quota: quota, period: period,
 		share: quota / 10, patience: 50 * time.Millisecond, pause: time.Second}, err
@@ -37,14 +39,17 @@ func newLimiter(ctx context.Context, peer *xdpfab.Peer, quota uint64, period tim
 
 // allow reports whether a request may pass.
 func (l *limiter) allow(ctx context.Context, customer string) bool {
-	if l.isAway() {
+	if time.Now().UnixNano() < l.away.Load() {
 		return l.alone(customer)
 	}
 	call, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
 	n, err := l.count(call, customer)
-	if err != nil {
-		l.goAway()
+	if errors.Is(err, xdpfab.ErrPeerRestarted) {
+		n, err = l.count(call, customer) // in the new memory
+	}
+	if err != nil { // not executed or unknown: the request cannot wait until that is known
+		l.away.Store(time.Now().Add(l.pause).UnixNano())
 		return l.alone(customer)
 	}
 	return n <= l.quota
@@ -89,17 +94,4 @@ func (l *limiter) alone(customer string) bool {
 	}
 	l.own[customer]++
 	return l.own[customer] <= l.share
-}
-
-// isAway reports whether the home did not answer a moment ago.
-func (l *limiter) isAway() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Now().Before(l.away)
-}
-
-func (l *limiter) goAway() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away = time.Now().Add(l.pause)
 }

@@ -79,7 +79,7 @@ func TestHomeAway(t *testing.T) {
 	if a := admitted(); a != 100 {
 		t.Errorf("admitted %d requests, want 100", a)
 	}
-	n.Lose()
+	n.Restart()
 	if a := admitted(); a != 100 {
 		t.Errorf("with new memory: admitted %d requests, want 100", a)
 	}
@@ -89,9 +89,44 @@ func TestHomeAway(t *testing.T) {
 		t.Errorf("without the home: admitted %d requests, want 10", a)
 	}
 	n.Faults(xdpfab.Faults{})
-	l.patience, l.away = testnet.Patience, time.Time{}
+	l.patience = testnet.Patience
+	l.away.Store(0)
 	if a := admitted(); a != 0 {
 		t.Errorf("with the home again: admitted %d requests, want none", a)
+	}
+}
+
+// Requests arrive, answers do not: the limiter decides alone.
+func TestWithoutAnswers(t *testing.T) {
+	client, home, err := xdpfab.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer home.CloseAll()
+	defer client.CloseAll()
+	limits, err := home.Serve("limits", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := client.Dial(t.Context(), limits.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLimiter(t.Context(), peer, 100, 1000*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := home.SetFaults(xdpfab.Faults{Loss: 1}); err != nil { // of all that the home sends
+		t.Fatal(err)
+	}
+	admitted := 0
+	for range 200 {
+		if l.allow(t.Context(), "a") {
+			admitted++
+		}
+	}
+	if admitted < 10 || admitted > 20 { // its share of 10, and of a period that ended meanwhile
+		t.Errorf("admitted %d requests, want 10", admitted)
 	}
 }
 

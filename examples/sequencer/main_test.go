@@ -52,6 +52,6 @@ func TestSequencer(t *testing.T) {
 			t.Fatal("the sequencers do not go on")
 		}
 	}
-	n.Lose()
+	n.Restart()
 	all.Wait()
 }

@@ -18,52 +18,62 @@ import (
 // Bad is a network that loses, repeats and reorders packets.
 var Bad = xdpfab.Faults{Loss: 0.03, Duplicate: 0.03, Reorder: 0.05}
 
-// Nodes are a home that serves a region, and a client, joined in memory.
+// Nodes are a home that serves a region, and a client, in a network in memory.
 type Nodes struct {
 	Client, Home *xdpfab.Domain
 	Addr         string
 
 	t      *testing.T
+	net    *xdpfab.Network
 	region *mr.Region
 }
+
+// The nodes by their numbers in the network.
+const client, home = 0, 1
 
 // New makes nodes that end with the test. Without a region the home serves nothing.
 func New(t *testing.T, region string, size int) *Nodes {
 	t.Helper()
-	testnet.SkipOnNICs(t, "a Pipe")
-	n := &Nodes{t: t}
-	var err error
-	if n.Client, n.Home, err = xdpfab.Pipe(); err != nil {
+	testnet.SkipOnNICs(t, "a network in memory")
+	net, err := xdpfab.NewNetwork(2)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := n.Client.CloseAll(); err != nil {
-			t.Error(err)
-		}
-		if err := n.Home.CloseAll(); err != nil {
+		if err := net.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	n := &Nodes{t: t, net: net, Client: net.Node(client), Home: net.Node(home)}
 	if region != "" {
-		s, err := n.Home.Serve(region, size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.region, n.Addr = s.Region, s.Name()
+		n.serve(region, size)
 	}
 	return n
 }
 
-// Lose replaces the memory by another one, as a restart of the home does.
-func (n *Nodes) Lose() {
+func (n *Nodes) serve(region string, size int) {
 	n.t.Helper()
-	err := n.region.Close()
+	s, err := n.Home.Serve(region, size)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.region, n.Addr = s.Region, s.Name()
+}
+
+// Restart kills the home at whatever it does, and has it serve new memory. The client can
+// reach it when it does.
+func (n *Nodes) Restart() {
+	n.t.Helper()
+	name, size := n.region.Name(), n.region.Len()
+	err := n.net.Partition(home)
 	if err == nil {
-		n.region, err = n.Home.NewRegion(n.region.Name(), n.region.Len())
+		n.Home, err = n.net.Restart(home)
 	}
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	n.serve(name, size)
+	n.net.Heal()
 }
 
 // Faults sets what the network does from now on, to packets either way.
