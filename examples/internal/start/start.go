@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -45,10 +46,12 @@ func Region(name string, size int) Home {
 func Main(home Home, run Run) {
 	ifname := flag.String("i", "", "network interface; without it both nodes are in this process")
 	serve := flag.Bool("serve", false, "be the node that the others use")
+	giveUp := flag.Duration("timeout", 5*time.Second, "silence of the other node after which operations are given up")
 	flag.Usage = usage
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := start(ctx, *ifname, *serve, home, run)
+	attr := xdpfab.DomainAttr{Transport: fi.TransportAuto, GiveUp: *giveUp}
+	err := start(ctx, *ifname, attr, *serve, home, run)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,14 +64,14 @@ func usage() {
 	flag.PrintDefaults()
 }
 
-func start(ctx context.Context, ifname string, serve bool, home Home, run Run) error {
+func start(ctx context.Context, ifname string, attr xdpfab.DomainAttr, serve bool, home Home, run Run) error {
 	switch {
 	case ifname == "":
 		return InMemory(ctx, home, run)
 	case !serve && flag.Arg(0) == "":
 		return errors.New("missing the address of the home: want -serve, or PEER behind the flags")
 	}
-	dom, err := xdpfab.Open(ctx, ifname, xdpfab.DomainAttr{Transport: fi.TransportAuto})
+	dom, err := xdpfab.Open(ctx, ifname, attr)
 	if err != nil {
 		return err
 	}
