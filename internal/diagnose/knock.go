@@ -18,9 +18,12 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// knocks is how many datagrams are sent: each may get lost, and hosts send few errors a
-// second.
+// knocks is how many datagrams are sent. Each may get lost.
 const knocks = 3
+
+// knocksBeside is how many are sent while a session is tried, too. A host sends a burst
+// of errors and then one a second, and the frames of the session have used the burst up.
+const knocksBeside = 12
 
 // knockPause is the time for the answer to one.
 const knockPause = 200 * time.Millisecond
@@ -28,7 +31,7 @@ const knockPause = 200 * time.Millisecond
 // knock sends datagrams to the port of frames at an address, as any program may, and
 // reports whether the host refuses them. They are shorter than a frame: a node that
 // serves UDP drops them.
-func knock(ctx context.Context, ifname string, to netip.Addr) (Port, error) {
+func knock(ctx context.Context, ifname string, to netip.Addr, times int) (Port, error) {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		e := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), ifname) })
@@ -40,7 +43,7 @@ func knock(ctx context.Context, ifname string, to netip.Addr) (Port, error) {
 		return PortUntried, err
 	}
 	defer conn.Close()
-	for range knocks {
+	for range times {
 		if _, err := conn.Write([]byte("xdpfab?")); err != nil {
 			return verdictOf(err)
 		}

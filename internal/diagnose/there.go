@@ -95,7 +95,7 @@ func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 	case !to.IsValid():
 		to = d.way.aliases[0]
 	}
-	port, err := knock(ctx, d.Interface, to)
+	port, err := knock(ctx, d.Interface, to, knocks)
 	if d.Port = port; err != nil {
 		return doubtful(fmt.Sprintf("a datagram to %v: %v", to, err), "")
 	}

@@ -131,9 +131,13 @@ func (t *Trial) gather(ctx context.Context, i *fi.InterfaceInfo) {
 		t.note(func(f *Finding) { f.Neighbour = true })
 		others, to = append(others, wire.Addr{IP: ip, Endpoint: peer.Endpoint, Lane: peer.Lane}), w.aliases[0]
 	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	if to.IsValid() {
-		port, _ := knock(ctx, t.ifname, to)
-		t.note(func(f *Finding) { f.Port = port })
+		wg.Go(func() {
+			port, _ := knock(ctx, t.ifname, to, knocksBeside)
+			t.note(func(f *Finding) { f.Port = port })
+		})
 	}
 	for _, other := range others {
 		if other.IsIP() && t.found.NoUDP || !other.IsIP() && i.Transport == fi.TransportUDP.String() {

@@ -82,7 +82,7 @@ func (w *way) neighbour(ctx context.Context, ifname string, to netip.Addr, privi
 		return hop.MAC, err
 	}
 	next := w.hop.Next(to)
-	go func() { _, _ = knock(ctx, ifname, to) }()
+	go func() { _, _ = knock(ctx, ifname, to, knocks) }()
 	for {
 		known, err := w.resolver.Neighbours()
 		if err != nil {
