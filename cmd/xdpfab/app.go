@@ -75,7 +75,8 @@ if not the one that leads to the peer is meant: see "xdpfab config --help".
 
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
 usage; 3 the outcome is unknown or the peer restarted; 4 the peer is silent or
-unreachable; 5 privilege or interface problem.`,
+unreachable; 5 privilege or interface problem; 6 a compare-and-swap ran and
+swapped nothing, or not all of its elements.`,
 		Example: `  xdpfab info eth0
   xdpfab list 10.0.0.2
   xdpfab atomic sum uint64 1 --peer node7 --region counters
@@ -88,7 +89,7 @@ unreachable; 5 privilege or interface problem.`,
 	}
 	r := build()
 	c.SetVersionTemplate(r.Text("xdpfab"))
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
+	c.SetFlagErrorFunc(flagError)
 	c.AddCommand(
 		a.infoCmd(), a.doctorCmd(), a.diagnoseCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(),
 		a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.statCmd(), a.keptCmd(), a.withdrawCmd(),

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -60,8 +61,9 @@ type atomicReport struct {
 }
 
 const atomicHelp = `atomic runs one operation on an array of elements in a peer's memory, and prints
-the values from before. The operation ran exactly once if the exit code is 0, and
-never if it is 1; with 3 it is unknown whether it ran, and the error says so.
+the values from before. The operation ran exactly once if the exit code is 0 or 6,
+and never if it is 1; with 3 it is unknown whether it ran, and the error says so.
+6 means that a compare-and-swap found another value in some element, and left it.
 
 OP is min, max, sum, prod, diff, lor, land, lxor, bor, band, bxor, read, write,
 cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE is one of
@@ -132,9 +134,18 @@ func (a *app) atomic(c *cobra.Command, f *atomicFlags, args []string) (err error
 	defer func() { err = errors.Join(err, cl.close()) }()
 	before, err := p.run(c.Context(), r, region)
 	if err != nil {
+		return r.explain(err, region)
+	}
+	if err := a.printAtomic(f, r, before); err != nil {
 		return err
 	}
-	return a.printAtomic(f, r, before)
+	if left := r.unswapped(before); len(left) > 0 {
+		i, size := left[0], r.dt.Size()
+		return &codeError{fmt.Errorf("%w: %d of %d elements stayed as they were; the first is %s+%d, which is %s: to "+
+			"swap it, give that to --compare", errNotSwapped, len(left), r.count, &f.region, r.offset+uint64(i*size),
+			value.Format(r.dt, before[i*size:(i+1)*size])), exitNotSwapped}
+	}
+	return nil
 }
 
 // target connects, finds the region and makes the endpoint.
@@ -162,10 +173,12 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 		return r, usage(c, "missing OP and DATATYPE")
 	}
 	if r.op, err = atomic.ParseOp(args[0]); err != nil {
-		return r, usage(c, "unknown operation %q: want one of %s", args[0], strings.Join(opNames(), ", "))
+		return r, usage(c, "unknown operation %q%s: want one of %s", args[0], tell.DidYouMean(args[0], opNames()),
+			strings.Join(opNames(), ", "))
 	}
 	if r.dt, err = atomic.ParseDatatype(args[1]); err != nil {
-		return r, usage(c, "unknown datatype %q: want one of %s", args[1], strings.Join(datatypeNames(), ", "))
+		return r, usage(c, "unknown datatype %q%s: want one of %s", args[1],
+			tell.DidYouMean(args[1], datatypeNames()), strings.Join(datatypeNames(), ", "))
 	}
 	if r.form, err = formFor(f.form, r.op, r.dt); err != nil {
 		return r, usage(c, "%v", err)
@@ -182,13 +195,13 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 		return r, usage(c, "read takes no values")
 	}
 	if r.op != atomic.Read {
-		if r.operand, err = f.array(r.dt, "values", values, r.count); err != nil {
+		if r.operand, err = f.array(r.dt, "VALUE", values, r.count); err != nil {
 			return r, usage(c, "%v", err)
 		}
 	}
 	switch {
 	case r.form == atomic.Compare:
-		r.compare, err = f.array(r.dt, "compare values", f.compare, r.count)
+		r.compare, err = f.array(r.dt, "--compare", f.compare, r.count)
 	case len(f.compare) > 0:
 		err = fmt.Errorf("%v takes no compare values", r.op)
 	}
@@ -212,6 +225,13 @@ func (f *atomicFlags) countOf(dt atomic.Datatype, values []string) int {
 
 // array turns values into count elements; a single one is repeated.
 func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, count int) (b []byte, err error) {
+	one := fmt.Sprintf("one %v", dt)
+	if count > 1 {
+		one += fmt.Sprintf(" for all elements, or one for each of %d", count)
+	}
+	if len(values) == 0 {
+		return nil, fmt.Errorf("missing %s: want %s", what, one)
+	}
 	if f.hex {
 		b, err = hex.DecodeString(strings.Join(values, ""))
 	} else {
@@ -224,8 +244,8 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 		b = bytes.Repeat(b, count)
 	}
 	if want := count * dt.Size(); len(b) != want {
-		return nil, fmt.Errorf("%s: %d bytes for %d elements of %v: want %d, that is 1 or %d elements", what, len(b),
-			count, dt, want, count)
+		return nil, fmt.Errorf("%s: %d bytes for %d elements of %v, which take %d: want %s", what, len(b), count, dt,
+			want, one)
 	}
 	return b, nil
 }

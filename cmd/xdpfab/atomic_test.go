@@ -53,7 +53,6 @@ func TestAtomicText(t *testing.T) {
 		{"read int32", "r+0  -1"},
 		{"read int32 --hex", "ffffffff"},
 		{"cswap int32 9 --compare -1", "r+0  -1  -> 9"},
-		{"cswap int32 10 --compare -1", "r+0  9  -> 9"},
 		{"write int16 1 2 3 --offset 8 -q", "0\n0\n0"},
 		{"sum int16 10 --count 3 --offset 8", "r+8   1  -> 11\nr+10  2  -> 12\nr+12  3  -> 13"},
 		{"bxor uint16 --hex ff00ff00 --offset 8", "0b000c00"},
@@ -78,6 +77,35 @@ func TestAtomicText(t *testing.T) {
 		r := n.run("", n.line("atomic "+c.args+" --peer PEER --region r")...)
 		if got := strings.TrimSpace(r.out); r.code != 0 || got != c.want || r.err != "" {
 			t.Errorf("%s: exit code %d, %q, %s; want %q", c.args, r.code, got, r.err, c.want)
+		}
+	}
+}
+
+// A compare-and-swap that leaves an element as it was prints what it found, and has an
+// exit code of its own, whatever the relation, the datatype and the operand.
+func TestNotSwapped(t *testing.T) {
+	n := newNode(t)
+	for _, c := range []struct {
+		args string
+		code int
+		want string // on stderr
+	}{
+		{"write int32 9 9 --offset 0 -q", 0, ""},
+		{"cswap int32 10 --compare -1 -q", exitNotSwapped, "1 of 1 elements stayed as they were; the first is r+0, which is 9"},
+		{"cswap int32 9 --compare 9 -q", 0, ""}, // swapped, by an equal one
+		{"cswap int32 10 10 --compare 9,8 -q", exitNotSwapped, "1 of 2 elements stayed as they were; the first is r+4, which is 9"},
+		{"cswap_gt int32 11 --compare 10 -q", exitNotSwapped, "which is 10"},
+		{"cswap_ge int32 11 --compare 10 -q", 0, ""},
+		{"write double nan --offset 8 -q", 0, ""},
+		{"cswap double 1 --compare nan --offset 8 -q", exitNotSwapped, "which is nan"},
+		{"cswap_ne double 1 --compare nan --offset 8 -q", 0, ""},
+		{"cswap uint128 1 --compare 0 --offset 16 -q", 0, ""},
+		{"cswap uint128 1 --compare 0 --offset 16 -q", exitNotSwapped, "which is 1"},
+		{"mswap uint8 0xff --compare 0 --offset 64 -q", 0, ""}, // has no condition
+	} {
+		r := n.run("", n.line("atomic "+c.args+" --peer PEER --region r")...)
+		if r.code != c.code || r.out == "" || !strings.Contains(r.err, c.want) || (r.err == "") != (c.code == 0) {
+			t.Errorf("%s: exit code %d, %q, %q; want %d and %q", c.args, r.code, r.out, r.err, c.code, c.want)
 		}
 	}
 }

@@ -179,7 +179,11 @@ func (f *regionFlags) find(ctx context.Context, p *xdpfab.Peer) (xdpfab.RemoteRe
 		key, err := strconv.ParseUint(f.key, 0, 64)
 		return xdpfab.RemoteRegion{Key: key}, err
 	}
-	return p.Lookup(ctx, f.name)
+	r, err := p.Lookup(ctx, f.name)
+	if err != nil {
+		return r, f.missing(ctx, p, err)
+	}
+	return r, nil
 }
 
 // poster is an endpoint with a completion queue of its own, and one destination.

@@ -296,8 +296,9 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	}
 	defer func() { err = errors.Join(err, x.close()) }()
 	if f.region.name != "" && size > x.region.Size-f.offset {
-		return fmt.Errorf("%s has %d bytes, and region %v has %d from offset %d on: %w", path, size, &f.region,
-			x.region.Size-f.offset, f.offset, xdpfab.ErrOutOfBounds)
+		return fmt.Errorf("%s has %d bytes, and region %v has %d from offset %d on: nothing was written: cut the "+
+			"file, or have a larger region: %w", path, size, &f.region, x.region.Size-f.offset, f.offset,
+			xdpfab.ErrOutOfBounds)
 	}
 	x.begin, x.total = f.skip, size
 	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); err != nil {
@@ -306,6 +307,11 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	start := time.Now()
 	if err := x.store(c.Context(), in); err != nil {
 		x.bar.End()
+		if errors.Is(err, xdpfab.ErrOutOfBounds) && f.region.name != "" {
+			return fmt.Errorf("the input has more bytes than region %v has from offset %d on, which is %d; its first "+
+				"%d bytes were written: shorten the input, or have a larger region: %w", &f.region, f.offset,
+				x.region.Size-f.offset, x.sure, xdpfab.ErrOutOfBounds)
+		}
 		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
 	}
 	from := path

@@ -27,6 +27,7 @@ const (
 	exitUnknown     = 3 // outcome unknown, or the peer restarted
 	exitUnreachable = 4
 	exitInterface   = 5 // privilege or interface
+	exitNotSwapped  = 6 // a compare-and-swap found another value
 )
 
 // codeError is an error whose exit code does not follow from what it wraps.

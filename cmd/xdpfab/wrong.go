@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// What a refused command line, or a refused operation, lacks to be right.
+
+// flagError words the error of a flag: what was given, and what its type takes.
+func flagError(c *cobra.Command, err error) error {
+	invalid := new(pflag.InvalidValueError)
+	if !errors.As(err, &invalid) {
+		return usage(c, "%v", err)
+	}
+	f := invalid.GetFlag()
+	want, known := map[string]string{
+		"uint64": "a whole number, 0 or more", "int": "a whole number", "float64": "a number",
+		"duration": "a time such as 500ms, 5s or 1m", "bool": "true or false", "intSlice": "whole numbers, such as 2,3",
+	}[f.Value.Type()]
+	if !known {
+		return usage(c, "--%s: %s", f.Name, tell.Plain(invalid.Unwrap()))
+	}
+	return usage(c, "--%s %q: want %s", f.Name, invalid.GetValue(), want)
+}
+
+// missing adds to the error of a region that the peer does not have which it has.
+func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) error {
+	if !errors.Is(err, xdpfab.ErrNoRegion) {
+		return err
+	}
+	list, failed := p.Regions(ctx)
+	if failed != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("%w: the peer publishes none: start its daemon with --region NAME=SIZE, or `xdpfab region "+
+			"create` there", err)
+	}
+	var names []string
+	for _, r := range list {
+		names = append(names, printable(r.Name))
+	}
+	slices.Sort(names)
+	const most = 20
+	return fmt.Errorf("%w%s; the peer has %s", err, tell.DidYouMean(f.name, names), tell.List(names, most))
+}
+
+// explain adds to the error of an operation that a region refused what the region would
+// take. The size and the rights of a region that is given by its key are not known.
+func (r *request) explain(err error, at xdpfab.RemoteRegion) error {
+	size := uint64(r.dt.Size())
+	align := min(size, mostAlign)
+	switch {
+	case errors.Is(err, xdpfab.ErrMisaligned):
+		below := r.offset / align * align
+		return fmt.Errorf("%w: %v is aligned to %d bytes, offset %d is not: use --offset %d or %d", err, r.dt, align,
+			r.offset, below, below+align)
+	case at.Name == "":
+		return err
+	case errors.Is(err, xdpfab.ErrOutOfBounds):
+		need := uint64(r.count) * size
+		if need > at.Size {
+			return fmt.Errorf("%w: region %q has %d bytes, room for %d of %v: use a lower --count", err, at.Name,
+				at.Size, at.Size/size, r.dt)
+		}
+		return fmt.Errorf("%w: region %q has %d bytes: use --offset %d or less for %d of %v", err, at.Name, at.Size,
+			(at.Size-need)/align*align, r.count, r.dt)
+	case errors.Is(err, xdpfab.ErrAccess):
+		return fmt.Errorf("%w: region %q grants %s, and %v takes %s: have its owner grant that (xdpfabd --region "+
+			"NAME=SIZE:access=both)", err, at.Name, inWords(at.Access), r.op, inWords(r.rights()))
+	}
+	return err
+}
+
+// mostAlign is the greatest alignment of a datatype, bytes.
+const mostAlign = 16
+
+// rights are those that the operation takes.
+func (r *request) rights() mr.Access {
+	switch {
+	case r.op == atomic.Read:
+		return mr.RemoteRead
+	case r.op == atomic.Write && r.form == atomic.Base:
+		return mr.RemoteWrite
+	}
+	return mr.RemoteRead | mr.RemoteWrite
+}
+
+// inWords names rights as the daemon's options do.
+func inWords(a mr.Access) string {
+	switch a {
+	case mr.RemoteRead:
+		return "read"
+	case mr.RemoteWrite:
+		return "write"
+	case mr.RemoteRead | mr.RemoteWrite:
+		return "read and write"
+	}
+	return "nothing"
+}
+
+// errNotSwapped means that a compare-and-swap found another value.
+var errNotSwapped = errors.New("not swapped")
+
+// unswapped returns which elements a compare-and-swap left as they were. Each swap copies
+// the bits of the operand: of one that differs from the element in every bit, a change
+// shows.
+func (r *request) unswapped(before []byte) (left []int) {
+	if r.op < atomic.Cswap || r.op > atomic.CswapGT {
+		return nil
+	}
+	probe := *r
+	probe.operand = make([]byte, len(before))
+	for i, b := range before {
+		probe.operand[i] = ^b
+	}
+	after, size := probe.after(before), r.dt.Size()
+	for i := range r.count {
+		if slices.Equal(after[i*size:(i+1)*size], before[i*size:(i+1)*size]) {
+			left = append(left, i)
+		}
+	}
+	return left
+}
