@@ -219,7 +219,7 @@ func sizeField(p *int) field {
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n <= 0 || n > most/unit {
-			return wants(s, `bytes, e.g. 65536 or "64KiB"`)
+			return wants(s, `bytes, e.g. 65536, or a number of KiB, MiB or GiB (powers of 1024), e.g. "64KiB"`)
 		}
 		*p = n * unit
 		return nil

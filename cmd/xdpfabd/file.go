@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // file is a configuration file that was read: the line of each key, and the problems
@@ -64,7 +66,7 @@ func assign[T any](f *file, prefix string, table map[string]any, options []optio
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		o := find(options, key)
 		if o == nil {
-			f.add(prefix+key, "unknown key; known are "+known(options))
+			f.add(prefix+key, "unknown key"+meant(prefix, key, options)+"; known are "+known(options)+ifTop(prefix))
 			continue
 		}
 		at := o.at(v)
@@ -78,12 +80,39 @@ func assign[T any](f *file, prefix string, table map[string]any, options []optio
 	}
 }
 
-func known[T any](options []option[T]) string {
-	var keys []string
+func known[T any](options []option[T]) string { return strings.Join(keys(options), ", ") }
+
+func keys[T any](options []option[T]) (all []string) {
 	for _, o := range options {
-		keys = append(keys, o.key)
+		all = append(all, o.key)
 	}
-	return strings.Join(keys, ", ")
+	return all
+}
+
+// arrays are the tables that a file may have several of.
+var arrays = []string{"region", "guest", "socket"}
+
+// meant asks whether an unknown key was meant for a known one, or for a table.
+func meant[T any](prefix, key string, options []option[T]) string {
+	if prefix != "" {
+		return tell.DidYouMean(key, keys(options))
+	}
+	name, _ := tell.Closest(key, slices.Concat(arrays, keys(options)))
+	if slices.Contains(arrays, name) {
+		name = "[[" + name + "]]"
+	}
+	if name == "" {
+		return ""
+	}
+	return ", did you mean " + name + "?"
+}
+
+// ifTop names the tables, which stand beside the keys that are in none.
+func ifTop(prefix string) string {
+	if prefix != "" {
+		return ""
+	}
+	return ", and the tables [[" + strings.Join(arrays, "]], [[") + "]]"
 }
 
 // text turns a TOML value into the form that fields take.
@@ -162,6 +191,9 @@ func (f *file) errors(found []problem) error {
 // line returns the line of a key, or else that of the table that it is part of; 0 if
 // neither is in the file.
 func (f *file) line(key string) int {
+	if f != nil && f.lines[key+"[0]"] > 0 { // the first of an array of tables
+		return f.lines[key+"[0]"]
+	}
 	for f != nil && key != "" {
 		if n := f.lines[key]; n > 0 {
 			return n

@@ -11,7 +11,7 @@ import (
 
 // wrongFiles are texts, and the error that each must give, with line and key.
 var wrongFiles = map[string]struct{ text, want string }{
-	"size":           {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nname=\"b\"\nsize = \"12q\"", `x.toml:7: region[1].size: "12q": want bytes, e.g. 65536 or "64KiB"`},
+	"size":           {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nname=\"b\"\nsize = \"12q\"", `x.toml:7: region[1].size: "12q": want bytes, e.g. 65536, or a number of KiB, MiB or GiB (powers of 1024), e.g. "64KiB"`},
 	"negative size":  {"[[region]]\nsize = -1", `x.toml:2: region[0].size: "-1": want bytes`},
 	"huge size":      {"[[region]]\nsize = \"99999999GiB\"", `x.toml:2: region[0].size: "99999999GiB": want bytes`},
 	"float size":     {"[[region]]\nsize = 1.5", `x.toml:2: region[0].size: 1.5: want an integer, or a string`},
@@ -25,9 +25,9 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"access":         {"[[region]]\naccess=\"rw\"", `x.toml:2: region[0].access: "rw": want "read", "write" or "both"`},
 	"backing":        {"[[region]]\nbacking=\"disk\"", `x.toml:2: region[0].backing: "disk": want "anonymous", "memfd", "resident", or the path`},
 	"huge memfd":     {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nbacking=\"memfd\"\nhuge=\"require\"", `x.toml:6: region[0].huge: "require": huge pages go with anonymous`},
-	"unknown key":    {"interface=\"e\"\nqueus = 3", `x.toml:2: queus: unknown key; known are interface, queues`},
+	"unknown key":    {"interface=\"e\"\nqueus = 3", `x.toml:2: queus: unknown key, did you mean queues?; known are interface, queues`},
 	"unknown table":  {"interface=\"e\"\n[log]\nlevel=\"info\"", `x.toml:2: log: unknown key`},
-	"region key":     {"[[region]]\n# size\nsise = 3", `x.toml:3: region[0].sise: unknown key; known are name, size`},
+	"region key":     {"[[region]]\n# size\nsise = 3", `x.toml:3: region[0].sise: unknown key, did you mean size?; known are name, size`},
 	"region table":   {"\n[region]\nname=\"a\"", `x.toml:2: region: want tables`},
 	"inline regions": {"\nregion=[{name=\"a\", size=\"z\"}]", `x.toml:2: region[0].size: "z": want bytes`},
 	"region numbers": {"region=[1]", `x.toml:1: region: want tables`},

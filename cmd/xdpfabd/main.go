@@ -17,7 +17,8 @@
 //
 // Exit codes: 0 the daemon ended on request; 1 it failed while running, or did not get
 // its memory, files or control socket; 2 wrong arguments or configuration; 5 the
-// interface cannot be used: missing, taken, unsupported or no privilege.
+// interface or the control socket cannot be used: missing, taken, unsupported or no
+// privilege.
 package main
 
 import (

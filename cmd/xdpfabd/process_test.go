@@ -282,7 +282,7 @@ func TestProcessRefuses(t *testing.T) {
 	}{
 		"second daemon":             {net.B, first.path, nil, nil, exitInterface, []string{pid, "serves " + net.B.IfName, "already"}},
 		"second daemon, own socket": {net.B, socketPath(t), nil, nil, exitInterface, []string{"in use by another xdpfab"}},
-		"socket of another":         {net.A, first.path, nil, nil, exitFailure, []string{pid, "of another network namespace", "leave it alone", "choose another path"}},
+		"socket of another":         {net.A, first.path, nil, nil, exitInterface, []string{pid, "of another network namespace", "leave it alone", "a path of its own"}},
 		"missing interface":         {net.A, socketPath(t), nil, []string{"--interface", "nope0"}, exitInterface, []string{"nope0"}},
 		"zero-copy on veth":         {net.A, socketPath(t), nil, []string{"--copy=zero-copy"}, exitInterface, []string{"zero-copy"}},
 		"too many queues":           {net.A, socketPath(t), nil, []string{"--queues=2"}, exitInterface, []string{"queues"}},

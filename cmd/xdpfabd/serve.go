@@ -97,19 +97,21 @@ func (noListener) Close() error { return nil }
 func explainListen(cfg Config, err error) error {
 	s, e := daemonAt(cfg.controlPath())
 	switch {
-	case !errors.Is(err, control.ErrLive) || e != nil:
+	case !errors.Is(err, control.ErrLive):
 		return errFailure(err)
+	case e != nil:
+		return errInterface(err)
 	case s.Interface.Name != cfg.Interface:
-		return errFailure(fmt.Errorf("process %d serves another interface, %s, with this control socket; give one of "+
-			"them a path of its own with --control: %w",
-			s.PID, s.Interface.Name, err))
+		return errInterface(fmt.Errorf("%w: process %d serves another interface, %s, at %s: give this daemon a path "+
+			"of its own with --control", control.ErrLive, s.PID, s.Interface.Name, cfg.controlPath()))
 	case s.Elsewhere():
-		return errFailure(fmt.Errorf("process %d serves the %s of another network namespace with this control "+
-			"socket; leave it alone, and give this daemon a path of its own with --control: %w",
-			s.PID, s.Interface.Name, err))
+		return errInterface(fmt.Errorf("%w: process %d serves the %s of another network namespace at %s: leave it "+
+			"alone, and give this daemon a path of its own with --control", control.ErrLive, s.PID, s.Interface.Name,
+			cfg.controlPath()))
 	}
-	return errInterface(fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID,
-		cfg.Interface, err))
+	return errInterface(fmt.Errorf("%w: xdpfabd, process %d, serves %s already, at %s: use that one (`xdpfab region "+
+		"create` adds regions), take its place with --takeover, or stop it first", control.ErrLive, s.PID,
+		cfg.Interface, cfg.controlPath()))
 }
 
 // explainOpen adds the process that has the interface, if it is a daemon with the usual
@@ -122,7 +124,8 @@ func explainOpen(cfg Config, err error) error {
 	if e != nil || s.Interface.Name != cfg.Interface || s.Elsewhere() {
 		return err
 	}
-	return fmt.Errorf("xdpfabd, process %d, serves %s already; stop it first: %w", s.PID, cfg.Interface, err)
+	return fmt.Errorf("xdpfabd, process %d, serves %s already, at %s; take its place with --takeover and that "+
+		"--control, or stop it first: %w", s.PID, cfg.Interface, control.DefaultPath(cfg.Interface), err)
 }
 
 // daemonAt asks the daemon of a control socket for its status.
