@@ -198,7 +198,7 @@ func TestBusy(t *testing.T) {
 			{"netlink, generic", legacy(unix.XDP_FLAGS_SKB_MODE), Generic, Auto, false,
 				"ip link set dev veth0 xdpgeneric off", pair.B.Command("ip", "link", "set", "dev", "veth0", "xdpgeneric", "off").Run},
 			{"bpf_link", func() error { return other.Attach(pair.B.IfIndex, Native) }, Native, Generic, true,
-				"bpftool link detach id", other.Close},
+				"bpftool link show id", other.Close},
 		} {
 			if err := c.attach(); err != nil {
 				t.Fatalf("%s: %v", c.name, err)

@@ -45,16 +45,18 @@ type BusyError struct {
 	LinkID uint32
 }
 
-// Error names the program and says how to get rid of it.
+// Error names the program and says how to get rid of it. That is never by force: its
+// owner may be at work.
 func (e *BusyError) Error() string {
 	name := ""
 	if e.Name != "" {
 		name = fmt.Sprintf(" %q", e.Name)
 	}
-	remedy := fmt.Sprintf("remove it with `ip link set dev %s %s off`", e.Interface, ipKeyword[e.Mode])
+	remedy := fmt.Sprintf("stop its owner; if it has none, `ip link set dev %s %s off` removes it", e.Interface,
+		ipKeyword[e.Mode])
 	if e.LinkID != 0 {
 		// ip(8) cannot remove these: the kernel refuses while the link lives.
-		remedy = fmt.Sprintf("stop its owner or run `bpftool link detach id %d`", e.LinkID)
+		remedy = fmt.Sprintf("stop its owner, which `bpftool link show id %d` names", e.LinkID)
 	}
 	return fmt.Sprintf("bpf: %s: %v: program %d%s in %v mode; %s, or use another interface",
 		e.Interface, ErrBusy, e.ProgramID, name, e.Mode, remedy)

@@ -33,7 +33,7 @@ var bindCauses = []cause{
 	{unix.EINVAL, ErrNoQueue, "see `ethtool -l` for the queues; with zero-copy, a driver may also refuse these ring " +
 		"or chunk sizes; sharing across queues takes Linux 5.10"},
 	{unix.EBUSY, ErrQueueBusy, "close that one, share it by Config.Shared, or use another queue"},
-	{unix.EOPNOTSUPP, ErrZeroCopy, "the driver cannot; use Mode Copy or Auto"},
+	{unix.EOPNOTSUPP, ErrZeroCopy, "the driver cannot; want the copy mode auto or copy"},
 	{unix.ENETDOWN, ErrInterfaceDown, "bring it up with `ip link set IF up`"},
 	{unix.EPERM, ErrPermission, "grant CAP_NET_RAW"},
 	{unix.ENOTSOCK, ErrClosed, "the Shared socket must stay open"},
@@ -42,7 +42,7 @@ var bindCauses = []cause{
 // zeroCopyCauses are those where copy mode would do.
 var zeroCopyCauses = []cause{
 	{unix.EINVAL, ErrZeroCopy, "the driver refuses it for this device or these ring and chunk sizes " +
-		"(virtio-net: the hypervisor has to give the device iommu_platform=on); use Mode Copy or Auto"}}
+		"(virtio-net: the hypervisor has to give the device iommu_platform=on); want the copy mode auto or copy"}}
 
 // explain wraps an errno with its sentinel and its remedy, and nil in nil.
 func explain(what string, err error, causes []cause) error {

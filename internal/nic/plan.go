@@ -239,10 +239,9 @@ const ProgramName = "xdpfab_steer"
 // interface.
 func Taken(ifname string, err error) error {
 	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == ProgramName {
-		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it; if that "+
-			"one is a daemon, go through it: name its control socket by XDPFAB_CONTROL or DomainAttr.Control; if its "+
-			"process has died and left resident regions, `xdpfab resident list` shows them, and `xdpfab resident "+
-			"remove` ends them: %w", ifname, err)
+		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it: if it is "+
+			"a daemon, go through it by its control socket (--control, XDPFAB_CONTROL, DomainAttr.Control); if it has "+
+			"died, `xdpfab resident list` shows what it left: %w", ifname, err)
 	}
 	return err
 }

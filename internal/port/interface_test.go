@@ -149,7 +149,7 @@ func TestUnusableInterfaces(t *testing.T) {
 		{"negative queues", "", nil, Options{Queues: -1}, nil, []string{"-1 queues"}},
 		{"ring size", "", nil, Options{RingSize: 100}, nil, []string{"power of two"}},
 		{"chunks", "", nil, Options{RingSize: 64, Chunks: 257}, nil, []string{"64 to 256"}},
-		{"zero-copy", "", nil, Options{Copy: xsk.ZeroCopy}, xsk.ErrZeroCopy, []string{"queue 0", "Copy or Auto"}},
+		{"zero-copy", "", nil, Options{Copy: xsk.ZeroCopy}, xsk.ErrZeroCopy, []string{"queue 0", "auto or copy"}},
 		{"busy polling", "", nil, Options{BusyPoll: xsk.BusyPoll{Time: 1000}, Remember: "x"}, nil, []string{"veth"}},
 		{"busy polling, and no file", "", nil, Options{BusyPoll: xsk.BusyPoll{Time: 1000}}, nil, []string{"want both"}},
 		{"MTU too small", "", mtu(255), Options{}, ErrMTU, []string{"ip link set dev veth0 mtu"}},
@@ -220,8 +220,8 @@ func TestForeignProgramStays(t *testing.T) {
 	defer l.Close()
 	before := attached(t, p.A)
 	_, err = tryOpen(p.A, Options{RingSize: 32})
-	refused(t, err, bpf.ErrBusy, "foreign", "bpftool link detach")
-	toldBefore(t, p.A, "foreign", "bpftool link detach")
+	refused(t, err, bpf.ErrBusy, "foreign", "bpftool link show")
+	toldBefore(t, p.A, "foreign", "bpftool link show")
 	t.Log(err)
 	if after := attached(t, p.A); after != before || before == 0 {
 		t.Errorf("program %d was replaced by %d", before, after)

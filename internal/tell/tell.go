@@ -23,9 +23,9 @@ func Lines(err error) string { return layers.ReplaceAllString(strings.TrimSpace(
 func Plain(err error) string { return strings.ReplaceAll(Lines(err), "\n", "; ") }
 
 // Closest returns the name that a word may have been meant for: the one that takes the
-// fewest changes, and not more than a third of the word's length and one.
+// fewest changes, and not more than one for each three letters.
 func Closest(word string, names []string) (string, bool) {
-	best, changes := "", len(word)/3+2
+	best, changes := "", len(word)/3+1
 	for _, name := range names {
 		if n := distance([]rune(strings.ToLower(word)), []rune(strings.ToLower(name))); n < changes {
 			best, changes = name, n

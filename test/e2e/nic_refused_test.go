@@ -35,8 +35,8 @@ var (
 		"virtio_net": {"Can't set XDP while host is implementing", "ctrl_guest_offloads=on"},
 	}
 	zeroCopyRefusals = map[string][]string{
-		"virtio_net": {"zero-copy not supported", "iommu_platform=on", "use Mode Copy or Auto"},
-		"vmxnet3":    {"zero-copy not supported", "use Mode Copy or Auto"},
+		"virtio_net": {"zero-copy not supported", "iommu_platform=on", "want the copy mode auto or copy"},
+		"vmxnet3":    {"zero-copy not supported", "want the copy mode auto or copy"},
 	}
 )
 

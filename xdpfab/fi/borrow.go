@@ -13,7 +13,10 @@ import (
 // borrow opens a domain on a queue of the daemon at path.
 func (f *Fabric) borrow(ctx context.Context, ifname, path string, chosen bool, a DomainAttr) (*Domain, error) {
 	dev, err := guest.OpenBorrowed(ctx, ifname, path, chosen)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoDaemon):
+		return nil, fmt.Errorf("xdpfab: a queue to borrow: %w: start xdpfabd there with --lend, or borrow none", err)
+	case err != nil:
 		return nil, fmt.Errorf("xdpfab: a queue to borrow: %w", err)
 	}
 	return f.adopt(dev, a)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -65,6 +66,9 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		if err == nil {
 			return f.adopt(dev, a)
 		}
+		if chosen && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)) {
+			err = a.unserved(path, err)
+		}
 		if a.Attach == AttachAlways || !errors.Is(err, ErrNoDaemon) {
 			return nil, fmt.Errorf("xdpfab: %w", err)
 		}
@@ -72,7 +76,11 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	}
 	dev, at, err := a.openTransport(ctx, ifname)
 	if err != nil {
-		if err = ours(ifname, err); errors.Is(noDaemon, fs.ErrPermission) { // there may be a daemon after all
+		err = ours(ifname, err)
+		switch {
+		case chosen && noDaemon != nil: // whoever named a socket meant a daemon
+			err = fmt.Errorf("%w; without it: %w", noDaemon, err)
+		case errors.Is(noDaemon, fs.ErrPermission): // there may be a daemon after all
 			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)
 		}
 		return nil, fmt.Errorf("xdpfab: %w", err)

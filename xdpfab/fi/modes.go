@@ -216,3 +216,13 @@ func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
 	}
 	return share.DefaultControl(ifname), false
 }
+
+// unserved is the error of a socket that was named, and has no daemon.
+func (a *DomainAttr) unserved(path string, err error) error {
+	by := "--control or DomainAttr.Control"
+	if a.Control == "" {
+		by = ControlEnv
+	}
+	return fmt.Errorf("no daemon answers at %s, which %s names: start it there, or correct the path, or give none: %w",
+		path, by, err)
+}
