@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// mistake is a command line with a mistake in it, and what the message has to say.
+type mistake struct {
+	name    string
+	line    string // $I: the interface, $P: the peer's MAC address, $OWN: this node's, $D: a folder of the test
+	side    string // b, or side A
+	code    int
+	wrong   string // names what was wrong
+	want    string // names what was expected
+	remedy  string // says what to do
+	options []option
+}
+
+const b = "b"
+
+// internals are the names of packages and functions that a user does not know.
+var internals = regexp.MustCompile(`\b(port|mr|wire|nic|bpf|xsk|veth|route|engine|control|share|toml|netlink|xdpfab: xdpfab): |` +
+	`\b(strconv|syscall|netip|json)\.|Mode (Copy|Auto)`)
+
+// dangerous is advice that may end a program which is at work.
+var dangerous = regexp.MustCompile(`link detach|xdp(drv|generic)? off|kill -9`)
+
+// judge checks a message by the rules of the house.
+func (m *mistake) judge(t *testing.T, p *process) {
+	t.Helper()
+	code := p.code()
+	text := p.err.String()
+	t.Logf("%s\n   code %d: %s%s", p.name, code, text, p.out.String())
+	if code != m.code {
+		t.Errorf("exit code %d, want %d", code, m.code)
+	}
+	for what, part := range map[string]string{"what was wrong": m.wrong, "what was expected": m.want, "the remedy": m.remedy} {
+		if part == "" || !strings.Contains(text, part) {
+			t.Errorf("the message does not say %s: no %q", what, part)
+		}
+	}
+	if strings.Count(text, "\n") != 1 || internals.MatchString(text) || dangerous.MatchString(text) {
+		t.Errorf("want one line, no internal names, no dangerous advice; found %q%q", internals.FindString(text),
+			dangerous.FindString(text))
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	testnet.Require(t)
+	t.Parallel()
+	net := testnet.NewPair(t, testnet.Options{})
+	n := serve(t, net.B, "--region", "counters=4KiB", "--region", "scores=64KiB:ro", "--region", "log=4KiB:wo")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 5000), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []mistake{
+		{name: "no such interface", line: "list $P -i eth9", code: 5, wrong: `"eth9"`, want: "no such interface in this network namespace", remedy: "`ip link` lists them"},
+		{name: "no peer", line: "list -i $I", code: 2, wrong: "missing", want: "PEER", remedy: "`xdpfab list --help`"},
+		{name: "IP nobody has", line: "list 10.77.0.99 -i $I --timeout 2s", code: 4, wrong: "10.77.0.99", want: "neighbour does not answer", remedy: "`xdpfab diagnose 10.77.0.99 -i veth0`"},
+		{name: "no route", line: "list 192.0.2.1 -i $I", code: 4, wrong: "192.0.2.1", want: "no route through this interface", remedy: "add one with `ip route add`"},
+		{name: "operation", line: "atomic summ uint64 1 -i $I --peer $P --region counters", code: 2, wrong: `unknown operation "summ"`, want: "want one of min, max, sum", remedy: "did you mean sum?"},
+		{name: "datatype", line: "atomic sum uint65 1 -i $I --peer $P --region counters", code: 2, wrong: `unknown datatype "uint65"`, want: "want one of int8", remedy: "did you mean uint64?"},
+		{name: "range", line: "atomic sum uint8 300 -i $I --peer $P --region counters", code: 2, wrong: `"300"`, want: "want 0 to 255", remedy: "--help"},
+		{name: "value forgotten", line: "atomic sum uint64 -i $I --peer $P --region counters", code: 2, wrong: "missing VALUE", want: "want one uint64", remedy: "--help"},
+		{name: "values for some", line: "atomic sum uint64 1 2 --count 3 -i $I --peer $P --region counters", code: 2, wrong: "VALUE: 16 bytes for 3 elements", want: "which take 24", remedy: "one uint64 for all elements, or one for each of 3"},
+		{name: "compare forgotten", line: "atomic cswap uint64 1 -i $I --peer $P --region counters", code: 2, wrong: "missing --compare", want: "want one uint64", remedy: "--help"},
+		{name: "negative offset", line: "atomic sum uint64 1 --offset -8 -i $I --peer $P --region counters", code: 2, wrong: `--offset "-8"`, want: "a whole number, 0 or more", remedy: "--help"},
+		{name: "bad time", line: "list $P -i $I --timeout 5", code: 2, wrong: `--timeout "5"`, want: "a time such as 500ms, 5s", remedy: "--help"},
+		{name: "failed cswap", line: "atomic cswap uint64 1 --compare 5 -i $I --peer $P --region counters", code: 6, wrong: "not swapped", want: "counters+0, which is 0", remedy: "give that to --compare"},
+		{name: "region", line: "atomic sum uint64 1 -i $I --peer $P --region counter", code: 1, wrong: `"counter"`, want: "the peer has counters, log, scores", remedy: "did you mean counters?"},
+		{name: "past the end", line: "atomic sum uint64 1 --offset 4096 -i $I --peer $P --region counters", code: 1, wrong: "at 0x1000", want: `region "counters" has 4096 bytes`, remedy: "use --offset 4088 or less"},
+		{name: "too many elements", line: "atomic sum uint64 1 --count 513 -i $I --peer $P --region counters", code: 1, wrong: "uint64[513]", want: `region "counters" has 4096 bytes, room for 512`, remedy: "use a lower --count"},
+		{name: "misaligned", line: "atomic sum uint64 1 --offset 4 -i $I --peer $P --region counters", code: 1, wrong: "offset 4 is not", want: "uint64 is aligned to 8 bytes", remedy: "use --offset 0 or 8"},
+		{name: "no write", line: "atomic sum uint64 1 -i $I --peer $P --region scores", code: 1, wrong: "does not grant this right", want: `region "scores" grants read, and sum takes read`, remedy: "have its owner grant that"},
+		{name: "no read", line: "atomic read uint64 -i $I --peer $P --region log", code: 1, wrong: "does not grant this right", want: `region "log" grants write, and read takes read`, remedy: "have its owner grant that"},
+		{name: "put too large", line: "put $P $D/large -i $I --region counters", code: 1, wrong: "large has 5000 bytes", want: "region counters has 4096 from offset 0 on: nothing was written", remedy: "cut the file"},
+		{name: "input too large", line: "put $P - -i $I --region counters", code: 1, wrong: "the input has more bytes than region counters has", want: "which is 4096", remedy: "shorten the input", options: []option{input(strings.Repeat("x", 5000))}},
+		{name: "no root", line: "list $P -i $I", code: 5, wrong: "missing CAP_NET_ADMIN", want: "CAP_BPF", remedy: "run as root, or `setcap", options: []option{unprivileged}},
+		{name: "no daemon for stat", line: "stat --control $D/none.sock", code: 4, wrong: "none.sock", want: "no daemon serves the control socket", remedy: "start xdpfabd, or give its path"},
+		{name: "socket missing", line: "list $P -i $I", side: b, code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which XDPFAB_CONTROL names", remedy: "start it there, or correct the path", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
+		{name: "socket missing, named by flag", line: "list $P -i $I --control $D/none.sock", code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which --control", remedy: "start it there, or correct the path"},
+		{name: "borrow without daemon", line: "list $P -i $I --borrow", code: 5, wrong: "a queue to borrow", want: "no daemon serves the interface", remedy: "start xdpfabd there with --lend"},
+		{name: "zero-copy", line: "list $P -i $I --copy zero-copy", code: 5, wrong: "zero-copy not supported", want: "the driver cannot", remedy: "want the copy mode auto or copy"},
+		{name: "own MAC", line: "list $OWN -i $I", code: 1, wrong: "is an address of this node", want: "give that of the peer", remedy: "`ip address` shows there"},
+		{name: "MAC nobody has", line: "list 02:00:00:00:00:77 -i $I --timeout 2s", code: 4, wrong: "no host with 02:00:00:00:00:77 is known", want: "`ip link` at the peer", remedy: "`xdpfab diagnose 02:00:00:00:00:77 -i veth0`"},
+		{name: "no daemon there", line: "list 10.77.0.1 -i $I --timeout 3s --control " + n.socket, side: b, code: 4, wrong: "peer does not answer", want: "the host 10.77.0.1 is up, but nothing there takes UDP port 34997", remedy: "start xdpfabd there"},
+		{name: "in use", line: "list $P -i $I", side: b, code: 5, wrong: "veth0 is in use by another xdpfab process", want: "one at a time can have it", remedy: "go through it by its control socket"},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			side := net.A
+			if m.side == b {
+				side = net.B
+			}
+			m.judge(t, xdpfab(t, side, m.args(net, dir), m.options...))
+		})
+	}
+}
+
+// args fills a command line in.
+func (m *mistake) args(net *testnet.Pair, dir string) []string {
+	line := strings.NewReplacer("$I", net.A.IfName, "$P", net.B.MAC.String(), "$OWN", net.A.MAC.String(), "$D", dir).Replace(m.line)
+	return strings.Fields(line)
+}
+
+func TestMistakesOfTheDaemon(t *testing.T) {
+	testnet.Require(t)
+	t.Parallel()
+	net := testnet.NewPair(t, testnet.Options{})
+	n := serve(t, net.B, "--region", "counters=4KiB")
+	dir, pid := t.TempDir(), strconv.Itoa(n.cmd.Process.Pid)
+	for name, text := range map[string]string{
+		"regions.toml": "interface = \"veth0\"\n\n[[regions]]\nname = \"counters\"\nsize = \"4KiB\"\n",
+		"size.toml":    "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = \"4KB\"\n",
+		"key.toml":     "interfaces = \"veth0\"\n",
+		"backing.toml": "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = \"4KiB\"\nbackings = \"memfd\"\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range []mistake{
+		{name: "4KB", line: "--interface $I --region counters=4KB", code: 2, wrong: `size: "4KB"`, want: "want bytes", remedy: "a number of KiB, MiB or GiB"},
+		{name: "negative size", line: "--interface $I --region counters=-4", code: 2, wrong: `size: "-4"`, want: "want bytes", remedy: "e.g. 65536"},
+		{name: "regions", line: "--config $D/regions.toml", code: 2, wrong: "regions.toml:3: regions: unknown key", want: "the tables [[region]]", remedy: "did you mean [[region]]?"},
+		{name: "size in file", line: "--config $D/size.toml", code: 2, wrong: `size.toml:5: region[0].size: "4KB"`, want: "want bytes", remedy: "a number of KiB, MiB or GiB"},
+		{name: "key in file", line: "--config $D/key.toml", code: 2, wrong: "key.toml:1: interfaces: unknown key", want: "known are interface", remedy: "did you mean interface?"},
+		{name: "key of a region", line: "--config $D/backing.toml", code: 2, wrong: "region[0].backings: unknown key", want: "known are", remedy: "did you mean backing?"},
+		{name: "same interface", side: b, line: "--interface $I --control " + n.socket, code: 5, wrong: "serves veth0 already", want: "control socket is in use: xdpfabd, process " + pid, remedy: "or stop it first"},
+		{name: "same interface, other socket", side: b, line: "--interface $I --control $D/other.sock", code: 5, wrong: "veth0 is in use by another xdpfab process", want: "one at a time can have it", remedy: "go through it by its control socket"},
+		{name: "other interface", side: b, line: "--interface lo --control " + n.socket, code: 5, wrong: "process " + pid + " serves another interface, veth0", want: "control socket is in use", remedy: "give this daemon a path of its own with --control"},
+		{name: "other namespace", line: "--interface $I --control " + n.socket, code: 5, wrong: "serves the veth0 of another network namespace", want: "leave it alone", remedy: "give this daemon a path of its own with --control"},
+		{name: "no interface", line: "--region counters=4KiB", code: 2, wrong: "interface: missing", want: "set it in the configuration file", remedy: "--interface eth0"},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			side := net.A
+			if m.side == b {
+				side = net.B
+			}
+			p := start(t, side, xdpfabdPath, m.args(net, dir), append(m.options, env("NOTIFY_SOCKET="))...)
+			m.judge(t, p)
+		})
+	}
+}
