@@ -88,7 +88,7 @@ func (f *Finding) refused() (Cause, bool) {
 	if len(f.Tried) > 0 {
 		text += ", nor frames to " + strings.Join(f.Tried, " and ")
 	}
-	return Cause{Text: text, Remedy: "start xdpfabd there, on the interface that has this address, with UDP"},
+	return Cause{Text: text, Remedy: "start xdpfabd there, on the interface that has this address"},
 		f.Port == PortRefused && f.Peer.IsIP()
 }
 

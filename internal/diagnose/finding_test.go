@@ -23,7 +23,7 @@ func TestCauses(t *testing.T) {
 	}{
 		"own":                     {Finding{Own: true, Port: PortRefused}, "10.0.0.2", true, "10.0.0.2 is an address of this node", "of the peer"},
 		"nobody":                  {Finding{Nobody: errors.New("route: nobody there")}, "10.0.0.2", true, "nobody there", "check the address"},
-		"raw Ethernet alone":      {Finding{Answers: "02:00:00:00:00:0b", Port: PortRefused}, "10.0.0.2", true, "answers at 02:00:00:00:00:0b, over raw", "--udp"},
+		"raw Ethernet alone":      {Finding{Answers: "02:00:00:00:00:0b", Port: PortRefused}, "10.0.0.2", true, "answers at 02:00:00:00:00:0b, over raw", "--udp=false"},
 		"UDP alone":               {Finding{Answers: "10.0.0.2"}, "02:00:00:00:00:0b", true, "answers at 10.0.0.2, over UDP", "use that address"},
 		"no daemon":               {Finding{Port: PortRefused, Tried: []string{"02:00:00:00:00:0b"}}, "10.0.0.2/3", true, "10.0.0.2 is up, but nothing", "start xdpfabd"},
 		"silent here":             {Finding{Port: PortSilent}, "10.0.0.2", false, "stopped", "xdpfab stat"},

@@ -107,5 +107,5 @@ func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 		return ok(text + " is refused: the host is up, and serves no UDP")
 	}
 	return failed(text+" is refused: the host is up, and no daemon there serves UDP",
-		"start xdpfabd at the peer, on the interface with this address, with UDP")
+		"start xdpfabd at the peer, on the interface with this address")
 }

@@ -94,7 +94,9 @@ func (t *Trial) Explain(err error) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if errors.Is(err, route.ErrUnreachable) || errors.Is(err, port.ErrNoUDP) { // it says the cause itself
+	said := t.found.Answers != "" && strings.Contains(err.Error(), t.found.Answers) && t.found.Peer.IsIP()
+	// It says itself who answers, or that nobody does.
+	if said || errors.Is(err, route.ErrUnreachable) || errors.Is(err, port.ErrNoUDP) {
 		return fmt.Errorf("%w; %s", err, t.found.more(t.ifname))
 	}
 	return fmt.Errorf("%w: %s", err, t.found.Hint(t.ifname))
