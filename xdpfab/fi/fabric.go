@@ -67,7 +67,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 			return f.adopt(dev, a)
 		}
 		if chosen && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)) {
-			err = a.unserved(path, err)
+			err = unserved(path, err)
 		}
 		if a.Attach == AttachAlways || !errors.Is(err, ErrNoDaemon) {
 			return nil, fmt.Errorf("xdpfab: %w", err)

@@ -218,9 +218,9 @@ func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
 }
 
 // unserved is the error of a socket that was named, and has no daemon.
-func (a *DomainAttr) unserved(path string, err error) error {
-	by := "--control or DomainAttr.Control"
-	if a.Control == "" {
+func unserved(path string, err error) error {
+	by := "--control, a configuration file or DomainAttr.Control"
+	if os.Getenv(ControlEnv) == path { // the client puts it into Control
 		by = ControlEnv
 	}
 	return fmt.Errorf("no daemon answers at %s, which %s names: start it there, or correct the path, or give none: %w",
