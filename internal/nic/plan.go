@@ -241,7 +241,8 @@ func Taken(ifname string, err error) error {
 	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == ProgramName {
 		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it: if it is "+
 			"a daemon, go through it by its control socket (--control, XDPFAB_CONTROL, DomainAttr.Control); if it has "+
-			"died, `xdpfab resident list` shows what it left: %w", ifname, err)
+			"died, `xdpfab resident list` shows the regions that it left, and `xdpfab resident "+
+			"remove` ends them: %w", ifname, err)
 	}
 	return err
 }
