@@ -135,7 +135,8 @@ func (s *Session) Retry() (o session.Outcome) {
 		s.takeAnswers(&o)
 	}
 	s.executeHeld(&o)
-	o.Due, o.Waits, o.Midway, o.Notices, o.Failed = s.Due(), s.Kept(), s.midway, s.notices, s.x.failed()
+	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
+	o.Failed = s.x.failed()
 	return o
 }
 

@@ -51,7 +51,7 @@ var bugsOfTime = []bug{
 // out what became of its operations.
 var bugsOfPairs = []bug{
 	{"a former session that the hello does not name runs on, and late frames in it", "", []edit{
-		{engineHello, "\tif !t.named(r) {\n\t\tt.remove()\n\t\treturn\n\t}\n", "\tif !t.named(r) {\n\t\tp.current = nil\n\t\treturn\n\t}\n"}}},
+		{engineHello, "\tif !t.named(r) {\n\t\tt.remove(endedReplaced)\n\t\treturn\n\t}\n", "\tif !t.named(r) {\n\t\tp.current = nil\n\t\treturn\n\t}\n"}}},
 	{"a former session on another queue is not found", "", []edit{
 		{engineGroup, "e.pairs, e.cfg.Life = engines[0].pairs, engines[0].cfg.Life", "e.cfg.Life = engines[0].cfg.Life"}}},
 	{"an old hello begins a session", "", []edit{
