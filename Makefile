@@ -12,8 +12,8 @@
 #   make mpi-check: Open MPI and MPICH on it
 #   make bench-provider: a program in C, by the provider, beside one in Go
 #   make install, make uninstall: programs, manual, completion, systemd unit, provider if it
-#                was built; PREFIX, DESTDIR. make deb: packages for Debian and Ubuntu;
-#                make image: for containers
+#                was built; PREFIX, DESTDIR. make deb: packages for Debian and Ubuntu; make
+#                test-package: their life in a guest with systemd. make image: for containers
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -65,6 +65,18 @@ image:
 	@scripts/need go
 	$(NOCGO) $(GO) build -trimpath -ldflags='-s -w' -o bin/image/ ./cmd/xdpfab ./cmd/xdpfabd
 	cd tools && $(NOCGO) $(GO) run ./image ../bin/xdpfab-image.tar $(IMAGE) ../bin/image/xdpfab ../bin/image/xdpfabd
+
+# The packages in a Debian 12 with systemd, in a virtual machine: installed, killed, restarted,
+# upgraded under load, removed. Root makes that Debian once, in bin/debian.
+.PHONY: test-package
+test-package: pages provider
+	@scripts/need $(VMNEED) root debootstrap dpkg-shlibdeps dpkg-deb
+	rm -rf bin/deb bin/deb-next
+	scripts/deb bin/deb
+	DEBVERSION=99.next scripts/deb bin/deb-next
+	scripts/debian bin/debian
+	XDPFAB_DEBS=$(CURDIR)/bin/deb XDPFAB_DEBS_NEXT=$(CURDIR)/bin/deb-next XDPFAB_DEBIAN=$(CURDIR)/bin/debian/root \
+		$(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestPackage$$' ./test/vm -args -boot
 
 # The libfabric provider. FI_PROVIDER_PATH=bin/provider has programs find it; where it is
 # installed they find it by themselves.
