@@ -21,17 +21,41 @@ func AutoRebind() HandleOption { return func(b *binding) { b.auto = true } }
 
 // binding ties a handle, and its copies, to the registration that it was made from.
 type binding struct {
-	peer *Peer
-	name string                       // of the region; empty for a handle that was made from a key
-	size uint64                       // bytes that the region must have
-	auto bool                         // AutoRebind
-	at   atomic.Pointer[RemoteRegion] // the registration; replaced by rebind
+	home Home
+	name string                // of the region; empty for a handle that was made from a key
+	size uint64                // bytes that the region must have
+	auto bool                  // AutoRebind
+	at   atomic.Pointer[place] // the registration; replaced by rebind
 }
 
-// bind returns a binding to a region of the catalogue.
-func bind(p *Peer, r RemoteRegion, size uint64, options []HandleOption) *binding {
-	b := &binding{peer: p, name: r.Name, size: size}
-	b.at.Store(&r)
+// place is a registration of a region.
+type place struct {
+	RemoteRegion
+
+	peer *Peer // that has it
+}
+
+// Home is where a region is found by its name: a Peer, or a Cluster.
+type Home interface {
+	find(ctx context.Context, region string) (*place, error)
+	// moved reports whether the region is expected at another peer by now.
+	moved(p *place) bool
+}
+
+func (p *Peer) find(ctx context.Context, region string) (*place, error) {
+	r, err := p.Lookup(ctx, region)
+	if err != nil {
+		return nil, err
+	}
+	return &place{r, p}, nil
+}
+
+func (p *Peer) moved(*place) bool { return false }
+
+// bind returns a binding to a registration that was found at a home.
+func bind(home Home, at *place, size uint64, options []HandleOption) *binding {
+	b := &binding{home: home, name: at.Name, size: size}
+	b.at.Store(at)
 	for _, o := range options {
 		o(b)
 	}
@@ -45,7 +69,7 @@ func (b *binding) rebind(ctx context.Context) error {
 			"xdpfab: a handle that was made from a key cannot be bound again: find the region by its name: %w",
 			ErrNotImplemented)
 	}
-	r, err := b.peer.Lookup(ctx, b.name)
+	r, err := b.home.find(ctx, b.name)
 	if err != nil {
 		return err
 	}
@@ -53,7 +77,7 @@ func (b *binding) rebind(ctx context.Context) error {
 		return fmt.Errorf("xdpfab: region %q now has %d bytes, want at least %d: %w", b.name, r.Size, b.size,
 			ErrOutOfBounds)
 	}
-	b.at.Store(&r)
+	b.at.Store(r)
 	return nil
 }
 
@@ -62,13 +86,13 @@ const mostRebinds = 3
 
 // after decides on the failure of an operation on the registration r. It returns the
 // error to report, and whether to try again instead.
-func (b *binding) after(ctx context.Context, err error, r *RemoteRegion, attempt int) (error, bool) {
+func (b *binding) after(ctx context.Context, err error, r *place, attempt int) (error, bool) {
 	var oe *OpError
 	if !errors.As(err, &oe) {
 		return err, false
 	}
-	if !b.auto || attempt >= mostRebinds || !errors.Is(err, ErrPeerRestarted) ||
-		!errors.Is(oe.Certainty, ErrNotExecuted) {
+	gone := errors.Is(err, ErrPeerRestarted) || b.home.moved(r)
+	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}
 	if again := b.rebind(ctx); again != nil {

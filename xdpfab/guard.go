@@ -36,7 +36,8 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 	if err := r.check(wire.VerbFetch, atomic.Read); err != nil {
 		return nil, err
 	}
-	at, p := *r.bind.at.Load(), r.bind.peer
+	at := r.bind.at.Load()
+	p := at.peer
 	if at.Incarnation == 0 {
 		return nil,
 			fmt.Errorf(
@@ -72,8 +73,8 @@ var watch = calls.Call{Verb: engine.VerbWatch}
 
 // watch waits until the peer's process has ended, and the registration with it. A watch
 // has begun.
-func (r Remote[T]) watch(ctx context.Context, at RemoteRegion, w *calls.Waiter) error {
-	p := r.bind.peer
+func (r Remote[T]) watch(ctx context.Context, at *place, w *calls.Waiter) error {
+	p := at.peer
 	for {
 		err := p.to.Await(ctx, watch, w)
 		if !errors.Is(err, ErrPeerRestarted) || r.look(ctx, at) != nil {
@@ -86,8 +87,8 @@ func (r Remote[T]) watch(ctx context.Context, at RemoteRegion, w *calls.Waiter) 
 }
 
 // patrol looks for the registration until it is gone. Of all else the watch tells.
-func (r Remote[T]) patrol(ctx context.Context, at RemoteRegion) error {
-	pace := time.NewTicker(max(r.bind.peer.to.GiveUp/looks, time.Millisecond))
+func (r Remote[T]) patrol(ctx context.Context, at *place) error {
+	pace := time.NewTicker(max(at.peer.to.GiveUp/looks, time.Millisecond))
 	defer pace.Stop()
 	for {
 		select {
@@ -102,9 +103,9 @@ func (r Remote[T]) patrol(ctx context.Context, at RemoteRegion) error {
 }
 
 // look reads the word, if its registration is still there.
-func (r Remote[T]) look(ctx context.Context, at RemoteRegion) error {
+func (r Remote[T]) look(ctx context.Context, at *place) error {
 	var now [wide]byte
-	return r.bind.peer.to.Do(ctx, calls.Call{
+	return at.peer.to.Do(ctx, calls.Call{
 		Verb: wire.VerbFetch, Op: uint8(atomic.Read), Datatype: uint8(r.dt), Count: 1,
 		Key: at.Key, Incarnation: at.Incarnation, Offset: at.Base + r.offset, Result: now[:r.size],
 	})

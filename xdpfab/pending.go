@@ -19,7 +19,7 @@ type Pending[T Element] struct {
 	r     Remote[T]
 	c     calls.Call
 	delta *T // of StartAdd
-	at    *RemoteRegion
+	at    *place
 	was   [wide]byte
 
 	turn  chan struct{} // holds one token while a goroutine waits; guards what follows
@@ -70,7 +70,7 @@ func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comp
 	}
 	p.at = r.bind.at.Load()
 	p.c.Key, p.c.Incarnation, p.c.Offset = p.at.Key, p.at.Incarnation, p.at.Base+r.offset
-	p.w, p.err = r.bind.peer.to.Start(ctx, p.c, nil)
+	p.w, p.err = p.at.peer.to.Start(ctx, p.c, nil)
 	return p
 }
 
@@ -94,7 +94,7 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	if p.w == nil {
 		return p.value, p.err
 	}
-	p.err = p.r.bind.peer.to.Await(ctx, p.c, p.w)
+	p.err = p.at.peer.to.Await(ctx, p.c, p.w)
 	p.w = nil
 	if p.err != nil {
 		var again bool

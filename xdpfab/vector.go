@@ -29,14 +29,19 @@ type RemoteVector[T Element] struct {
 	dt   atomic.Datatype
 }
 
-// Vector returns the words of type T in a peer's region, which is found by name. It is
+// Vector returns the words of type T in a region of a peer or of a cluster, which is found by name. It is
 // bound to the registration that is found, as Word says.
-func Vector[T Element](ctx context.Context, p *Peer, region string, options ...HandleOption) (RemoteVector[T], error) {
-	r, err := p.Lookup(ctx, region)
+func Vector[T Element](ctx context.Context, at Home, region string, options ...HandleOption) (RemoteVector[T], error) {
+	r, err := at.find(ctx, region)
 	if err != nil {
 		return RemoteVector[T]{}, err
 	}
-	return VectorAt[T](p, r, options...), nil
+	return vectorOf[T](at, r, options), nil
+}
+
+func vectorOf[T Element](home Home, r *place, options []HandleOption) RemoteVector[T] {
+	dt := DatatypeOf[T]()
+	return RemoteVector[T]{bind: bind(home, r, r.Size, options), n: r.Size / uint64(dt.Size()), dt: dt}
 }
 
 // Rebind is like [Remote.Rebind].
@@ -50,8 +55,7 @@ func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 // VectorAt returns the words of type T in a peer's region, whose Size says how many
 // there are. Nothing is sent. It is bound to a registration as WordAt says.
 func VectorAt[T Element](p *Peer, r RemoteRegion, options ...HandleOption) RemoteVector[T] {
-	dt := DatatypeOf[T]()
-	return RemoteVector[T]{bind: bind(p, r, r.Size, options), n: r.Size / uint64(dt.Size()), dt: dt}
+	return vectorOf[T](p, &place{r, p}, options)
 }
 
 // Len returns the number of words.

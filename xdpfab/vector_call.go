@@ -92,7 +92,7 @@ func (v RemoteVector[T]) send(ctx context.Context, c calls.Call, p places) error
 			extents = v.extents(r, p.at)
 		}
 		c.Incarnation = r.Incarnation
-		err := v.bind.peer.to.Scatter(ctx, c, extents)
+		err := r.peer.to.Scatter(ctx, c, extents)
 		if err == nil {
 			return nil
 		}
@@ -103,7 +103,7 @@ func (v RemoteVector[T]) send(ctx context.Context, c calls.Call, p places) error
 }
 
 // extents returns the extents in which the words at the given indexes lie.
-func (v RemoteVector[T]) extents(r *RemoteRegion, at []uint64) []mr.Extent {
+func (v RemoteVector[T]) extents(r *place, at []uint64) []mr.Extent {
 	extents := make([]mr.Extent, len(at))
 	for i, index := range at {
 		extents[i] = mr.Extent{Offset: r.Base + index*uint64(v.dt.Size()), Key: r.Key, Count: 1}

@@ -26,17 +26,17 @@ type Remote[T Element] struct {
 	size   int
 }
 
-// Word returns the word of type T at the given index of a peer's region, which is
-// found by name: Word[uint64](ctx, peer, "counters", 3) is the eight bytes at
-// offset 24, however the peer addresses the region. It is short for Peer.Lookup and
-// WordAt, and fails with ErrOutOfBounds when the region has no such word.
+// Word returns the word of type T at the given index of a region of a peer or of a
+// cluster, which is found by name: Word[uint64](ctx, peer, "counters", 3) is the eight
+// bytes at offset 24, however the peer addresses the region. It is short for Peer.Lookup
+// and WordAt, and fails with ErrOutOfBounds when the region has no such word.
 //
 // The word is bound to the registration that is found: after a restart of the peer,
 // or when it has registered the region anew, every method fails with ErrPeerRestarted
 // until Rebind; with AutoRebind the word is bound again by itself.
-func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, options ...HandleOption) (
+func Word[T Element](ctx context.Context, at Home, region string, index uint64, options ...HandleOption) (
 	Remote[T], error) {
-	r, err := p.Lookup(ctx, region)
+	r, err := at.find(ctx, region)
 	if err != nil {
 		return Remote[T]{}, err
 	}
@@ -45,7 +45,7 @@ func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, 
 		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q, which has %d words of %d bytes: %w",
 			index, region, r.Size/size, size, ErrOutOfBounds)
 	}
-	return WordAt[T](p, r, index, options...), nil
+	return wordAt[T](at, r, index, options), nil
 }
 
 // WordAt returns the word of type T at the given index of a peer's region: index
@@ -57,8 +57,12 @@ func Word[T Element](ctx context.Context, p *Peer, region string, index uint64, 
 // the operations that wait when a restart of the peer is noticed report it, and later
 // ones run on the new memory. Without a Name it cannot be bound again.
 func WordAt[T Element](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
+	return wordAt[T](p, &place{r, p}, index, options)
+}
+
+func wordAt[T Element](home Home, r *place, index uint64, options []HandleOption) Remote[T] {
 	size := uint64(DatatypeOf[T]().Size())
-	return wordOf[T](bind(p, r, beginning(index, size)+size, options), index)
+	return wordOf[T](bind(home, r, beginning(index, size)+size, options), index)
 }
 
 // wordOf returns the word at an index of a registration.
@@ -177,7 +181,7 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 	}
 	for attempt := 0; ; attempt++ {
 		at := r.bind.at.Load()
-		err := r.bind.peer.to.Do(ctx, calls.Call{
+		err := at.peer.to.Do(ctx, calls.Call{
 			Verb: verb, Op: uint8(op), Datatype: uint8(r.dt), Count: 1, Key: at.Key, Incarnation: at.Incarnation,
 			Offset:  at.Base + r.offset,
 			Operand: operand, Compare: compare, Result: result,

@@ -40,7 +40,7 @@ func (f file) Watch(ctx context.Context, report func([]Node, error)) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for last := (state{}); ; {
-		if now := f.state(); now != last {
+		if now := f.state(); !now.same(last) {
 			last = now
 			report(f.read())
 		}
@@ -55,18 +55,23 @@ func (f file) Watch(ctx context.Context, report func([]Node, error)) error {
 // state tells one version of a file from the next. That of a file that is not there has
 // the error.
 type state struct {
-	known bool
-	when  time.Time
-	size  int64
-	err   string
+	info os.FileInfo
+	err  error
 }
 
 func (f file) state() state {
 	info, err := os.Stat(string(f))
-	if err != nil {
-		return state{known: true, err: err.Error()}
+	return state{info, err}
+}
+
+// same reports whether nothing has changed. Versions that were renamed into place differ
+// as files, even if time and size are the same: file systems count milliseconds.
+func (s state) same(last state) bool {
+	if s.err != nil || last.err != nil || last.info == nil {
+		return s.err != nil && last.err != nil && s.err.Error() == last.err.Error()
 	}
-	return state{known: true, when: info.ModTime(), size: info.Size()}
+	return os.SameFile(s.info, last.info) && s.info.ModTime().Equal(last.info.ModTime()) &&
+		s.info.Size() == last.info.Size()
 }
 
 func (f file) read() ([]Node, error) {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/xdpfab/directory"
+)
+
+// Cluster is the nodes of a directory, as one domain reaches them: a [Home] of regions,
+// so that
+//
+//	hits, err := xdpfab.Word[uint64](ctx, cluster, "counters", 3)
+//
+// finds the node that publishes the region. Rebind asks the directory again, and so
+// follows a region that another node publishes by now. With AutoRebind a handle does so
+// by itself, also when its node is silent, if the operation is sure not to have run.
+//
+// A Cluster may be used by many goroutines. Close ends its use of the peers, and leaves
+// the domain and the directory open.
+type Cluster struct {
+	dom   *Domain
+	names *directory.Directory
+
+	mu     sync.Mutex
+	peers  map[string]*Peer // by the address that was dialled
+	closed bool
+}
+
+// NewCluster joins a domain and a directory.
+func NewCluster(d *Domain, names *directory.Directory) *Cluster {
+	return &Cluster{dom: d, names: names, peers: map[string]*Peer{}}
+}
+
+// Dial opens a session to the node with a name in the directory: at the first of its
+// addresses at which it answers. It fails with directory.ErrNoNode, or as Domain.Dial
+// does at each of them. The peer belongs to the cluster: it is closed with that.
+func (c *Cluster) Dial(ctx context.Context, node string) (*Peer, error) {
+	n, err := c.names.Node(node)
+	if err != nil {
+		return nil, err
+	}
+	return c.dial(ctx, n)
+}
+
+func (c *Cluster) dial(ctx context.Context, n directory.Node) (*Peer, error) {
+	var failed []error
+	for _, addr := range n.Addrs {
+		p, err := c.at(ctx, addr)
+		if err == nil {
+			return p, nil
+		}
+		if failed = append(failed, fmt.Errorf("%s: %w", addr, err)); ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("xdpfab: node %s: %w", n.Name, errors.Join(failed...))
+}
+
+// at returns the peer at an address, which it dials if nobody has.
+func (c *Cluster) at(ctx context.Context, addr string) (*Peer, error) {
+	c.mu.Lock()
+	p, err := c.peers[addr], c.open()
+	c.mu.Unlock()
+	if p != nil || err != nil {
+		return p, err
+	}
+	p, err = c.dom.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other := c.peers[addr]; other != nil || c.closed {
+		return other, errors.Join(p.Close(), c.open())
+	}
+	c.peers[addr] = p
+	return p, nil
+}
+
+// open returns an error if the cluster is closed. The caller holds the lock.
+func (c *Cluster) open() error {
+	if c.closed {
+		return fmt.Errorf("xdpfab: the cluster is closed: %w", ErrClosed)
+	}
+	return nil
+}
+
+// Close closes the peers that the cluster has dialled. Closing twice is no error.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	peers := c.peers
+	c.peers, c.closed = nil, true
+	c.mu.Unlock()
+	var errs []error
+	for _, p := range peers {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// find implements Home.
+func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
+	n, err := c.names.Home(region)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.dial(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return p.find(ctx, region)
+}
+
+// moved implements Home.
+func (c *Cluster) moved(at *place) bool {
+	n, err := c.names.Home(at.Name)
+	return err == nil && !slices.Contains(n.Addrs, at.peer.Addr())
+}
