@@ -29,8 +29,8 @@ type RemoteVector[T Element] struct {
 	dt   atomic.Datatype
 }
 
-// Vector returns the words of type T in a region of a peer or of a cluster, which is found by name. It is
-// bound to the registration that is found, as Word says.
+// Vector returns the words of type T in a region of a peer or of a cluster, which is
+// found by name. It is bound to the registration that is found, as Word says.
 func Vector[T Element](ctx context.Context, at Home, region string, options ...HandleOption) (RemoteVector[T], error) {
 	r, err := at.find(ctx, region)
 	if err != nil {

@@ -269,7 +269,8 @@ func TestPingGivesUp(t *testing.T) {
 	if !errors.Is(err, xdpfab.ErrPeerSilent) || r.Answered != 5 || r.Lost != goneAfter || tried != r.Sent {
 		t.Errorf("%+v, %v after %d", r, err, tried)
 	}
-	if text := out.String(); strings.Count(text, "µs\n") != 5 || strings.Count(text, "lost after") != goneAfter || strings.Index(text, "round trip 6: lost") < 0 {
+	if text := out.String(); strings.Count(text, "µs\n") != 5 || strings.Count(text, "lost after") != goneAfter ||
+		!strings.Contains(text, "round trip 6: lost") {
 		t.Error(text)
 	}
 }
