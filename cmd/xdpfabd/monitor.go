@@ -50,10 +50,9 @@ func closeMonitor(l net.Listener) {
 	}
 }
 
-// monitor serves metrics and probes until the context ends.
-func (s *server) monitor(ctx context.Context) error {
-	l := s.cfg.monitor
-	s.cfg.monitor = nil
+// monitor serves metrics and probes until the context ends, at a listener that it closes,
+// or, if that is nil, at one that it opens.
+func (s *server) monitor(ctx context.Context, l net.Listener) error {
 	if s.cfg.MetricsAddress == "" {
 		return nil
 	}

@@ -113,7 +113,7 @@ func TestMetricsAddressIsInherited(t *testing.T) {
 	s := &server{cfg: cfg, host: idle, log: newLogger(cfg, log)}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- s.monitor(ctx) }()
+	go func() { served <- s.monitor(ctx, nil) }()
 	time.Sleep(10 * time.Millisecond) // so that it has to try again, as a rule
 	_ = former.Close()
 	testnet.Eventually(t, "the monitor is open", func() bool { return metricsLine.MatchString(log.String()) })
@@ -125,7 +125,7 @@ func TestMetricsAddressIsInherited(t *testing.T) {
 		t.Error(err)
 	}
 	s.cfg.MetricsAddress = "192.0.2.1:9497" // which no machine has
-	if err := s.monitor(t.Context()); err != nil || !strings.Contains(log.String(), "no metrics until this daemon is restarted") {
+	if err := s.monitor(t.Context(), nil); err != nil || !strings.Contains(log.String(), "no metrics until this daemon is restarted") {
 		t.Errorf("%v\n%s", err, log)
 	}
 }

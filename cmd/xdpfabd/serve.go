@@ -207,6 +207,8 @@ func (s *server) serve(ctx context.Context, doors []door) (err error) {
 // run serves the control socket and the regions until ctx ends, or until it can no longer
 // serve one of the two.
 func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors []door) error {
+	monitor := s.cfg.monitor // for this run alone
+	s.cfg.monitor = nil
 	var wg sync.WaitGroup
 	task := func(f func() error) {
 		wg.Go(func() {
@@ -221,7 +223,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 		succeed(d, &service)
 		task(func() error { return control.ServeListener(ctx, d.Listener, service) })
 	}
-	task(func() error { return s.monitor(ctx) })
+	task(func() error { return s.monitor(ctx, monitor) })
 	task(func() error {
 		select {
 		case <-ctx.Done():

@@ -16,7 +16,7 @@ type Failures struct {
 // describes the first of them; nil if nothing but its status is known.
 func (r *Failures) Note(payload []byte, first *wire.RefusedOp) {
 	wire.EachStatus(payload, func(s wire.Status) {
-		if s >= wire.NumStatuses { // as another program says that has executed the frame
+		if int(s) >= wire.NumStatuses { // as another program says that has executed the frame
 			s = wire.StatusNotExecuted
 		}
 		if r.Count == 0 {

@@ -161,7 +161,7 @@ func (r *ResponseReader) takeList() Reason {
 	last := -1
 	for e := p[2:list]; len(e) >= statusEntry; e = e[statusEntry:] {
 		index, s := int(e[0]), Status(e[1])
-		if index <= last || index >= r.ops || s == StatusOK || s >= NumStatuses {
+		if index <= last || index >= r.ops || s == StatusOK || s >= numStatuses {
 			return ReasonBadPayload
 		}
 		last = index

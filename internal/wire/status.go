@@ -18,8 +18,11 @@ const (
 	StatusNotFound           // no such catalogue entry
 	StatusNotExecuted        // refused for another reason, for instance shutting down
 	StatusStale              // the key now belongs to another registration than the one meant
-	NumStatuses              // how many there are
+	numStatuses
 )
+
+// NumStatuses is how many there are.
+const NumStatuses = int(numStatuses)
 
 var statusNames = [NumStatuses]string{"ok", "no such key", "no access", "out of bounds", "misaligned", "unsupported",
 	"bad count", "not found", "not executed", "stale incarnation"}

@@ -70,7 +70,7 @@ func TestBorrow(t *testing.T) {
 		lent("lent")
 		executed := d.counters()["ops_executed"]
 		d.eventually("executing", func() bool { return d.counters()["ops_executed"] > executed+10_000 })
-		nobody("ping "+d.addr()).wants(5, "no queue can be lent now", "of 1 that can be lent, 1 are")
+		nobody("ping "+d.addr()).wants(5, "no queue can be lent now", "of 1 queues to lend, 1 are lent")
 		// What others have to do with the daemon goes on.
 		xdpfab(t, net.B, []string{"list", h.addr(), "-i", net.B.IfName}).wants(0)
 		xdpfab(t, net.A, []string{"ping", d.addr(), "-c", "3", "-i", net.A.IfName, "--control", socket}).wants(0)

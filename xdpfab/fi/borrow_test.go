@@ -307,7 +307,7 @@ func TestBorrowRefused(t *testing.T) {
 	l.mustBorrow()
 	refused(l, fi.ErrDenied, "and they have as many")
 	l.dial = hostingOf(t, l.host, host.GuestLimits{Queues: 2})
-	refused(l, fi.ErrBusy, "no queue can be lent now", "of 1 that can be lent, 1 are")
+	refused(l, fi.ErrBusy, "no queue can be lent now", "of 1 queues to lend, 1 are lent")
 	for _, a := range []fi.DomainAttr{{Borrow: true, Attach: fi.AttachNever}, {Borrow: true, Lend: 1}, {Lend: -1}} {
 		if _, err := fi.NewFabric(a); err == nil {
 			t.Errorf("%+v is accepted", a)
