@@ -38,28 +38,35 @@ func NewCluster(d *Domain, names *directory.Directory) *Cluster {
 }
 
 // Dial opens a session to the node with a name in the directory: at the first of its
-// addresses at which it answers. It fails with directory.ErrNoNode, or as Domain.Dial
-// does at each of them. The peer belongs to the cluster: it is closed with that.
+// addresses at which it answers, unless it has answered before. It fails with
+// directory.ErrNoNode, or as Domain.Dial does at each of them. The peer belongs to the
+// cluster: it is closed with that.
 func (c *Cluster) Dial(ctx context.Context, node string) (*Peer, error) {
 	n, err := c.names.Node(node)
 	if err != nil {
 		return nil, err
 	}
-	return c.dial(ctx, n)
+	var at *Peer
+	err = c.first(ctx, n, func(p *Peer) error { at = p; return nil })
+	return at, err
 }
 
-func (c *Cluster) dial(ctx context.Context, n directory.Node) (*Peer, error) {
+// first gives use the peer at each address of a node in turn, until it has an answer: no
+// error, or one that is not about silence.
+func (c *Cluster) first(ctx context.Context, n directory.Node, use func(*Peer) error) error {
 	var failed []error
 	for _, addr := range n.Addrs {
 		p, err := c.at(ctx, addr)
 		if err == nil {
-			return p, nil
+			if err = use(p); !errors.Is(err, ErrPeerSilent) {
+				return err
+			}
 		}
 		if failed = append(failed, fmt.Errorf("%s: %w", addr, err)); ctx.Err() != nil || errors.Is(err, ErrClosed) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("xdpfab: node %s: %w", n.Name, errors.Join(failed...))
+	return fmt.Errorf("xdpfab: node %s: %w", n.Name, errors.Join(failed...))
 }
 
 // at returns the peer at an address, which it dials if nobody has.
@@ -110,11 +117,12 @@ func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.dial(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	return p.find(ctx, region)
+	var found *place
+	err = c.first(ctx, n, func(p *Peer) (err error) {
+		found, err = p.find(ctx, region)
+		return err
+	})
+	return found, err
 }
 
 // moved implements Home.

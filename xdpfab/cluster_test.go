@@ -108,7 +108,7 @@ func TestClusterFinds(t *testing.T) {
 
 // The second address of a node is dialled when the first one does not answer.
 func TestClusterTriesAddresses(t *testing.T) {
-	w := newNetwork(t, 2, xdpfab.DomainAttr{GiveUp: 50 * time.Millisecond})
+	w := newNetwork(t, 2, xdpfab.DomainAttr{GiveUp: 2 * time.Second})
 	n := newNames(t, "one 02:00:00:00:99:99,"+w.Node(1).Name(0)+" w\ngone 02:00:00:00:99:99 x\n")
 	c := newCluster(t, w.Node(0), n)
 	if _, err := xdpfab.Word[uint64](ctx(t), c, "w", 0); err != nil {
@@ -121,7 +121,7 @@ func TestClusterTriesAddresses(t *testing.T) {
 
 // A handle follows a region to another node: by Rebind, or by itself.
 func TestClusterFollowsMove(t *testing.T) {
-	w := newNetwork(t, 3, xdpfab.DomainAttr{GiveUp: 100 * time.Millisecond})
+	w := newNetwork(t, 3, xdpfab.DomainAttr{GiveUp: 2 * time.Second})
 	n := newNames(t, "one "+w.Node(1).Name(0)+" w\n")
 	c := newCluster(t, w.Node(0), n)
 	strict, err := xdpfab.Word[uint64](ctx(t), c, "w", 0)

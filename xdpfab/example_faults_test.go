@@ -30,7 +30,7 @@ func ExampleSettle() {
 
 	_ = server.SetFaults(xdpfab.Faults{Loss: 1}) // requests arrive, answers do not
 	ctx, leave := context.WithCancel(context.Background())
-	go leaveAfter(server, leave)
+	go leaveAfter(server, ranAt(server), leave)
 	n, err := hits.Add(ctx, 1)
 	fmt.Println(errors.Is(err, xdpfab.ErrOutcomeUnknown), errors.Is(err, context.Canceled))
 
@@ -42,13 +42,18 @@ func ExampleSettle() {
 	// 1 <nil>
 }
 
-// leaveAfter calls leave when a domain has executed an operation.
-func leaveAfter(d *xdpfab.Domain, leave func()) {
-	for executed := uint64(0); executed == 0; time.Sleep(time.Millisecond) {
-		stats, _ := d.Stats()
-		executed = stats["ops_executed"]
+// leaveAfter calls leave when a domain has executed more operations than before.
+func leaveAfter(d *xdpfab.Domain, before uint64, leave func()) {
+	for ranAt(d) == before {
+		time.Sleep(time.Millisecond)
 	}
 	leave()
+}
+
+// ranAt returns how many operations of peers a domain has executed.
+func ranAt(d *xdpfab.Domain) uint64 {
+	stats, _ := d.Stats()
+	return stats["ops_executed"]
 }
 
 // The raw form of Settle, for completions of package fi too: the result is in bytes.
@@ -66,7 +71,7 @@ func ExampleDomain_SetFaults() {
 	}
 	_ = server.SetFaults(xdpfab.Faults{Loss: 1})
 	ctx, leave := context.WithCancel(context.Background())
-	go leaveAfter(server, leave)
+	go leaveAfter(server, ranAt(server), leave)
 	_, err = hits.Add(ctx, 1)
 	_ = server.SetFaults(xdpfab.Faults{})
 

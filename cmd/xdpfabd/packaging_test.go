@@ -71,8 +71,11 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(analyze, "verify", "--man=no", at).CombinedOutput(); err != nil || len(out) > 0 {
+	out, err := exec.Command(analyze, "verify", "--man=no", at).CombinedOutput()
+	if strings.Contains(string(out), "xdpfabd@") {
 		t.Errorf("systemd-analyze verify: %v: %s", err, out)
+	} else if len(out) > 0 { // of other units of this machine
+		t.Logf("systemd-analyze verify: %v: %s", err, out)
 	}
 	// The scale is that of the command, in tenths: 2.6 of 10 in systemd 252.
 	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=30", at).CombinedOutput(); err != nil {

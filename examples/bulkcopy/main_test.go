@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/examples/internal/try"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
@@ -33,22 +35,40 @@ func TestBulkCopy(t *testing.T) {
 	n.Faults(try.Bad)
 	for _, lost := range []bool{false, true} {
 		data := noise(2<<20 + 12345)
-		done := make(chan error)
-		go func() { done <- send(ctx, peer, data) }()
-		if lost {
-			last := n.Word((header + 1<<20) / 8) // in the second half of a copy
-			for was := last.Load(); last.Load() == was && ctx.Err() == nil; {
-				time.Sleep(time.Millisecond)
-			}
-			n.Restart()
-		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
+		for !copied(ctx, t, n, peer, data, lost) {
+			data = noise(len(data)) // the copy was over before the memory was lost
 		}
 		if back, err := fetch(ctx, peer); err != nil || !bytes.Equal(back, data) {
 			t.Errorf("memory lost: %t; %d of %d bytes came back, %v", lost, len(back), len(data), err)
 		}
 	}
+}
+
+// copied sends data, and reports whether the memory was lost in the middle, if that was
+// wanted.
+func copied(ctx context.Context, t *testing.T, n *try.Nodes, peer *xdpfab.Peer, data []byte, lost bool) bool {
+	middle := n.Word((header + 1<<20) / 8)
+	was, done := middle.Load(), make(chan error, 1)
+	go func() { done <- send(ctx, peer, data) }()
+	if lost {
+		for middle.Load() == was && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		n.Faults(xdpfab.Faults{Loss: 1}) // so that the rest does not arrive meanwhile
+		if len(done) > 0 {
+			lost = false
+		} else {
+			n.Restart()
+		}
+		n.Faults(try.Bad)
+		if !lost {
+			return false
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return true
 }
 
 // A copy that is under way, or was changed, is not taken for a file.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -156,7 +157,7 @@ func TestMonitorAndSilentClients(t *testing.T) {
 		t.Errorf("beside silent clients: %d", code)
 	}
 	_ = silent[0].SetReadDeadline(time.Now().Add(testnet.Patience))
-	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the oldest: %v, want its end", err)
 	}
 }

@@ -75,7 +75,7 @@ func removeAs(uid int, path string) error {
 		return errors.Join(held.empty(), held.Close())
 	})
 	if err == nil {
-		err = os.Remove(path) // nothing but a folder that is empty
+		err = unix.Rmdir(path) // nothing but a folder that is empty, whatever the path leads to by now
 	}
 	if err != nil {
 		return fmt.Errorf("resident: removing what user %d left in %s: %w", uid, path, err)

@@ -121,6 +121,9 @@ func TestReadmeCommands(t *testing.T) {
 // memory, and as another one.
 func TestReadmeGo(t *testing.T) {
 	testnet.Require(t)
+	if os.Getenv(testnet.ProgramsEnv) != "" {
+		t.Skip("the blocks are built here, which takes Go")
+	}
 	net := eth0(t)
 	code, _ := blocks(t)
 	if len(code) != 4 {

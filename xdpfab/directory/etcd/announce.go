@@ -68,7 +68,9 @@ func (a *announcer) hold(ctx context.Context) error {
 		return err
 	}
 	defer a.release(ctx, lease)
-	kept, err := s.client.KeepAlive(ctx, lease)
+	keeping, end := context.WithCancel(ctx) // the lease is kept no longer than this call lasts
+	defer end()
+	kept, err := s.client.KeepAlive(keeping, lease)
 	if err != nil {
 		return err
 	}
