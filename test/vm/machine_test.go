@@ -26,13 +26,15 @@ import (
 // shell runs a script in the guest.
 func shell(ctx context.Context, m *Machine, script string, limit int) (code int, out, errs string, err error) {
 	var o, e bytes.Buffer
-	code, err = m.Run(ctx, guest.Command{Args: []string{"sh", "-c", script}, Env: []string{"GREETING=hello"}, Limit: limit}, &o, &e)
+	c := guest.Command{Args: []string{"sh", "-c", script}, Env: []string{"GREETING=hello"}, Limit: limit}
+	code, err = m.Run(ctx, c, &o, &e)
 	return code, o.String(), e.String(), err
 }
 
 func TestCommands(t *testing.T) {
 	k := kernel(t, DefaultKernel)
-	m := boot(t, Config{Image: Image{Kernel: k, Files: map[string]string{"/vm/note": write(t, "note", "from the host")}}})
+	files := map[string]string{"/vm/note": write(t, "note", "from the host")}
+	m := boot(t, Config{Image: Image{Kernel: k, Files: files}})
 	if m.Hello.Release != k.Release || m.Hello.CPUs != 2 || m.Hello.Memory < 128<<20 {
 		t.Errorf("%+v, want Linux %s on two CPUs", m.Hello, k.Release)
 	}
@@ -45,13 +47,16 @@ func TestCommands(t *testing.T) {
 		{"echo $GREETING; cat /vm/note; echo trouble >&2; exit 7", 7, "hello\nfrom the host", "trouble\n"},
 		{"kill -9 $$", 128 + 9, "", ""},
 		{"uname -r", 0, k.Release + "\n", ""},
-		{"ip -br link show lo | cut -c1-2; setpriv --version | cut -c1-7; tc -V | cut -c1-2", 0, "lo\nsetpriv\ntc\n", ""},
+		{"ip -br link show lo | cut -c1-2; setpriv --version | cut -c1-7; tc -V | cut -c1-2", 0,
+			"lo\nsetpriv\ntc\n", ""},
 	} {
-		if code, out, errs, err := shell(ctx, m, c.script, 0); err != nil || code != c.code || out != c.out || errs != c.errs {
+		code, out, errs, err := shell(ctx, m, c.script, 0)
+		if err != nil || code != c.code || out != c.out || errs != c.errs {
 			t.Errorf("%s: code %d, %q, %q, %v; want %d, %q, %q", c.script, code, out, errs, err, c.code, c.out, c.errs)
 		}
 	}
-	if _, err := m.Run(ctx, guest.Command{Args: []string{"/no/such"}}, nil, nil); err == nil || !strings.Contains(err.Error(), "/no/such") {
+	_, err := m.Run(ctx, guest.Command{Args: []string{"/no/such"}}, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "/no/such") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	if code, _, _, err := shell(ctx, m, "sleep 1000", 1); err != nil || code != 128+int(unix.SIGQUIT) {
@@ -74,7 +79,10 @@ func leaks(t *testing.T, m *Machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, errs, err := shell(ctx, m, "setsid sleep 1000 >/dev/null 2>&1 & ip netns add left; ip link add vx0 type veth peer name vx1; ip link set vx0 netns left", 0); err != nil || errs != "" {
+	if _, _, errs, err := shell(ctx, m, `setsid sleep 1000 >/dev/null 2>&1 &
+		ip netns add left
+		ip link add vx0 type veth peer name vx1
+		ip link set vx0 netns left`, 0); err != nil || errs != "" {
 		t.Fatal(errs, err)
 	}
 	after, err := m.Census(ctx)
@@ -111,10 +119,11 @@ func TestGuestHangs(t *testing.T) {
 // A guest whose first program never talks is given up as well.
 func TestGuestDoesNotBoot(t *testing.T) {
 	k := kernel(t, DefaultKernel)
-	_, err := Start(limited(t), Config{Image: Image{Kernel: k, Init: write(t, "init", "#!/bin/busybox sleep\n")}, Accel: TCG, BootLimit: 5 * time.Second})
+	begins := func(with string) Image { return Image{Kernel: k, Init: write(t, "init", "#!/bin/busybox "+with+"\n")} }
+	_, err := Start(limited(t), Config{Image: begins("sleep"), Accel: TCG, BootLimit: 5 * time.Second})
 	fails(t, err, ErrBoot, "5s")
 	// A first program that ends makes the kernel panic.
-	_, err = Start(limited(t), Config{Image: Image{Kernel: k, Init: write(t, "init", "#!/bin/busybox true\n")}, Accel: TCG})
+	_, err = Start(limited(t), Config{Image: begins("true"), Accel: TCG})
 	fails(t, err, ErrPanic, "Attempted to kill init")
 }
 
@@ -133,12 +142,14 @@ func TestTooLittleMemory(t *testing.T) {
 	// The shell writes more to /dev/shm than there is memory: the kernel kills the
 	// shell, or panics when there is nothing left to kill.
 	var problems []string
-	if _, _, _, err = shell(ctx, m, "mount -o remount,size=4G /dev/shm; while cat /bin/busybox >>/dev/shm/fill; do :; done", 0); err == nil {
+	fill := "mount -o remount,size=4G /dev/shm; while cat /bin/busybox >>/dev/shm/fill; do :; done"
+	if _, _, _, err = shell(ctx, m, fill, 0); err == nil {
 		problems, err = m.inspect(ctx, first)
 	}
 	if err != nil {
 		fails(t, err, ErrMemory, "in the guest", "-memory")
-	} else if all := strings.Join(problems, "; "); !strings.Contains(all, "Out of memory") || !strings.Contains(all, "-memory") {
+	} else if all := strings.Join(problems, "; "); !strings.Contains(all, "Out of memory") ||
+		!strings.Contains(all, "-memory") {
 		t.Errorf("the guest ran out of memory: %q", all)
 	}
 }
