@@ -396,8 +396,9 @@ lint-here:
 	cd tools && $(NOCGO) $(GO) test ./...
 	$(NOCGO) $(GO) test ./internal/layout
 
-# Whether each of these features goes with its files and a few lines elsewhere.
-DELETABLE ?= $(patsubst scripts/deletable.d/%.files,%,$(wildcard scripts/deletable.d/*.files))
+# Whether each of these features goes with its files and a few lines elsewhere; without
+# any, each that has files in scripts/deletable.d.
+DELETABLE ?=
 deletable:
 	@scripts/need go patch
 	@$(NOCGO) scripts/deletable $(DELETABLE)
