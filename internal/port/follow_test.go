@@ -5,7 +5,12 @@
 package port
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,4 +164,77 @@ func TestFollowAlike(t *testing.T) {
 	if calls := len(links.all()) + len(alike.all()); calls > 0 {
 		t.Errorf("%d calls to those that have the way", calls)
 	}
+}
+
+// A follower that has nothing looked up, because it has the way of the others, learns of a
+// change whose notice the kernel dropped: after a loss of notices all ways are looked up.
+func TestFollowAlikeAfterLoss(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	w := n.watcher // it is not begun: until then the test is its goroutine
+	w.tell = func(Event) {}
+	links, first, _ := follow(t, n, p.B.IP4)
+	w.lookUp(true)
+	<-w.wanted
+	overrun(t, p.A)
+	// From here on the kernel drops every notice, until the watcher reads.
+	testnet.IP(t, p.A, "neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev veth0")
+	var alike record[wire.Link]
+	n.Follow(wire.Addr{IP: p.B.IP4}, first, alike.add)
+	if path := w.paths[p.B.IP4]; path.fresh || len(w.wanted) > 0 {
+		t.Fatal("a way that all followers have is looked up")
+	}
+	watched(t, n)
+	want := first
+	want.Remote = mac(t, "02:00:00:00:00:02")
+	for _, r := range []*record[wire.Link]{links, &alike} {
+		r.await(t, "the neighbour's new MAC", func(l wire.Link) bool { return l == want })
+	}
+}
+
+// overrun has the kernel give notices of neighbours until it has dropped one, because
+// nobody reads them.
+func overrun(t *testing.T, side *testnet.Side) {
+	t.Helper()
+	const most = 1 << 16 // notices; some thousand suffice
+	for round := range most / 256 {
+		configure(t, side, func(h *netlink.Handle, l netlink.Link) error {
+			for i := range 256 {
+				err := h.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+					IP: net.IPv4(10, 77, 1, byte(i)), HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 2, byte(round)}})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if dropped(t, side) {
+			return
+		}
+	}
+	t.Fatalf("%d notices, and the kernel dropped none", most)
+}
+
+// dropped reports whether the kernel has dropped a message for a netlink socket of the
+// side's namespace.
+func dropped(t *testing.T, side *testnet.Side) (found bool) {
+	t.Helper()
+	err := side.Do(func() error {
+		table, err := os.ReadFile("/proc/thread-self/net/netlink")
+		lines := strings.Split(strings.TrimSpace(string(table)), "\n")
+		drops := slices.Index(strings.Fields(lines[0]), "Drops")
+		if err == nil && drops < 0 {
+			err = fmt.Errorf("no column Drops in %q", lines[0])
+		}
+		for _, line := range lines[1:] {
+			if err == nil {
+				found = found || strings.Fields(line)[drops] != "0"
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
