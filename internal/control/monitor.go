@@ -24,15 +24,13 @@ import (
 //	GET /healthz  200 while the pollers answer, otherwise 503 and the reason
 //	GET /readyz   200 while peers are served, otherwise 503 and the reason
 //
-// Any number of clients costs the pollers no more than one scrape a second: those that
-// come within that time get the same text.
+// Any number of clients costs the pollers no more than one scrape and one question a
+// second: see shared.
 type Monitor struct {
 	Source Source
 	Detail func() Detail
 	Alive  func()       // waits until each poller has answered
 	Ready  func() error // nil while peers are served
-
-	pulse pulse
 }
 
 // Limits of the clients of a Monitor.
@@ -45,10 +43,6 @@ const (
 	mostMonitors = 32
 	// monitorHeader is the most that a client may say before it is refused, bytes.
 	monitorHeader = 8 << 10
-	// scrapeEvery is the least time between two looks at the daemon.
-	scrapeEvery = time.Second
-	// aliveLimit is how long a poller may take to answer.
-	aliveLimit = 5 * time.Second
 )
 
 // ListenMonitor opens the address of a Monitor, HOST:PORT. The error says what to do.
@@ -90,58 +84,26 @@ func (m *Monitor) Serve(ctx context.Context, l net.Listener) error {
 
 func (m *Monitor) handler() http.Handler {
 	mux := http.NewServeMux()
-	s := &lastScrape{look: func() (string, error) { return metricsText(m.Source, m.Detail) }, now: time.Now}
-	mux.HandleFunc("GET "+pathMetrics, func(w http.ResponseWriter, _ *http.Request) {
-		text, err := s.text()
+	text := &shared[string]{ask: func() (string, error) { return metricsText(m.Source, m.Detail) }}
+	alive := &shared[bool]{ask: func() (bool, error) { m.Alive(); return true, nil }}
+	mux.HandleFunc("GET "+pathMetrics, func(w http.ResponseWriter, r *http.Request) {
+		text, err := text.get(r.Context())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = io.WriteString(w, text)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		judge(w, m.pulse.take(r.Context(), m.Alive))
+		_, err := alive.get(r.Context())
+		judge(w, err)
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { judge(w, m.Ready()) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "want GET of /metrics, /healthz or /readyz", http.StatusNotFound)
 	})
 	return mux
-}
-
-// pulse asks the pollers whether they answer, once for all who want to know.
-type pulse struct {
-	mu    sync.Mutex
-	under chan struct{} // closed when the question under way is answered; nil for none
-}
-
-// take waits until the pollers have answered, but not longer than they may take.
-func (p *pulse) take(ctx context.Context, ask func()) error {
-	p.mu.Lock()
-	if p.under == nil {
-		answered := make(chan struct{})
-		p.under = answered
-		go func() {
-			ask()
-			p.mu.Lock()
-			p.under = nil
-			p.mu.Unlock()
-			close(answered)
-		}()
-	}
-	under := p.under
-	p.mu.Unlock()
-	late := time.NewTimer(aliveLimit)
-	defer late.Stop()
-	select {
-	case <-under:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-late.C:
-		return fmt.Errorf("a poller has not answered within %v: it hangs, or gets no time on its core", aliveLimit)
-	}
 }
 
 // judge answers a probe.
@@ -151,27 +113,6 @@ func judge(w http.ResponseWriter, err error) {
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n")
-}
-
-// lastScrape has the text of the last look at the daemon.
-type lastScrape struct {
-	look func() (string, error)
-	now  func() time.Time
-
-	mu   sync.Mutex // held while one looks: the others wait for its text
-	last string
-	err  error
-	at   time.Time // when the last look ended; zero before it
-}
-
-func (s *lastScrape) text() (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.at.IsZero() || s.now().Sub(s.at) >= scrapeEvery {
-		s.last, s.err = s.look()
-		s.at = s.now()
-	}
-	return s.last, s.err
 }
 
 // newest closes the oldest connection when there are too many.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -93,50 +94,101 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// A poller that does not answer makes the probe of life fail, and any number of probes
-// wait for one question.
+// probe is the answer to a request that comes over no network, as a test with virtual time
+// needs.
+func probe(h http.Handler, path string) (code int, body string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Code, w.Body.String()
+}
+
+// A poller that hangs makes the probe of life and the metrics say so within the time that
+// it may take, and at once after that. However many ask, one question waits for it.
 func TestMonitorOfHungPoller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
-		hang := make(chan struct{})
-		p := new(pulse)
-		ask := func() { asked.Add(1); <-hang }
-		late := make(chan error, 10)
-		for range cap(late) {
-			go func() { late <- p.take(t.Context(), ask) }()
-		}
-		for range cap(late) {
-			if err := <-late; err == nil || !strings.Contains(err.Error(), "has not answered within 5s") {
-				t.Errorf("a poller that hangs: %v", err)
+	for _, path := range []string{"/healthz", "/metrics"} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int32
+			hang := make(chan struct{})
+			m := lively()
+			m.Alive = func() { asked.Add(1); <-hang }
+			m.Source = func() (Status, error) { asked.Add(1); <-hang; return steady() }
+			h := m.handler()
+			const many = 10
+			said := make(chan string, many)
+			ask := func() {
+				code, body := probe(h, path)
+				said <- fmt.Sprint(code, " ", body)
 			}
+			for _, wait := range []time.Duration{aliveLimit, 0, 0} {
+				began := time.Now()
+				for range many {
+					go ask()
+				}
+				for range many {
+					if s := <-said; !strings.HasPrefix(s, "503 a poller has not answered for 5s") {
+						t.Errorf("%s: %s", path, s)
+					}
+				}
+				if took := time.Since(began); took != wait {
+					t.Errorf("%s: %v, want %v", path, took, wait)
+				}
+			}
+			if n := asked.Load(); n != 1 {
+				t.Errorf("%s: asked %d times for %d requests, want once", path, n, 3*many)
+			}
+			close(hang)
+			synctest.Wait()
+			for range many { // the answer counts, though it came late
+				if code, body := probe(h, path); code != http.StatusOK {
+					t.Errorf("%s: afterwards: %d, %s", path, code, body)
+				}
+			}
+		})
+	}
+}
+
+// A client that leaves waits no longer, and takes the answer from no other.
+func TestMonitorOfLeavingClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		s := &shared[int]{ask: func() (int, error) { <-hang; return 7, nil }}
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := s.get(ctx); left <- err }()
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the client that left: %v", err)
 		}
-		if n := asked.Load(); n != 1 {
-			t.Errorf("asked %d times for %d probes, want once", n, cap(late))
-		}
-		close(hang)
-		synctest.Wait()
-		if err := p.take(t.Context(), func() {}); err != nil {
-			t.Errorf("afterwards: %v", err)
+		go func() { close(hang) }()
+		if n, err := s.get(t.Context()); n != 7 || err != nil {
+			t.Errorf("the other: %d, %v", n, err)
 		}
 	})
 }
 
-// However often clients ask, the daemon is looked at once a second.
-func TestScrapesShareALook(t *testing.T) {
-	now, looks := time.Unix(1e9, 0), 0
-	s := &lastScrape{now: func() time.Time { return now }, look: func() (string, error) {
-		looks++
-		return fmt.Sprint(looks), nil
-	}}
-	for i, c := range []struct {
-		after time.Duration
-		want  string
-	}{{0, "1"}, {0, "1"}, {scrapeEvery - 1, "1"}, {1, "2"}, {time.Hour, "3"}} {
-		now = now.Add(c.after)
-		if text, err := s.text(); text != c.want || err != nil {
-			t.Errorf("scrape %d: %q, %v; want %q", i, text, err, c.want)
+// However often clients ask, the pollers are asked once a second.
+func TestMonitorAsksOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alive, looks := 0, 0
+		m := lively()
+		m.Alive = func() { alive++ }
+		m.Source = func() (Status, error) { looks++; return steady() }
+		h := m.handler()
+		for i, c := range []struct {
+			after time.Duration
+			want  int
+		}{{0, 1}, {0, 1}, {scrapeEvery - 1, 1}, {1, 2}, {time.Hour, 3}} {
+			time.Sleep(c.after)
+			for _, path := range []string{"/healthz", "/metrics"} {
+				if code, body := probe(h, path); code != http.StatusOK {
+					t.Errorf("%s: %d, %s", path, code, body)
+				}
+			}
+			if alive != c.want || looks != c.want {
+				t.Errorf("request %d: asked %d and %d times, want %d", i, alive, looks, c.want)
+			}
 		}
-	}
+	})
 }
 
 // Clients that say nothing, or that do not take their answer, keep no other client out:
