@@ -83,10 +83,14 @@ func (w *watcher) close() {
 
 // Watch begins to follow the interface: addresses are served as they come and go,
 // Follow makes its calls, and f is told of every change since Open, on one
-// goroutine. f must not call Close. Watch may be called once.
+// goroutine. That it is down already is told before Watch returns. f must not call Close.
+// Watch may be called once.
 func (i *Interface) Watch(f func(Event)) {
 	w := i.watcher
 	w.tell = f
+	if now, err := i.resolver.LinkState(); err == nil { // otherwise run says what is wrong
+		w.compareCarrier(now.Up)
+	}
 	w.group.Go(w.read)
 	w.group.Go(w.run)
 }
@@ -113,7 +117,7 @@ func (w *watcher) run() {
 	defer check.Stop()
 	settled := time.NewTimer(time.Hour)
 	defer settled.Stop()
-	w.judge() // a carrier that was off from the beginning gives no notice
+	w.judge() // what was so from the beginning gives no notice
 	for {
 		select {
 		case <-w.done:
@@ -173,6 +177,7 @@ func (w *watcher) judge() {
 func (w *watcher) compare(now route.LinkState) {
 	was, opened := w.seen, w.i.mtu
 	w.seen = now
+	w.seen.Up = was.Up
 	if now.Name != was.Name {
 		w.i.label.Store(&now.Name)
 		w.say(Event{Kind: Renamed, From: was.Name, To: now.Name})
@@ -193,13 +198,20 @@ func (w *watcher) compare(now route.LinkState) {
 				"open it again to use the new one", now.Name, opened, now.MTU)
 		}
 	}
-	if now.Up != was.Up {
-		kind := Down
-		if now.Up {
-			kind = Up
-		}
-		w.say(Event{Kind: kind, From: was.Name, To: now.Name})
+	w.compareCarrier(now.Up)
+}
+
+// compareCarrier tells that the interface is down, or up again.
+func (w *watcher) compareCarrier(up bool) {
+	if up == w.seen.Up {
+		return
 	}
+	w.seen.Up = up
+	kind := Down
+	if up {
+		kind = Up
+	}
+	w.say(Event{Kind: kind})
 }
 
 // judgeProgram checks that packets still reach the program.

@@ -170,6 +170,23 @@ func mac(t testing.TB, text string) wire.MAC {
 	return wire.MAC(m)
 }
 
+// An interface that had no carrier when it was opened is known to be down as soon as it is
+// watched: nobody who asks then takes it for one that works.
+func TestDownFromTheBeginning(t *testing.T) {
+	p := testnet.NewVeth(t, testnet.Options{}) // of which one side takes the other's carrier away
+	configure(t, p.B, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })
+	a := open(t, p.A, Options{RingSize: 32})
+	told := watched(t, a)
+	if got := told.all(); len(got) == 0 || got[0].Kind != Down {
+		t.Errorf("told by the time that Watch returned: %+v, want that it is down", got)
+	}
+	configure(t, p.B, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetUp(l) })
+	told.awaitKind(t, Up)
+	if n := len(slices.DeleteFunc(told.all(), func(e Event) bool { return e.Kind != Down })); n != 1 {
+		t.Errorf("told %d times that it is down, want once", n)
+	}
+}
+
 // A change that an interface survives is only told; one that it does not survive
 // ends its use.
 func TestInterfaceChanges(t *testing.T) {
