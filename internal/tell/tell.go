@@ -63,7 +63,7 @@ func distance(a, b []rune) int {
 	return row[len(b)]
 }
 
-// List names at most so many of a list, and how many more there are.
+// List names at most so many of a list, and ends in "…" if there are more.
 func List(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")
