@@ -13,7 +13,9 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -205,6 +207,7 @@ func TestHelp(t *testing.T) {
 	if r.code != 0 || !strings.HasPrefix(r.out, "xdpfab version 0.") || !strings.Contains(r.out, "\n  wire      version 1: memory messages ") {
 		t.Errorf("version: %+v", r)
 	}
+	checkDebVersion(t, r.out)
 	if v := n.run("", "version"); v != r {
 		t.Errorf("version: %+v, want %+v", v, r)
 	}
@@ -215,6 +218,24 @@ func TestHelp(t *testing.T) {
 		if r := n.run("", append([]string{"__complete"}, strings.Fields(args)...)...); !strings.Contains(r.out, want) {
 			t.Errorf("completion of %q: %q, want %s", args, r.out, want)
 		}
+	}
+}
+
+// checkDebVersion checks that the packages take their version from what --version says,
+// which has other lines behind that.
+func checkDebVersion(t *testing.T, said string) {
+	t.Helper()
+	const script = "../../scripts/deb"
+	if _, err := os.Stat(script); err != nil {
+		t.Log("no version of packages: ", err) // in a virtual machine
+		return
+	}
+	numbers := exec.Command(script, "--version")
+	numbers.Stdin = strings.NewReader(said)
+	out, err := numbers.CombinedOutput()
+	if number := regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(~dev\+[0-9]{8}\.[0-9]{6}(\.[0-9a-z.]+)?)?\n$`); err != nil ||
+		!number.Match(out) {
+		t.Errorf("the version of packages is %q, %v", out, err)
 	}
 }
 
