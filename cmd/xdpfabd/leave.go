@@ -231,8 +231,8 @@ func (s *server) fits(c *claim) error {
 	case s.host.Node().Dev.Info().Transport == udpnode.UDP.String():
 		return errors.New("this daemon has UDP sockets, and hands over to no other one: stop it and start the other")
 	case c.UDP != own.UDP:
-		return fmt.Errorf("udp is %t here and %t there: want the same, or stop this daemon and start the other",
-			own.UDP, c.UDP)
+		return fmt.Errorf("udp is %t here and %t there, where sessions over UDP could not go on: want true, or stop "+
+			"this daemon and start the other", own.UDP, c.UDP)
 	}
 	if !slices.Equal(c.Sockets, own.Sockets) {
 		return fmt.Errorf(
@@ -251,6 +251,15 @@ func (c Config) claim() claim {
 	for _, r := range c.Regions {
 		x.Regions = append(x.Regions, r.legacy())
 	}
+	return x
+}
+
+// claimOf returns what the daemon claims of the one that has this status. Who serves UDP
+// takes the place of one that does not: its program adds UDP to what that one has. Such a
+// daemon, of an older release, too, agrees to what it has itself.
+func (c Config) claimOf(was control.Status) claim {
+	x := c.claim()
+	x.UDP = x.UDP && (was.PID == 0 || was.Interface.UDP)
 	return x
 }
 

@@ -60,7 +60,7 @@ func TestTakeoverIsPatient(t *testing.T) {
 				offered = offer(former, verdict{Queues: 1})
 			}
 		})
-		if _, _, err := new(server).ask(next); err != nil {
+		if _, _, err := new(server).ask(next, claim{}); err != nil {
 			t.Errorf("the former one takes %v to answer: %v", long, err)
 			next.Close()
 		}

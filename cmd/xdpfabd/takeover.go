@@ -34,6 +34,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return errFailure(err)
 	}
+	was, _ := daemonAt(cfg.controlPath()) // which the next line says better, if there is none
 	conn, err := control.AskToTakeOver(ctx, cfg.controlPath())
 	if err != nil && ctx.Err() != nil {
 		return s.giveUp()
@@ -44,7 +45,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	defer conn.Close()
 	back := retreatOf(ctx, conn)
 	defer back.stop()
-	doors, err := s.takeFrom(ctx, conn, back)
+	doors, err := s.takeFrom(ctx, conn, back, cfg.claimOf(was))
 	if err != nil && back.taken() {
 		return s.giveUp()
 	}
@@ -57,13 +58,16 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	_ = control.Tell(conn, verdict{})
 	_ = conn.Close() // the other one has nothing more to say
 	claimFiles(s.served.all(), log)
+	if cfg.UDP && !cfg.claimOf(was).UDP {
+		log.Info("UDP is served from here on: the former daemon served raw Ethernet alone")
+	}
 	return errFailure(s.serve(ctx, doors))
 }
 
 // takeFrom has the other daemon stop, and takes all that it has. When it returns without
 // an error, the other one will not go on.
-func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat) (doors []door, err error) {
-	v, pin, err := s.ask(conn)
+func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat, c claim) (doors []door, err error) {
+	v, pin, err := s.ask(conn, c)
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +154,9 @@ func (s *server) undoOpen() error {
 
 // ask claims the other daemon's place, and returns its answer, and the folder in which
 // resident regions are to be kept.
-func (s *server) ask(conn net.Conn) (v verdict, pin string, err error) {
+func (s *server) ask(conn net.Conn, c claim) (v verdict, pin string, err error) {
 	_ = conn.SetDeadline(time.Now().Add(askLimit))
-	if err := control.Tell(conn, s.cfg.claim()); err != nil {
+	if err := control.Tell(conn, c); err != nil {
 		return v, "", err
 	}
 	v, err = hear(conn)

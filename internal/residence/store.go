@@ -113,9 +113,6 @@ func (h *Store) adopt(i *port.Interface) error {
 	case n.UDP && !i.UDP():
 		err = errors.New(
 			"it is of an interface with UDP; to go on, open it so (no DomainAttr.EthernetOnly, xdpfabd --udp)")
-	case i.UDP() && !n.UDP:
-		err = errors.New(
-			"it is of an interface without UDP; to go on, open it so (DomainAttr.EthernetOnly, xdpfabd --udp=false)")
 	default:
 		h.Life, h.Former, h.Found = n.Life, true, x
 		return nil
@@ -178,10 +175,13 @@ func (h *Residence) SettleIn() error {
 }
 
 // keep has what is resident outlive the process from here on, if that is wanted. When it
-// fails, nothing does.
+// fails, nothing does. What was found outlives it already: it may have UDP from here on.
 func (h *Store) keep(dev node.NetInterface, x *resident.Executor) (err error) {
-	if h == nil || !h.Vacant {
+	switch {
+	case h == nil:
 		return nil
+	case !h.Vacant:
+		return x.NoteUDP(dev.UDP())
 	}
 	if h.Folder == nil {
 		if h.Folder, err = resident.OpenFolder(h.Path); err != nil {

@@ -182,6 +182,22 @@ func (x *Executor) Digest(k *session.Key) uint64 { return k.Digest(x.salt) }
 // Node returns what the process before has left of the node.
 func (x *Executor) Node() Node { return x.node }
 
+// NoteUDP writes down whether sessions may be over UDP: then the next process has to
+// serve it, too.
+func (x *Executor) NoteUDP(is bool) error {
+	x.node.UDP = is
+	return x.book.writeNode(&x.node)
+}
+
+// writeNode writes down what the next process has to know of the node.
+func (b *book) writeNode(n *Node) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return b.write(nodeMap, uint32(0), text)
+}
+
 // readNode reads what is written down of the node.
 func (b *book) readNode() (n Node, err error) {
 	if err = json.Unmarshal(b.read(nodeMap, uint32(0)), &n); err == nil && (n.Life == 0 || len(n.Salt) != saltLen) {

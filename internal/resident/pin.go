@@ -5,7 +5,6 @@
 package resident
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -53,11 +52,7 @@ func (x *Executor) pin(at string, n Node) error {
 		return err
 	}
 	n.Salt = x.salt
-	text, err := json.Marshal(n)
-	if err == nil {
-		err = b.write(nodeMap, uint32(0), text)
-	}
-	if err != nil {
+	if err := b.writeNode(&n); err != nil {
 		return errors.Join(err, b.close())
 	}
 	x.book, x.node = b, n
