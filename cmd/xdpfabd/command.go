@@ -71,7 +71,8 @@ More control sockets, say one for each container, are [[socket]] in the file, or
 
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface. A second one ends it at once, unless it comes within a second of the
-first. SIGHUP is ignored, since the configuration is read only once.
+first. SIGHUP changes nothing, since the configuration is read only once: the log
+says what does. Have it take effect with --takeover, as "systemctl reload" does.
 
 Peers reach the daemon by the interface's MAC address, and over UDP by the IP
 addresses that the interface has at each moment; it may have none at the start.

@@ -171,7 +171,7 @@ func TestProcessServesAndEnds(t *testing.T) {
 	}
 	checkHelp(t, p)
 	p.signal(t, unix.SIGHUP)
-	p.said(t, "SIGHUP ignored") // signals of different kinds may overtake one another
+	p.said(t, `reload="start xdpfabd as this one was, with --takeover"`) // signals of different kinds may overtake one another
 	p.signal(t, unix.SIGTERM)
 	if code := p.code(t); code != exitOK {
 		t.Errorf("exit code %d, want 0", code)

@@ -46,7 +46,7 @@ func start(cfg Config, stderr io.Writer) error {
 }
 
 func begin(cfg Config, log *slog.Logger) error {
-	ctx, stop := untilSignal(log)
+	ctx, stop := untilSignal(log, cfg.Interface)
 	defer stop()
 	if cfg.takeover {
 		return takeOver(ctx, cfg, log)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/unit"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,16 +22,16 @@ const sameWish = time.Second
 
 // untilSignal returns a context that ends at SIGTERM or SIGINT. Another one, later than
 // sameWish, ends the process, code 1; the kernel then detaches the XDP program, and the
-// next daemon replaces the control socket. SIGHUP is logged and ignored, since nothing
-// is read again and a terminal that goes away is no reason to end.
-func untilSignal(log *slog.Logger) (context.Context, func()) {
+// next daemon replaces the control socket. SIGHUP changes nothing, since nothing is read
+// again and a terminal that goes away is no reason to end: the log says what does.
+func untilSignal(log *slog.Logger, ifname string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		w := wishes{log: log, end: cancel, exit: os.Exit}
+		w := wishes{log: log, ifname: ifname, end: cancel, exit: os.Exit}
 		for {
 			select {
 			case <-done:
@@ -50,17 +51,18 @@ func untilSignal(log *slog.Logger) (context.Context, func()) {
 
 // wishes are what signals have asked for. One goroutine has them.
 type wishes struct {
-	log  *slog.Logger
-	end  func()
-	exit func(code int)
-	at   time.Time // of the first signal to end; zero before it
+	log    *slog.Logger
+	ifname string
+	end    func()
+	exit   func(code int)
+	at     time.Time // of the first signal to end; zero before it
 }
 
 func (w *wishes) handle(sig os.Signal, now time.Time) {
 	switch {
 	case sig == unix.SIGHUP:
-		w.log.Warn("SIGHUP ignored: the configuration is read at the start only; " +
-			"change regions with `xdpfab region`, and anything else by another daemon with --takeover")
+		w.log.Warn("SIGHUP changes nothing: a daemon reads its configuration at its start only, and goes on",
+			"reload", reloadOf(w.ifname), "regions", "xdpfab region create, xdpfab region remove")
 	case w.at.IsZero():
 		w.at = now
 		w.log.Info("closing sessions and giving the interface back", "signal", sig.String())
@@ -71,4 +73,16 @@ func (w *wishes) handle(sig os.Signal, now time.Time) {
 		w.log.Warn("second signal: ending at once", "signal", sig.String())
 		w.exit(exitFailure)
 	}
+}
+
+// reloadOf returns how the configuration takes effect as it is now: another daemon takes
+// over. Under systemd the unit does it.
+func reloadOf(ifname string) string {
+	if os.Getenv("NOTIFY_SOCKET") == "" {
+		return "start xdpfabd as this one was, with --takeover"
+	}
+	if systemd.UnitNameEscape(ifname) != ifname {
+		ifname = "$(systemd-escape " + ifname + ")"
+	}
+	return "systemctl reload xdpfabd@" + ifname
 }

@@ -31,3 +31,17 @@ func TestRepeatedSignals(t *testing.T) {
 		}
 	}
 }
+
+// SIGHUP names what has a configuration take effect where the daemon runs.
+func TestReloadIsNamed(t *testing.T) {
+	for _, c := range []struct{ socket, ifname, want string }{
+		{"", "eth0", "start xdpfabd as this one was, with --takeover"},
+		{"/run/systemd/notify", "eth0", "systemctl reload xdpfabd@eth0"},
+		{"/run/systemd/notify", "br-lan", "systemctl reload xdpfabd@$(systemd-escape br-lan)"},
+	} {
+		t.Setenv("NOTIFY_SOCKET", c.socket)
+		if got := reloadOf(c.ifname); got != c.want {
+			t.Errorf("%q on %s: %q, want %q", c.socket, c.ifname, got, c.want)
+		}
+	}
+}
