@@ -189,7 +189,6 @@ func (e *Engine) shorten(p *session.TargetParams) {
 	}
 	if longest := e.cfg.Longest(p); longest > 0 {
 		p.MaxFrame = min(p.MaxFrame, longest)
-		p.Features &^= wire.FeatureLongProbes // its executor answers short ones alone
 	}
 }
 

@@ -73,7 +73,11 @@ func (s *Session) emitBare(b []byte, ty wire.Type) int {
 	h := s.header(ty)
 	h.PSN = h.Ack + 1 // an ack from there to Ack is an empty run
 	if ty == wire.Ack && s.echoDue {
-		h.Flags, h.PSN, s.echoDue = wire.FlagEcho, s.echo, false
+		zeros := s.echoPad
+		h.Flags, h.PSN, s.echoDue, s.echoPad = wire.FlagEcho, s.echo, false, 0
+		h.Put(b)
+		clear(b[wire.HeaderLen:][:zeros])
+		return wire.HeaderLen + zeros
 	}
 	h.Put(b)
 	return wire.HeaderLen

@@ -31,10 +31,12 @@ type nic struct {
 	sent, up int // packets that the program answered, and that it left to user space
 	keep     [][]byte
 	mute     bool // the driver drops what the program sends
+	longest  int  // packet that came
 }
 
 func (n *nic) Receive(b [][]byte) int {
 	for _, packet := range b[:n.Memory.Receive(b)] {
+		n.longest = max(n.longest, len(packet))
 		opts := ebpf.RunOptions{Data: packet, DataOut: make([]byte, 4096)}
 		action, err := n.x.Program().Run(&opts)
 		if err != nil {
@@ -81,12 +83,14 @@ const (
 
 var macs = [2]wire.MAC{{2, 0, 0, 0, 0, 0xa}, {2, 0, 0, 0, 0, 0xb}}
 
-func newWorld(t testing.TB, seed uint64) *world {
+func newWorld(t testing.TB, seed uint64) *world { return newWorldOf(t, seed, 1500) }
+
+func newWorldOf(t testing.TB, seed uint64, mtu int) *world {
 	t.Helper()
 	x := mustLoad(t, Config{Sessions: 4})
 	addSocket(t, x)
 	w := &world{t: t, now: 1, x: x}
-	pa, pb := port.NewMemoryPair(1500, seed)
+	pa, pb := port.NewMemoryPair(mtu, seed)
 	w.pa, w.nic = pa, &nic{Memory: pb, t: t, x: x}
 	table := mr.NewTable()
 	w.register(x, table)
@@ -96,9 +100,15 @@ func newWorld(t testing.TB, seed uint64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.a = w.engine(engine.Config{Port: pa, Local: macs[0]})
+	features := session.Config{GiveUp: time.Hour}
+	if mtu > 1500 {
+		features.Features = wire.FeatureEchoes | wire.FeatureLongProbes
+	}
+	w.a = w.engine(engine.Config{Port: pa, Local: macs[0], MTU: mtu, Session: features})
 	w.b = w.engine(engine.Config{
-		Port: w.nic, Local: macs[1], Accept: func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted },
+		Port: w.nic, Local: macs[1], MTU: mtu, Session: features,
+		Accept:  func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted },
+		Longest: func(*session.TargetParams) int { return MaxFrame },
 		Serve: func(now int64, p session.TargetParams) engine.Served {
 			s, err := server.Begin(now, p)
 			if w.serverErr = err; err != nil {
@@ -115,7 +125,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 }
 
 func (w *world) engine(c engine.Config) *engine.Engine {
-	c.MTU, c.Clock, c.Session = 1500, func() int64 { return w.now }, session.Config{GiveUp: time.Hour}
+	c.Clock = func() int64 { return w.now }
 	e, err := engine.New(c)
 	if err != nil {
 		w.t.Fatal(err)

@@ -32,6 +32,7 @@ type Session struct {
 	nakDue   bool   // likewise, as a frame is missing
 	echo     uint32 // number of a probe that wants it back, if echoDue
 	echoDue  bool
+	echoPad  int // bytes of zeros in the answer: the most of those answered by it
 	resetDue wire.ResetReason
 	ended    wire.ResetReason
 	frozen   bool
@@ -122,12 +123,13 @@ func (s *Session) take(h *wire.Header, payload []byte, o *session.Outcome) (answ
 	if h.Type != wire.Request {
 		clean.Ops = 0
 	}
+	b, body := s.v.frame, payload
 	if h.Type == wire.Probe {
 		clean.Flags |= h.Flags & wire.FlagEcho
+		body = nil // the program knows short probes alone
 	}
-	b := s.v.frame
 	clean.Put(b)
-	n := wire.HeaderLen + copy(b[wire.HeaderLen:], payload)
+	n := wire.HeaderLen + copy(b[wire.HeaderLen:], body)
 	if n < wire.MinFrame {
 		clear(b[n:wire.MinFrame])
 		n = wire.MinFrame
@@ -145,9 +147,12 @@ func (s *Session) take(h *wire.Header, payload []byte, o *session.Outcome) (answ
 	case Drop:
 		s.infoDue = s.infoDue || h.Type == wire.Probe
 		if clean.Flags&wire.FlagEcho != 0 && (!s.echoDue || wire.Diff(h.PSN, s.echo) > 0) {
-			s.echo, s.echoDue = h.PSN, true
+			s.echo, s.echoDue, s.echoPad = h.PSN, true, max(s.echoPad, min(len(payload), s.p.MaxFrame-wire.HeaderLen))
 		}
 		o.Verdict = session.Drop
+		if s.echoPad > 0 {
+			return nil // the program's answer is too short
+		}
 	case Early:
 		o.Verdict = s.hold(h.PSN, payload, h.Ops)
 		return nil
