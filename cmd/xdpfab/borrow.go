@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -45,4 +46,12 @@ func printLent(w io.Writer, queues []host.LentQueue) {
 	for _, q := range queues {
 		fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", q.Queue, q.State, q.Lends, orDash(ifThen(q.PID != 0, strconv.Itoa(q.PID))))
 	}
+}
+
+// borrowedBy is the queue that a guest has borrowed, as stat shows it.
+func borrowedBy(g *control.Guest) string {
+	if g.Queue == nil {
+		return "-"
+	}
+	return strconv.Itoa(*g.Queue)
 }

@@ -230,11 +230,7 @@ func printGuests(w io.Writer, list []control.Guest, ifname string) {
 	}
 	fmt.Fprintln(w, "GUEST\tUSER\tENDPOINTS\tSERVING\tPEERS\tREGIONS\tBYTES\tTAKEN\tREFUSED\tDONE\tQUEUE")
 	for _, g := range list {
-		queue := "-"
-		if g.Queue != nil {
-			queue = strconv.Itoa(*g.Queue)
-		}
 		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", g.PID, cmp.Or(g.User, strconv.Itoa(int(g.UID))),
-			g.Endpoints, g.Serving, g.Peers, g.Regions, g.Memory, g.Taken, g.Refused, g.Completed, queue)
+			g.Endpoints, g.Serving, g.Peers, g.Regions, g.Memory, g.Taken, g.Refused, g.Completed, borrowedBy(&g))
 	}
 }
