@@ -83,19 +83,38 @@ func removeAs(uid int, path string) error {
 	return nil
 }
 
-// withRightsOf calls f on a thread that reaches for files as a user, setfsuid(2): without
-// root's right to pass over permissions, and with its others.
+// nobodysGroup is a group that nothing belongs to, by convention.
+const nobodysGroup = 65534
+
+// withRightsOf calls f on a thread that reaches for files as a user does who is in no
+// group: without root's right to pass over permissions, and without what root's groups
+// may do. The thread keeps root's other rights.
 func withRightsOf(uid int, f func() error) error {
-	runtime.LockOSThread() // a thread that cannot be root's again ends with its goroutine
-	_ = unix.Setfsuid(uid) // it reports no error: what it has set tells
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with its goroutine
+		err := reachAs(uid)
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// reachAs has the calling thread reach for files as a user. setfsuid(2) and setfsgid(2)
+// report no error: what they have set tells.
+func reachAs(uid int) error {
+	if err := unix.Setgroups(nil); err != nil {
+		return fmt.Errorf("setgroups: %w", err)
+	}
+	_ = unix.Setfsgid(nobodysGroup)
+	if now, _ := unix.SetfsgidRetGid(-1); now != nobodysGroup {
+		return fmt.Errorf("setfsgid(%d): the thread has group %d", nobodysGroup, now)
+	}
+	_ = unix.Setfsuid(uid)
 	if now, _ := unix.SetfsuidRetUid(-1); now != uid {
 		return fmt.Errorf("setfsuid(%d): the thread has user %d", uid, now)
 	}
-	err := f()
-	own := os.Geteuid()
-	_ = unix.Setfsuid(own)
-	if now, _ := unix.SetfsuidRetUid(-1); now == own {
-		runtime.UnlockOSThread()
-	}
-	return err
+	return nil
 }

@@ -6,9 +6,11 @@ package resident
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -69,25 +71,49 @@ func TestRemoveOfAnotherUser(t *testing.T) {
 	}
 }
 
-// What root does with a user's rights cannot pass over permissions, and root has its own
-// again afterwards.
+// What root does with a user's rights cannot pass over permissions, nor make use of
+// root's groups, and root has its own rights again afterwards.
 func TestWithRightsOf(t *testing.T) {
+	const stranger, extra = 65534, 4711
+	had, err := unix.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setgroups([]int{extra}); err != nil { // of all threads
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Setgroups(had) })
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
+	for up := dir; up != os.TempDir(); up = filepath.Dir(up) {
+		if err := os.Chmod(up, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	closed := filepath.Join(dir, "file")
-	if err := os.WriteFile(closed, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	read := func() error { _, err := os.ReadFile(closed); return err }
-	if err := withRightsOf(65534, read); err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("read as another user: %v", err)
-	}
-	if err := withRightsOf(os.Geteuid(), read); err != nil {
-		t.Error(err)
-	}
-	if err := read(); err != nil {
-		t.Error(err)
+	for _, c := range []struct {
+		name     string
+		uid, gid int
+		mode     os.FileMode
+		want     bool // a stranger may read it
+	}{
+		{"of root alone", 0, 0, 0o600, false},
+		{"of root's group", 0, 0, 0o640, false},
+		{"of another group of root's", 0, extra, 0o640, false},
+		{"of the user", stranger, 0, 0o600, true},
+		{"of all", 0, 0, 0o604, true},
+	} {
+		file := filepath.Join(dir, c.name)
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chown(file, c.uid, c.gid), os.Chmod(file, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		read := func() error { _, err := os.ReadFile(file); return err }
+		if err := withRightsOf(stranger, read); (err == nil) != c.want || !c.want && !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: read as another user: %v", c.name, err)
+		}
+		if err := withRightsOf(os.Geteuid(), read); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := read(); err != nil {
+			t.Errorf("%s: afterwards: %v", c.name, err)
+		}
 	}
 }
