@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -58,21 +60,30 @@ func hears(ctx context.Context, name string, index int, addrs []netip.Addr) (bes
 			}
 			continue
 		}
-		return "", deaf(program, folder)
+		return "", deaf(program, folder, share.DefaultControl(name))
 	}
 }
 
-// deaf is the refusal of an interface whose packets a program takes.
-func deaf(program *bpf.BusyError, folder string) error {
-	remedy := "`xdpfab resident list` may show its folder"
-	if program.LinkID != 0 {
-		remedy += fmt.Sprintf(", and `bpftool link detach id %d` ends it", program.LinkID)
-	}
+// deaf is the refusal of an interface whose packets a program takes. It advises nothing
+// that a live process would lose its program by. socket is where the interface's daemon
+// has its control socket, if it has one.
+func deaf(program *bpf.BusyError, folder, socket string) error {
+	left := fmt.Errorf("udp: %s: XDP program %d takes the packets to UDP port %d, which sockets would never see",
+		program.Interface, program.ProgramID, wire.UDPPort)
 	if folder != "" {
-		remedy = fmt.Sprintf("end it with `xdpfab resident remove %s`, or take it back with AF_XDP: --transport xdp "+
-			"--pin %s", folder, folder)
+		return fmt.Errorf("%w: a process that has ended has left it, with resident regions; end it with `xdpfab "+
+			"resident remove %s`, or take it back with AF_XDP: --transport xdp --pin %s: %w", left, folder, folder,
+			errno.Busy)
 	}
-	return fmt.Errorf("udp: %s: XDP program %d takes the packets to UDP port %d, which sockets would never see: a "+
-		"process that has ended has left it, with resident regions; %s: %w", program.Interface, program.ProgramID,
-		wire.UDPPort, remedy, errno.Busy)
+	keeper := "a process that has ended may have left it, with resident regions: `xdpfab resident list` may show its " +
+		"folder"
+	if program.LinkID != 0 {
+		keeper += fmt.Sprintf(", and `bpftool -f link show id %d` the processes and the files that keep it",
+			program.LinkID)
+	}
+	if _, err := os.Lstat(socket); err == nil {
+		return fmt.Errorf("%w: xdpfabd may have it, whose control socket is %s: use that daemon, or stop it first; if "+
+			"none is alive there, %s: %w", left, socket, keeper, errno.Busy)
+	}
+	return fmt.Errorf("%w: %s: %w", left, keeper, errno.Busy)
 }

@@ -270,7 +270,7 @@ func TestSocketsAfterXDP(t *testing.T) {
 	d = again(t, net.B, d.socket, flags...)
 	d.crash()
 	n = udp()
-	n.wants(5, "takes the packets", "xdpfab resident list", "bpftool link detach id")
+	n.wants(5, "takes the packets", "xdpfab resident list", "bpftool -f link show id")
 	own := dir
 	dir = nobodysDir(t)
 	n = udp(unprivileged)
