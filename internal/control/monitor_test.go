@@ -94,8 +94,8 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// probe is the answer to a request that comes over no network, as a test with virtual time
-// needs.
+// probe is the answer to a request that comes over no network, as a test with virtual
+// time needs.
 func probe(h http.Handler, path string) (code int, body string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

@@ -17,8 +17,8 @@ type narrow struct{ *node.PipeEnd }
 
 func (narrow) MTU() int { return 1 }
 
-// A host that cannot be opened leaves no goroutine behind, such as the one that writes the
-// debug log: a bubble of synctest ends when all of its goroutines have.
+// A host that cannot be opened leaves no goroutine behind, such as the one that writes
+// the debug log: a bubble of synctest ends when all of its goroutines have.
 func TestFailedOpenLeavesNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end, _ := node.NewPipe()

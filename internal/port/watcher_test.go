@@ -170,8 +170,8 @@ func mac(t testing.TB, text string) wire.MAC {
 	return wire.MAC(m)
 }
 
-// An interface that had no carrier when it was opened is known to be down as soon as it is
-// watched: nobody who asks then takes it for one that works.
+// An interface that had no carrier when it was opened is known to be down as soon as it
+// is watched: nobody who asks then takes it for one that works.
 func TestDownFromTheBeginning(t *testing.T) {
 	p := testnet.NewVeth(t, testnet.Options{}) // of which one side takes the other's carrier away
 	configure(t, p.B, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })
