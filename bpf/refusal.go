@@ -90,8 +90,8 @@ func (p *Program) refusal(ifname string, ifindex int, m Mode, errno unix.Errno) 
 const trialName = "xdpfab_trial"
 
 // newTrial makes a program that passes all packets, and that drivers take if they take p.
-// Its id is read before it is attached anywhere: whoever does not know it could not tell
-// afterwards whether what is there is the trial, and would leave it.
+// It reads the program's id before it is attached anywhere: without the id endTrial could
+// not tell whether the program on the interface is the trial, and would leave it there.
 func (p *Program) newTrial() (trial *ebpf.Program, id uint32, err error) {
 	spec := &ebpf.ProgramSpec{Name: trialName, Type: ebpf.XDP, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, passPacket), asm.Return()}}
