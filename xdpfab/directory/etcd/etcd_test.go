@@ -255,6 +255,31 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
+// The server comes back at once and knows nothing: its revisions begin anew, and a watch
+// from the revision that was reached before would wait for ever.
+func TestServerComesBackEmpty(t *testing.T) {
+	s := newServer(t)
+	src, _ := s.source()
+	d := s.directory()
+	a := announce(t, src, node("node7", "10.0.0.7"))
+	for i := range 9 {
+		a.updates <- node("node7", "10.0.0.7", fmt.Sprint("region", i))
+	}
+	if _, err := src.client.Put(t.Context(), src.prefix+"node8", "10.0.0.8"); err != nil { // which nobody announces again
+		t.Fatal(err)
+	}
+	until(d, has(d, node("node8", "10.0.0.8")))
+	s.kill()
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	until(d, lacks(d, "node8"))
+	now := node("node7", "10.0.0.7", "new")
+	a.updates <- now
+	until(d, has(d, now))
+}
+
 // An entry that cannot be understood is left out, and the others stand.
 func TestGarbageInEtcd(t *testing.T) {
 	s := newServer(t)

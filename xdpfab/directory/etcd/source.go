@@ -19,6 +19,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
@@ -26,7 +27,7 @@ import (
 const (
 	callLimit  = 3 * time.Second // of one call of etcd
 	retryPause = time.Second     // between attempts while etcd is away
-	lookPause  = 5 * time.Second // between two looks whether etcd is still there
+	lookPause  = 5 * time.Second // between two pings of a silent connection; package grpc takes 10 s at least
 )
 
 // Source is a directory in etcd. It implements directory.Source and
@@ -35,6 +36,7 @@ type Source struct {
 	name   string // the URL without the password
 	prefix string // of all keys, ends with "/nodes/"
 	client *clientv3.Client
+	conns  *conns
 	log    *slog.Logger
 }
 
@@ -54,6 +56,8 @@ func Open(text string, log *slog.Logger) (*Source, error) {
 	cfg.Logger = zap.NewNop() // what concerns the user comes as an error
 	cfg.DialTimeout = callLimit
 	cfg.DialKeepAliveTime, cfg.DialKeepAliveTimeout = lookPause, callLimit
+	ends := newConns()
+	cfg.DialOptions = append(cfg.DialOptions, grpc.WithStatsHandler(ends))
 	client, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("directory %s: %w", t.name, err)
@@ -61,7 +65,7 @@ func Open(text string, log *slog.Logger) (*Source, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{name: t.name, prefix: t.prefix, client: client, log: log}, nil
+	return &Source{name: t.name, prefix: t.prefix, client: client, conns: ends, log: log}, nil
 }
 
 // Close ends the connection. Whoever watches or announces ends that first.
@@ -77,6 +81,9 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if errors.Is(err, errLost) {
+			continue // a server that is away is reported when it does not answer
+		}
 		report(nil, explain(err))
 		if !pause(ctx, retryPause) {
 			return ctx.Err()
@@ -84,10 +91,16 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 	}
 }
 
+// errLost: a connection has ended. The watch goes on with the next one by itself, from the
+// revision that it had reached. But the server there may be one that came back without its
+// data: its revisions begin anew, and that one lies in its future. So all is read anew.
+var errLost = errors.New("a connection has ended")
+
 // follow reads all entries, and then each change, until ctx ends or etcd is away.
 func (s *Source) follow(ctx context.Context, report func([]directory.Node, error)) error {
 	ctx, end := context.WithCancel(ctx)
-	defer end() // ends the watch
+	defer end()             // ends the watch
+	lost := s.conns.ended() // from before the entries are read: whatever ends is noticed
 	got, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -99,8 +112,6 @@ func (s *Source) follow(ctx context.Context, report func([]directory.Node, error
 	report(list(nodes), nil)
 	changes := s.client.Watch(clientv3.WithRequireLeader(ctx), s.prefix, clientv3.WithPrefix(),
 		clientv3.WithRev(got.Header.Revision+1))
-	look := time.NewTicker(lookPause)
-	defer look.Stop()
 	for {
 		select {
 		case change, ok := <-changes:
@@ -118,10 +129,8 @@ func (s *Source) follow(ctx context.Context, report func([]directory.Node, error
 				}
 			}
 			report(list(nodes), nil)
-		case <-look.C: // a watch does not tell that its server is away, and tries again by itself
-			if err := s.look(ctx); err != nil {
-				return err
-			}
+		case <-lost:
+			return errLost
 		}
 	}
 }
@@ -151,14 +160,6 @@ func (s *Source) get(ctx context.Context) (*clientv3.GetResponse, error) {
 	ctx, end := context.WithTimeout(ctx, callLimit)
 	defer end()
 	return s.client.Get(ctx, s.prefix, clientv3.WithPrefix())
-}
-
-// look asks etcd for a number.
-func (s *Source) look(ctx context.Context) error {
-	ctx, end := context.WithTimeout(ctx, callLimit)
-	defer end()
-	_, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
-	return err
 }
 
 // explain says what a user can do about an error of etcd's client.
