@@ -255,6 +255,34 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
+// The server is away for longer than a lease: whoever lives is back before that ends, which
+// etcd counts from its return. By the rule of package grpc the process would try again only
+// after ever longer times, after 30 s every 16 s.
+func TestLongAbsenceForgetsNobody(t *testing.T) {
+	s := newServer(t)
+	src, _ := s.source()
+	d := s.directory()
+	announce(t, src, node("node7", "10.0.0.7"))
+	until(d, has(d, node("node7", "10.0.0.7")))
+	for range 2 { // what the rule does depends on the moment
+		s.kill()
+		time.Sleep(30 * time.Second)
+		s.start()
+		fresh := s.directory()
+		for end := time.After(TTL + 5*time.Second); end != nil; {
+			changed := fresh.Changed()
+			if lacks(fresh, "node7")() {
+				t.Fatal("the entry of a process that lives has gone")
+			}
+			select {
+			case <-changed:
+			case <-end:
+				end = nil
+			}
+		}
+	}
+}
+
 // The server comes back at once and knows nothing: its revisions begin anew, and a watch
 // from the revision that was reached before would wait for ever.
 func TestServerComesBackEmpty(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
@@ -29,6 +30,12 @@ const (
 	retryPause = time.Second     // between attempts while etcd is away
 	lookPause  = 5 * time.Second // between two pings of a silent connection; package grpc takes 10 s at least
 )
+
+// connecting says how often a connection is tried. By the rule of package grpc the pauses
+// grow to two minutes, and after a long absence of etcd the lease of a daemon that lives
+// would end before the daemon was back.
+var connecting = grpc.ConnectParams{MinConnectTimeout: callLimit,
+	Backoff: backoff.Config{BaseDelay: retryPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * retryPause}}
 
 // Source is a directory in etcd. It implements directory.Source and
 // directory.Announcer.
@@ -57,7 +64,7 @@ func Open(text string, log *slog.Logger) (*Source, error) {
 	cfg.DialTimeout = callLimit
 	cfg.DialKeepAliveTime, cfg.DialKeepAliveTimeout = lookPause, callLimit
 	ends := newConns()
-	cfg.DialOptions = append(cfg.DialOptions, grpc.WithStatsHandler(ends))
+	cfg.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(ends), grpc.WithConnectParams(connecting)}
 	client, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("directory %s: %w", t.name, err)
