@@ -5,8 +5,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -15,8 +18,28 @@ import (
 	"github.com/xdpfab/xdpfab/internal/resident"
 )
 
-// pinRoot is the folder below which daemons keep resident regions by themselves.
+// pinRoot is the folder below which daemons keep resident regions by themselves. If it is
+// another user's, as the package's user has it, a daemon adds a dash and its own user.
 const pinRoot = "/sys/fs/bpf/xdpfab"
+
+// pinRoots are those that there are.
+func pinRoots() []string {
+	others, _ := filepath.Glob(pinRoot + "-*") // no pattern of this form is wrong
+	return append([]string{pinRoot}, others...)
+}
+
+// leftBelow lists the state below folders. A missing one is an error if it is the only
+// one.
+func leftBelow(roots []string) (all []resident.Left, err error) {
+	for _, root := range roots {
+		some, err := resident.List(root)
+		if err != nil && (len(roots) == 1 || !errors.Is(err, fs.ErrNotExist)) {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
 
 func (a *app) residentCmd() *cobra.Command {
 	c := &cobra.Command{
@@ -36,13 +59,17 @@ func (a *app) residentListCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [FOLDER]",
 		Short: "List the folders in which resident regions are kept",
-		Long: `list shows the folders below FOLDER, ` + pinRoot + `, in which processes keep
-resident regions. STATE is "in use" while a process has it, "left" after that process died
+		Long: `list shows the folders below FOLDER, in which processes keep resident regions. Without
+one it looks below ` + pinRoot + `, and below those that end in a dash and a user's number,
+where a daemon of that user keeps them if the former is another's. STATE is "in use" while a process has it, "left" after that process died
 and while the kernel serves the regions, and "damaged" when nothing serves them.`,
 		Example: "  xdpfab resident list",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			list, err := resident.List(append(args, pinRoot)[0])
+			if len(args) == 0 {
+				args = pinRoots()
+			}
+			list, err := leftBelow(args)
 			if err != nil {
 				return err
 			}

@@ -77,7 +77,7 @@ var options = []option[Config]{
 		"`sessions` of peers that the XDP program can execute at a time, if there is a resident region; 130 KiB each",
 		func(c *Config) field { return intField(&c.ResidentSessions, 1, 1<<14) }},
 	{"pin", "`folder` on a BPF file system in which resident regions outlive the daemon; auto: one below " +
-		"/sys/fs/bpf, if it is there; none",
+		"/sys/fs/bpf/xdpfab, if it can be, or below a folder beside it if that is another user's; none",
 		func(c *Config) field { return textField(&c.Pin, checkPin) }},
 	{"leave", "when the daemon ends, leave what is in that folder, for the next one",
 		func(c *Config) field { return boolField(&c.Leave) }},

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/trust"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
@@ -59,7 +61,7 @@ func (c Config) pinFolder(log *slog.Logger) string {
 	case c.Pin != pinAuto:
 		return c.Pin
 	}
-	root := filepath.Join(bpffs, "xdpfab")
+	root := ownRoot(bpffs)
 	err := canPin(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = canPin(bpffs)
@@ -72,6 +74,17 @@ func (c Config) pinFolder(log *slog.Logger) string {
 	}
 	// bpffs takes no dots, and names of interfaces have no colons.
 	return filepath.Join(root, fmt.Sprint(control.Namespace()), strings.ReplaceAll(c.Interface, ".", ":"))
+}
+
+// ownRoot returns the folder of a BPF file system below which this user's daemons keep
+// resident regions. What belongs to another user, as the package's does for root, who
+// starts a daemon by hand, is not for this one: that user can replace what is in it.
+func ownRoot(at string) string {
+	root := filepath.Join(at, "xdpfab")
+	if err := trust.Folder(root); err == nil || errors.Is(err, fs.ErrNotExist) || trust.Folder(at) != nil {
+		return root
+	}
+	return fmt.Sprintf("%s-%d", root, os.Geteuid())
 }
 
 // canPin reports an error if this process cannot make folders in one, or it is on no BPF

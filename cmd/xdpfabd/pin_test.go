@@ -6,8 +6,11 @@ package main
 
 import (
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // Resident regions are kept in the folder that was asked for, also those to come.
@@ -29,6 +32,28 @@ func TestPinFolder(t *testing.T) {
 	cfg := Config{Pin: pinAuto, Regions: resident, Interface: "eth0.7"}
 	if got := cfg.pinFolder(log); got != "" && (!strings.HasPrefix(got, bpffs+"/xdpfab/") || !strings.HasSuffix(got, "/eth0:7")) {
 		t.Errorf("by itself the daemon takes %q", got)
+	}
+}
+
+// Root's daemon, started by hand beside the package, whose folder is that of its user,
+// keeps resident regions in one of its own.
+func TestPinFolderOfAnother(t *testing.T) {
+	testnet.Require(t)
+	at := t.TempDir()
+	if got := ownRoot(at); got != at+"/xdpfab" {
+		t.Errorf("without any: %s", got)
+	}
+	if err := os.Mkdir(at+"/xdpfab", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := ownRoot(at); got != at+"/xdpfab" {
+		t.Errorf("with its own: %s", got)
+	}
+	if err := os.Chown(at+"/xdpfab", nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if got := ownRoot(at); got != at+"/xdpfab-0" {
+		t.Errorf("with another user's: %s", got)
 	}
 }
 

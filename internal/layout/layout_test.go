@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"internal/diagnose":          {"internal/control", "internal/nic", "internal/port", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
 	"internal/tell":              {},
 	"internal/control":           {"internal/host", "internal/node", "internal/share", "internal/trust"},
-	"cmd/xdpfabd":                {"bpf", "internal/control", "internal/death", "internal/host", "internal/nic", "internal/node", "internal/share", "internal/tell", "internal/udpnode", "internal/version", "internal/wire", "mr", "xdpfab/directory", "xdpfab/directory/etcd", "xsk"},
+	"cmd/xdpfabd":                {"bpf", "internal/control", "internal/death", "internal/host", "internal/nic", "internal/node", "internal/share", "internal/tell", "internal/trust", "internal/udpnode", "internal/version", "internal/wire", "mr", "xdpfab/directory", "xdpfab/directory/etcd", "xsk"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
 	"cmd/xdpfab/show":            {},
