@@ -146,7 +146,9 @@ fabtests-short:
 .PHONY: test-directory
 test-directory:
 	@scripts/need root go ip apt-get
-	XDPFAB_ETCD=$$(scripts/etcd bin/etcd) $(NOCGO) $(GO) test -count=1 -timeout 20m -v ./xdpfab/directory/...
+	etcd=$$(scripts/etcd bin/etcd) && export XDPFAB_ETCD=$$etcd && \
+	$(NOCGO) $(GO) test -count=1 -timeout 20m -v ./xdpfab/directory/... && \
+	$(NOCGO) $(GO) test -count=1 -timeout 20m -v -run '^TestDirectory' ./test/e2e
 
 # Programs of MPI between two namespaces, in a Debian of their own in bin/mpi: Open MPI from
 # packages, and MPICH from source, which takes half an hour of CPU. MPI names some of them.

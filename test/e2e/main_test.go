@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asInquirer) != "" {
 		os.Exit(inquirerMain(os.Args[1:]))
 	}
+	if os.Getenv(asNamer) != "" {
+		os.Exit(namerMain(os.Args[1:]))
+	}
 	os.Exit(run(m))
 }
 

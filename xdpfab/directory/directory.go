@@ -76,6 +76,9 @@ func Open(ctx context.Context, s Source) (*Directory, error) {
 	return d, nil
 }
 
+// errSilent: the source has reported neither entries nor a failure.
+var errSilent = errors.New("it has not answered yet: is it there, and reachable?")
+
 // wait waits until the entries have been read once.
 func (d *Directory) wait(ctx context.Context) error {
 	for {
@@ -87,7 +90,10 @@ func (d *Directory) wait(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("directory %v: %w", d.source, errors.Join(failure, context.Cause(ctx)))
+			if failure == nil {
+				failure = errSilent
+			}
+			return fmt.Errorf("directory %v: %w: %w", d.source, failure, context.Cause(ctx))
 		case <-d.ended:
 			return fmt.Errorf("directory %v: %w", d.source, d.Stale())
 		case <-changed:
