@@ -255,9 +255,9 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
-// The server is away for longer than a lease: whoever lives is back before that ends, which
-// etcd counts from its return. By the rule of package grpc the process would try again only
-// after ever longer times, after 30 s every 16 s.
+// The server is away for longer than a lease: whoever lives is back before that ends,
+// which etcd counts from its return. By the rule of package grpc the process would try
+// again only after ever longer times, after 30 s every 16 s.
 func TestLongAbsenceForgetsNobody(t *testing.T) {
 	s := newServer(t)
 	src, _ := s.source()

@@ -98,9 +98,10 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 	}
 }
 
-// errLost: a connection has ended. The watch goes on with the next one by itself, from the
-// revision that it had reached. But the server there may be one that came back without its
-// data: its revisions begin anew, and that one lies in its future. So all is read anew.
+// errLost: a connection has ended. The watch goes on with the next one by itself, from
+// the revision that it had reached. But the server there may be one that came back
+// without its data: its revisions begin anew, and that one lies in its future. So all is
+// read anew.
 var errLost = errors.New("a connection has ended")
 
 // follow reads all entries, and then each change, until ctx ends or etcd is away.
