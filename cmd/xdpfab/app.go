@@ -69,9 +69,10 @@ func (a *app) root() *cobra.Command {
 microseconds, over AF_XDP. A daemon (xdpfabd) or any program with the library
 serves the memory.
 
-PEER is an IP address, the name of a host, a short name of the configuration, or a
-MAC address, with "/" and an endpoint number if that is not 0. -i names an interface
-if not the one that leads to the peer is meant: see "xdpfab config --help".
+PEER is an IP address, a MAC address, a short name of the configuration, the name of
+a node in the cluster's directory (see "xdpfab nodes --help"), or that of a host, with
+"/" and an endpoint number if that is not 0. -i names an interface if not the one that
+leads to the peer is meant: see "xdpfab config --help".
 
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
 usage; 3 the outcome is unknown or the peer restarted; 4 the peer is silent or
@@ -91,7 +92,8 @@ swapped nothing, or not all of its elements.`,
 	c.SetVersionTemplate(r.Text("xdpfab"))
 	c.SetFlagErrorFunc(flagError)
 	c.AddCommand(
-		a.infoCmd(), a.doctorCmd(), a.diagnoseCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(), a.getCmd(), a.putCmd(),
+		a.infoCmd(), a.doctorCmd(), a.diagnoseCmd(), a.nodesCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(),
+		a.getCmd(), a.putCmd(),
 		a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.statCmd(), a.keptCmd(), a.withdrawCmd(),
 		a.regionCmd(), a.residentCmd(), a.versionCmd(), a.demoCmd(), a.workCmd(), a.configCmd())
 	return c

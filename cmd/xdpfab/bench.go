@@ -236,7 +236,7 @@ func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []st
 	for i, addr := range addrs {
 		p, one := cl.peer, bench.Peer{Addr: cl.addr}
 		if i > 0 {
-			list, err := addresses(c, s.Address(addr), f.link.giveUp)
+			list, err := f.link.peerAddresses(c, s, addr)
 			if err != nil {
 				return nil, nil, err
 			}

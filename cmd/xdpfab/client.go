@@ -33,6 +33,7 @@ type linkFlags struct {
 	cores     []int
 	giveUp    time.Duration
 	control   string
+	directory string
 	direct    bool
 	verbose   bool
 	borrowing
@@ -55,6 +56,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.DurationVar(&f.giveUp, "timeout", defaultTimeout, "silence of the peer after which operations are given up")
 	fs.StringVar(&f.control, "control", "",
 		"go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
+	fs.StringVar(&f.directory, "directory", "", directoryUsage)
 	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
 		"say on stderr which interface, daemon and address are used, and why")

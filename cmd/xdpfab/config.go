@@ -30,6 +30,7 @@ type configFile struct {
 var defaults = []settings.Value{
 	{Key: settings.Interface, From: "default: the one that leads to the peer"},
 	{Key: settings.Control, From: "default: the socket of the interface's daemon"},
+	{Key: settings.Directory, From: "default: none"},
 	{Key: settings.Timeout, Value: defaultTimeout.String(), From: "default"},
 }
 
@@ -43,14 +44,18 @@ file of the machine:
 
   --interface      XDPFAB_INTERFACE   interface = "eth1"
   --control        XDPFAB_CONTROL     control = "/run/xdpfabd/eth1.sock"
+  --directory      XDPFAB_DIRECTORY   directory = "etcd://10.0.0.1:2379/prod"
   --timeout        XDPFAB_TIMEOUT     timeout = "2s"
 
 The user's file is ~/.config/xdpfab/config.toml, or the same below XDG_CONFIG_HOME;
 that of the machine is ` + settings.System + `. A file can also give peers short
-names, which take precedence over names of hosts:
+names, which take precedence over names in the directory, and those over names of
+hosts. The text is that of a line of a directory's file: addresses with commas
+between them, the preferred one first, and perhaps names of regions.
 
   [peers]
   node7 = "10.0.0.7"
+  node8 = "10.0.0.8,02:00:00:00:00:0b counters"
 
 With neither interface nor control socket, a command takes the interface on the
 route to the peer, and goes through its daemon if one serves it. For a peer's MAC

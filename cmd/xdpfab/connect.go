@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/way"
 	"github.com/xdpfab/xdpfab/internal/diagnose"
-	nodes "github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -48,7 +46,7 @@ func (a *app) course(c *cobra.Command, f *linkFlags, peer string) (by course, er
 	if peer == "" {
 		return by, usage(c, "missing the peer's address")
 	}
-	if by.to, err = addresses(c, s.Address(peer), f.giveUp); err != nil {
+	if by.to, err = f.peerAddresses(c, s, peer); err != nil {
 		return by, err
 	}
 	if by.attr, err = f.attr(c, by.to[0].IsIP()); err != nil {
@@ -77,6 +75,9 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 
 // serve opens the interface for peers that send to it.
 func (a *app) serve(c *cobra.Command, f *linkFlags) (*xdpfab.Domain, error) {
+	if c.Flags().Changed("directory") {
+		return nil, usage(c, "--directory is for finding a peer, and this command waits for peers: leave it out")
+	}
 	s, err := f.prepare(a, c)
 	if err != nil {
 		return nil, err
@@ -109,6 +110,7 @@ func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 	if v := s.Get(settings.Timeout); v.Value != "" && !c.Flags().Changed("timeout") {
 		f.giveUp, _ = time.ParseDuration(v.Value) // which was checked
 	}
+	f.directory = directoryOf(c, f.directory, s)
 	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
 	switch {
 	case f.ifname != "" || f.control != "":
@@ -121,28 +123,6 @@ func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 
 // looksForDaemon reports whether the command may go through a daemon that no flag names.
 func (f *linkFlags) looksForDaemon() bool { return !f.direct && f.transport != fi.TransportUDP }
-
-// addresses returns those of a peer, which may be given by the name of a host.
-func addresses(c *cobra.Command, peer string, limit time.Duration) ([]wire.Addr, error) {
-	ctx, cancel := context.WithTimeout(c.Context(), limit)
-	defer cancel()
-	all, err := nodes.ResolveAll(ctx, peer, "ip")
-	switch {
-	case err == nil:
-		return all, nil
-	case c.Context().Err() != nil:
-		return nil, context.Cause(c.Context())
-	case errors.As(err, new(*net.DNSError)) && !notFound(err):
-		return nil, &codeError{err, exitUnreachable}
-	}
-	return nil, usage(c, "%v", err)
-}
-
-// notFound reports whether the resolver knows that there is no such host.
-func notFound(err error) bool {
-	dns := new(net.DNSError)
-	return errors.As(err, &dns) && dns.IsNotFound
-}
 
 // choose completes the attributes, and the interface if none is named.
 func (f *linkFlags) choose(c *cobra.Command, s *settings.Settings, attr *xdpfab.DomainAttr,

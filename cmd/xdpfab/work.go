@@ -106,7 +106,7 @@ func (a *app) work(c *cobra.Command, link *linkFlags, w workload, peer string, t
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
 	for i := range t.peers {
-		if t.peers[i], err = cl.dom.Dial(c.Context(), peer); err != nil {
+		if t.peers[i], err = cl.dom.Dial(c.Context(), cl.addr); err != nil {
 			return err
 		}
 	}

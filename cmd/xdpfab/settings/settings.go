@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
 
 // System is the file for all users of a machine.
@@ -26,13 +28,14 @@ const System = "/etc/xdpfab/client.toml"
 const (
 	Interface = "interface"
 	Control   = "control"
+	Directory = "directory"
 	Timeout   = "timeout"
 	peers     = "peers"
 )
 
 // variables are the environment variables of the keys.
 var variables = map[string]string{
-	Interface: "XDPFAB_INTERFACE", Control: "XDPFAB_CONTROL", Timeout: "XDPFAB_TIMEOUT",
+	Interface: "XDPFAB_INTERFACE", Control: "XDPFAB_CONTROL", Directory: "XDPFAB_DIRECTORY", Timeout: "XDPFAB_TIMEOUT",
 }
 
 // Value is a setting.
@@ -139,12 +142,12 @@ func (s *Settings) readPeers(from Value, table any) error {
 		return fmt.Errorf("%s: want a table: a line [%s], and lines such as node7 = \"10.0.0.7\"", peers, peers)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if name == "" || strings.ContainsAny(name, "/: ") {
-			return fmt.Errorf("%s: name %q: want one without slash, colon and space", peers, name)
-		}
 		from.Key = peers + "." + name
 		if err := s.set(from, names[name]); err != nil {
 			return err
+		}
+		if _, err := directory.Parse(name, s.values[from.Key].Value); err != nil {
+			return fmt.Errorf("%s: %w", from.Key, err)
 		}
 	}
 	return nil
@@ -170,19 +173,15 @@ func (s *Settings) set(as Value, v any) error {
 // Get returns a setting; a zero Value if it is not set.
 func (s *Settings) Get(key string) Value { return s.values[key] }
 
-// Address returns the address that a short name means, with the endpoint number of the
-// text if that has one; the text itself if it is no short name.
-func (s *Settings) Address(text string) string {
-	name, endpoint, numbered := strings.Cut(text, "/")
+// Addresses returns the addresses that a short name means, in the order of preference,
+// and whether there is such a name.
+func (s *Settings) Addresses(name string) ([]string, bool) {
 	v, is := s.values[peers+"."+name]
 	if !is {
-		return text
+		return nil, false
 	}
-	if !numbered {
-		return v.Value
-	}
-	host, _, _ := strings.Cut(v.Value, "/")
-	return host + "/" + endpoint
+	n, err := directory.Parse(name, v.Value)
+	return n.Addrs, err == nil // which was checked
 }
 
 // All lists the settings: the single ones, and then the peers by name.

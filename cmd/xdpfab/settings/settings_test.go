@@ -26,7 +26,7 @@ func write(t *testing.T, text string) string {
 // The environment takes precedence over the user's file, and that over the system's.
 func TestPrecedence(t *testing.T) {
 	user := write(t, "timeout = \"2s\"\ninterface = \"eth1\"\n[peers]\na = \"10.0.0.1\"\nb = \"02:00:00:00:00:0b/5\"\n")
-	system := write(t, "control = \"/run/x.sock\"\ntimeout = \"9s\"\ninterface = \"eth0\"\n[peers]\na = \"10.9.9.9\"\nc = \"host\"\n")
+	system := write(t, "control = \"/run/x.sock\"\ntimeout = \"9s\"\ninterface = \"eth0\"\n[peers]\na = \"10.9.9.9\"\nc = \"host\"\ne = \"10.0.0.5,02:00:00:00:00:05 counters\"\n")
 	absent := filepath.Join(t.TempDir(), "absent")
 	s, err := Load(environment(map[string]string{"XDPFAB_INTERFACE": "eth2"}), []string{absent, user, system})
 	if err != nil {
@@ -35,6 +35,7 @@ func TestPrecedence(t *testing.T) {
 	want := []Value{
 		{"control", "/run/x.sock", system, 1}, {"interface", "eth2", "XDPFAB_INTERFACE", 4}, {"timeout", "2s", user, 2},
 		{"peers.a", "10.0.0.1", user, 2}, {"peers.b", "02:00:00:00:00:0b/5", user, 2}, {"peers.c", "host", system, 1},
+		{"peers.e", "10.0.0.5,02:00:00:00:00:05 counters", system, 1},
 	}
 	if got := s.All(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -45,16 +46,16 @@ func TestPrecedence(t *testing.T) {
 	if s.Get(Timeout) != want[2] || s.Get("absent") != (Value{}) {
 		t.Error(s.Get(Timeout), s.Get("absent"))
 	}
-	for text, want := range map[string]string{
-		"a": "10.0.0.1", "a/3": "10.0.0.1/3", "b": "02:00:00:00:00:0b/5", "b/7": "02:00:00:00:00:0b/7", "c": "host",
-		"10.0.0.2/1": "10.0.0.2/1", "d": "d", "": "",
+	for name, want := range map[string]string{
+		"a": "10.0.0.1", "b": "02:00:00:00:00:0b/5", "c": "host", "e": "10.0.0.5 02:00:00:00:00:05", "10.0.0.2/1": "", "d": "", "": "",
 	} {
-		if got := s.Address(text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
+		if got, is := s.Addresses(name); strings.Join(got, " ") != want || is != (want != "") {
+			t.Errorf("%s: %s, %t, want %s", name, got, is, want)
 		}
 	}
 	var none Settings
-	if none.Address("a") != "a" || none.Get(Control) != (Value{}) || len(none.All()) > 0 {
+	named := func(s *Settings) bool { _, is := s.Addresses("a"); return is }
+	if named(&none) || none.Get(Control) != (Value{}) || len(none.All()) > 0 {
 		t.Error("the zero value has settings")
 	}
 }
@@ -62,16 +63,18 @@ func TestPrecedence(t *testing.T) {
 // A file that cannot be meant is refused, with its name, the key and what would do.
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]string{
-		"interfce = \"eth0\"":         "interfce: unknown key; known are control, interface, timeout, and the table [peers]",
-		"interface = 3":               "interface: 3: want a string",
-		"control = \"\"":              "want a string in quotes, which is not empty",
-		"timeout = \"5\"":             `timeout: "5": want a time`,
-		"timeout = \"-1s\"":           "more than 0",
-		"peers = 3":                   "want a table",
-		"[peers]\n\"a/b\" = \"x\"":    `name "a/b": want`,
-		"[peers]\na = 3":              "peers.a: 3: want a string",
-		"[peers]\na.b = \"x\"":        "peers.a: map",
-		"interface = \"a\"\nnonsense": "line 2",
+		"interfce = \"eth0\"":          "interfce: unknown key; known are control, directory, interface, timeout, and the table [peers]",
+		"interface = 3":                "interface: 3: want a string",
+		"control = \"\"":               "want a string in quotes, which is not empty",
+		"timeout = \"5\"":              `timeout: "5": want a time`,
+		"timeout = \"-1s\"":            "more than 0",
+		"peers = 3":                    "want a table",
+		"[peers]\n\"a/b\" = \"x\"":     `"a/b" is no name of a node: want`,
+		"[peers]\na = \"10.0.0.1,,x\"": `peers.a: node a has the address ""`,
+		"[peers]\na = \" \"":           "peers.a: node a has no address",
+		"[peers]\na = 3":               "peers.a: 3: want a string",
+		"[peers]\na.b = \"x\"":         "peers.a: map",
+		"interface = \"a\"\nnonsense":  "line 2",
 	} {
 		path := write(t, text)
 		if _, err := Load(environment(nil), []string{path}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package names reads the directory of a cluster's nodes for a command line, which names
+// it by a text.
+package names
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/xdpfab/directory"
+	"github.com/xdpfab/xdpfab/xdpfab/directory/etcd"
+)
+
+// None is the text for no directory, where another one would be taken.
+const None = "none"
+
+// AwayError means that the directory cannot be reached at present. All else that is
+// wrong with one is for its user to mend.
+type AwayError struct{ err error }
+
+func (e *AwayError) Error() string { return e.err.Error() }
+
+// Unwrap returns what the directory said.
+func (e *AwayError) Unwrap() error { return e.err }
+
+// Read reads the entries of a directory: a URL of etcd, or the path of a file. It waits
+// for etcd until ctx ends. log hears of entries that cannot be understood; nil is for
+// none.
+func Read(ctx context.Context, text string, log *slog.Logger) (*directory.Directory, error) {
+	if !strings.Contains(text, "://") {
+		return readFile(ctx, text)
+	}
+	source, err := etcd.Open(text, log)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	d, err := directory.Open(ctx, source)
+	if err != nil {
+		return nil, &AwayError{fmt.Errorf("%w; `etcdctl endpoint health` tells more, and --directory none does without",
+			err)}
+	}
+	d.Close()
+	return d, nil
+}
+
+// readFile reads a file at once: a directory waits for one that is wrong to be mended.
+func readFile(ctx context.Context, path string) (*directory.Directory, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("directory: %w: want a file with lines such as \"node7 10.0.0.7 counters\", or "+
+			"etcd://HOST:PORT", err)
+	}
+	defer f.Close()
+	if _, err := directory.ReadFile(f); err != nil {
+		return nil, fmt.Errorf("directory %s: %w", path, err)
+	}
+	d, err := directory.Open(ctx, directory.File(path))
+	if err != nil {
+		return nil, err
+	}
+	d.Close()
+	return d, nil
+}
+
+// Number gives addresses the endpoint number of a text, if that has one.
+func Number(addrs []string, text string) []string {
+	_, number, is := strings.Cut(text, "/")
+	if !is {
+		return addrs
+	}
+	all := make([]string, len(addrs))
+	for i, a := range addrs {
+		host, _, _ := strings.Cut(a, "/")
+		all[i] = host + "/" + number
+	}
+	return all
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/names"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
+	nodes "github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab/directory"
+)
+
+// peerAddresses returns the addresses that a peer's text means: an address, a short name
+// of the configuration, the name of a node in the directory, or that of a host, whichever
+// fits first. All are of the first one's sort, IP or MAC.
+func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer string) ([]wire.Addr, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), f.giveUp)
+	defer cancel()
+	name, _, _ := strings.Cut(peer, "/")
+	if texts, known := s.Addresses(name); known {
+		return hostAddresses(ctx, c, names.Number(texts, peer))
+	}
+	if _, bad := wire.ParseAddr(peer); bad == nil || f.directory == "" || directory.CheckName(name) != nil {
+		return hostAddresses(ctx, c, []string{peer})
+	}
+	d, err := readNames(c, f.directory, f.giveUp)
+	if err != nil {
+		return nil, err
+	}
+	n, err := d.Node(name)
+	if err == nil {
+		return hostAddresses(ctx, c, names.Number(n.Addrs, peer))
+	}
+	all, no := nodes.ResolveAll(ctx, peer, "ip")
+	if no != nil {
+		return nil, usage(c, "%v; nor is it the name of a host", err)
+	}
+	return all, nil
+}
+
+// hostAddresses resolves addresses, of which each may be given by the name of a host.
+// Those that cannot be resolved are left out if there are others.
+func hostAddresses(ctx context.Context, c *cobra.Command, texts []string) (all []wire.Addr, err error) {
+	for _, text := range texts {
+		some, wrong := nodes.ResolveAll(ctx, text, "ip")
+		if err = errors.Join(err, wrong); wrong != nil {
+			continue
+		}
+		for _, a := range some {
+			if len(all) == 0 || a.IsIP() == all[0].IsIP() {
+				all = append(all, a)
+			}
+		}
+	}
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case c.Context().Err() != nil:
+		return nil, context.Cause(c.Context())
+	case errors.As(err, new(*net.DNSError)) && !notFound(err):
+		return nil, &codeError{err, exitUnreachable}
+	}
+	return nil, usage(c, "%v", err)
+}
+
+// notFound reports whether the resolver knows that there is no such host.
+func notFound(err error) bool {
+	dns := new(net.DNSError)
+	return errors.As(err, &dns) && dns.IsNotFound
+}
+
+// readNames reads the directory.
+func readNames(c *cobra.Command, text string, limit time.Duration) (*directory.Directory, error) {
+	ctx, cancel := context.WithTimeoutCause(c.Context(), limit, fmt.Errorf("%v have passed (--timeout)", limit))
+	defer cancel()
+	d, err := names.Read(ctx, text, nil)
+	switch {
+	case err == nil:
+		return d, nil
+	case errors.As(err, new(*names.AwayError)) && c.Context().Err() == nil:
+		return nil, &codeError{err, exitUnreachable}
+	case c.Context().Err() != nil:
+		return nil, context.Cause(c.Context())
+	}
+	return nil, usage(c, "%v", err)
+}
+
+// directoryOf returns the directory that a flag or else the configuration names; empty
+// for none.
+func directoryOf(c *cobra.Command, flag string, s *settings.Settings) string {
+	text := flag
+	if !c.Flags().Changed("directory") {
+		text = s.Get(settings.Directory).Value
+	}
+	if text == names.None {
+		return ""
+	}
+	return text
+}
+
+const directoryUsage = "where names of nodes are found: a file, or etcd://HOST:PORT[/PREFIX]; none: nowhere; " +
+	"default: that of the configuration"
