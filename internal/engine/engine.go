@@ -127,7 +127,7 @@ const (
 // Engine is the poller of one queue. See the package comment for its threads.
 type Engine struct {
 	cfg   Config
-	port  Port
+	port  Port // that of cfg, or one that shows its packets: see Tap
 	group *Group
 	// member is the engine's place in its group.
 	member     int
@@ -299,6 +299,7 @@ func (e *Engine) takeInbox() int {
 	n := len(e.inbox)
 	for range n {
 		b := <-e.inbox
+		e.tapInbox(&b)
 		e.onPacket(b.packet, b.passedOn)
 		e.group.recycle(b.packet)
 	}

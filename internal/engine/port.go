@@ -28,3 +28,49 @@ type Port interface {
 	// Wake ends the current or the next Wait. Any goroutine may call it.
 	Wake()
 }
+
+// Tap has show see each packet that the engine receives or sends, until the next call of
+// Tap; nil ends that. A packet that the engine sends to itself, or that another engine of
+// the group has received for it, is not shown. show is called on the engine's thread,
+// must not block, and must copy what it keeps. Without it the engine uses its port
+// directly, so that taps which are not there cost nothing. Engine's thread only.
+func (e *Engine) Tap(show func(packet []byte, sent bool)) {
+	if e.port = e.cfg.Port; show != nil {
+		e.port = &tapped{Port: e.cfg.Port, show: show}
+	}
+}
+
+// tapped is a port whose packets are shown.
+type tapped struct {
+	Port
+	show   func(packet []byte, sent bool)
+	buffer []byte // that Send will queue
+}
+
+// Receive implements Port.
+func (t *tapped) Receive(packets [][]byte) int {
+	n := t.Port.Receive(packets)
+	for _, p := range packets[:n] {
+		t.show(p, false)
+	}
+	return n
+}
+
+// Buffer implements Port.
+func (t *tapped) Buffer() []byte {
+	t.buffer = t.Port.Buffer()
+	return t.buffer
+}
+
+// Send implements Port.
+func (t *tapped) Send(n int) {
+	t.show(t.buffer[:n], true)
+	t.Port.Send(n)
+}
+
+// tapInbox shows a packet that somebody outside of the group has received.
+func (e *Engine) tapInbox(p *parcel) {
+	if t, is := e.port.(*tapped); is && !p.passedOn {
+		t.show(p.packet, false)
+	}
+}

@@ -85,7 +85,7 @@ func (e *Engine) Notify() { e.wakeIfAsleep() }
 
 func (e *Engine) wakeIfAsleep() {
 	if e.sleeper.asleep.Load() {
-		e.port.Wake()
+		e.Wake()
 	}
 }
 
@@ -97,4 +97,4 @@ func (e *Engine) Alert() {
 }
 
 // Wake ends the engine's sleep, or prevents the next one.
-func (e *Engine) Wake() { e.port.Wake() }
+func (e *Engine) Wake() { e.cfg.Port.Wake() }
