@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capture
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Options say which packets are captured.
+type Options struct {
+	Snaplen int      `json:"snaplen"`         // of each packet at most so many bytes; 0 for all
+	Peers   []string `json:"peers,omitempty"` // MAC or IP addresses; only packets from or to one of them; none: all
+}
+
+// Start is what a daemon answers before the first packet.
+type Start struct {
+	Interface string `json:"interface"`
+	Queues    int    `json:"queues"`
+}
+
+// Sizes of the rings, bytes. All of them together have at most ringsLen.
+const (
+	ringLen  = 4 << 20
+	ringsLen = 16 << 20
+)
+
+// lookEvery is the time between two looks at the rings: an engine that sends and receives
+// 2 GB/s fills its ring in that time.
+const lookEvery = 2 * time.Millisecond
+
+// Capture is a capture under way.
+type Capture struct {
+	snaplen int
+	peers   []wire.Addr
+	rings   []ring
+	now     func() int64
+}
+
+// New returns a capture of the packets of so many engines.
+func New(queues int, o Options) (*Capture, error) {
+	c := &Capture{snaplen: cmp.Or(o.Snaplen, mostData), rings: make([]ring, queues),
+		now: func() int64 { return time.Now().UnixNano() }}
+	if o.Snaplen < 0 || o.Snaplen > mostData {
+		return nil, fmt.Errorf("snaplen of %d bytes: want at most %d, or 0 for whole packets", o.Snaplen, mostData)
+	}
+	for _, text := range o.Peers {
+		a, err := wire.ParseAddr(text)
+		if err != nil {
+			return nil, err
+		}
+		c.peers = append(c.peers, a)
+	}
+	size := ringLen
+	for size*queues > ringsLen {
+		size /= 2
+	}
+	for i := range c.rings {
+		c.rings[i].memory = make([]byte, size)
+	}
+	return c, nil
+}
+
+// Tap returns what an engine is to show its packets to: see Engine.Tap of package engine.
+func (c *Capture) Tap(queue int) func(packet []byte, sent bool) {
+	return func(packet []byte, sent bool) {
+		if c.wants(packet) {
+			c.rings[queue].add(&Packet{Time: c.now(), Length: len(packet), Queue: queue, Sent: sent,
+				Data: packet[:min(len(packet), c.snaplen)]})
+		}
+	}
+}
+
+// wants reports whether a packet is from or to one of the peers.
+func (c *Capture) wants(packet []byte) bool {
+	if len(c.peers) == 0 {
+		return true
+	}
+	_, x, _ := wire.Decap(packet) // a packet that is not well formed has addresses, too
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.IsIP() && (x.RemoteIP == p.IP || x.LocalIP == p.IP) {
+			return true
+		}
+		if !p.IsIP() && (x.Remote == p.MAC || x.Local == p.MAC) {
+			return true
+		}
+	}
+	return false
+}
+
+// Write writes what the engines show until stop is closed or the stream breaks, of which
+// it returns the error. Then quiet is called, which takes the taps away, and what was
+// captured until then is written, too; last completes the totals, which end the stream.
+func (c *Capture) Write(w io.Writer, stop <-chan struct{}, quiet func(), last func(*Totals)) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			// A packet of the last microseconds may have been timed and not be there yet.
+			if err := c.flush(w, c.now()-int64(lookEvery)/2); err != nil {
+				quiet()
+				return err
+			}
+			continue
+		case <-stop:
+		}
+		quiet()
+		if err := c.flush(w, c.now()); err != nil {
+			return err
+		}
+		var t Totals
+		for i := range c.rings {
+			t.Dropped += c.rings[i].dropped.Load()
+		}
+		last(&t)
+		return writeTotals(w, &t)
+	}
+}
+
+// flush writes what was captured up to a time, in the order of time.
+func (c *Capture) flush(w io.Writer, until int64) error {
+	var all, sorted []byte
+	var places [][2]int // where the packets lie in all
+	for i := range c.rings {
+		for {
+			from, is := len(all), false
+			if all, is = c.rings[i].take(all, until); !is {
+				break
+			}
+			places = append(places, [2]int{from, len(all)})
+		}
+	}
+	timeOf := func(p [2]int) uint64 { return binary.LittleEndian.Uint64(all[p[0]:]) }
+	slices.SortStableFunc(places, func(a, b [2]int) int { return cmp.Compare(timeOf(a), timeOf(b)) })
+	for _, p := range places {
+		sorted = append(sorted, all[p[0]:p[1]]...)
+	}
+	if len(sorted) == 0 {
+		return nil
+	}
+	_, err := w.Write(sorted)
+	return err
+}
