@@ -153,6 +153,7 @@ type server struct {
 	denied guestRefusals
 	succession
 	steering steering
+	captures captures
 }
 
 // newServer fails if the rules cannot be told, since a rule about an unknown user would

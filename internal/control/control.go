@@ -13,6 +13,7 @@
 //	POST /v1/attach    the connection leaves HTTP: if the rules allow that, the program
 //	                   uses the daemon's interface by it; see Host.Serve of package host
 //	POST /v1/takeover  likewise, for another daemon that takes this one's place
+//	POST /v1/capture   likewise, for a user who wants to see packets; see package capture
 //
 // A daemon's verbs are a table: a new one is an entry there. Both sides send the version
 // of the protocol, and refuse any other. When a request by GET fails, the JSON is
@@ -177,4 +178,5 @@ const (
 	pathMetrics = "/metrics"
 
 	pathTakeover = "/v1/takeover"
+	pathCapture  = "/v1/capture"
 )

@@ -34,6 +34,8 @@ type Service struct {
 	// Takeover talks with another process that wants to take this one's place; the
 	// connection is closed when it returns. Nil: none can.
 	Takeover func(*net.UnixConn)
+	// Capture admits programs that want to see packets; nil: nobody may.
+	Capture Admit
 	// Leave, if it is not nil, is called when no more requests are taken, before the
 	// connections of programs are closed.
 	Leave func()
@@ -55,6 +57,7 @@ func ServeListener(ctx context.Context, l net.Listener, s Service) error {
 	}
 	h := handler(s, programs)
 	defer s.takeovers(h)()
+	defer s.captures(h)()
 	srv := newServer(h)
 	srv.ConnContext, srv.ConnState = withConn, newCrowd(s.mostConns()).turn
 	stopped := make(chan error, 1)

@@ -58,17 +58,24 @@ func AskToTakeOver(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, explain(path, err)
 	}
 	conn := c.(*net.UnixConn)
-	if err := askFor(ctx, conn); err != nil {
+	err = leaveHTTP(ctx, conn, pathTakeover)
+	if errors.Is(err, errOlder) {
+		err = errors.New("the daemon is of an older release, which cannot be taken over: restart it")
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket %s: takeover: %w", path, err), conn.Close())
 	}
 	return conn, nil
 }
 
-// askFor has a connection leave HTTP.
-func askFor(ctx context.Context, conn *net.UnixConn) error {
+// errOlder means that a daemon does not know a request.
+var errOlder = errors.New("the daemon is of an older release")
+
+// leaveHTTP has a connection leave HTTP by a request.
+func leaveHTTP(ctx context.Context, conn *net.UnixConn, path string) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if _, err := io.WriteString(conn,
-		"POST "+pathTakeover+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\n"+
+		"POST "+path+" HTTP/1.1\r\nHost: xdpfabd\r\nConnection: Upgrade\r\n"+
 			"Upgrade: xdpfab\r\nContent-Length: 0\r\n\r\n"); err != nil {
 		return err
 	}
@@ -81,7 +88,7 @@ func askFor(ctx context.Context, conn *net.UnixConn) error {
 	case http.StatusSwitchingProtocols:
 		return nil
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return errors.New("the daemon is of an older release, which cannot be taken over: restart it")
+		return errOlder
 	}
 	text, _ := io.ReadAll(io.LimitReader(r.Body, 4096))
 	return errors.New(string(bytes.TrimSpace(text)))

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/capture"
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
+)
+
+// captures is whether somebody captures packets: one program at a time.
+type captures struct{ taken atomic.Bool }
+
+// admitCapture lets a program see packets. In them are the keys of regions and what is in
+// those, also of guests.
+func (s *server) admitCapture(_ context.Context, p control.Program) (control.Place, error) {
+	if p.UID != 0 && p.UID != uint32(os.Geteuid()) {
+		return nil, fmt.Errorf("user %d: only root and the daemon's own user, %d, may capture packets, which hold the "+
+			"keys of regions and their contents; ask one of them", p.UID, os.Geteuid())
+	}
+	if s.host.Node().Dev.Info().Transport == udpnode.UDP.String() {
+		return nil, errors.New("the daemon has UDP sockets, whose packets tcpdump sees: " +
+			"tcpdump -i any -w x.pcap udp port 34997")
+	}
+	if !s.captures.taken.CompareAndSwap(false, true) {
+		return nil, errors.New("another program captures packets of this daemon: one at a time can; wait, or end " +
+			"that one")
+	}
+	return &capturing{s: s, log: s.log.With("pid", p.PID, "uid", p.UID)}, nil
+}
+
+// capturing is a program that sees packets. It implements control.Place.
+type capturing struct {
+	s       *server
+	log     *slog.Logger
+	dropped uint64
+}
+
+// Host implements control.Place.
+func (c *capturing) Host(conn *net.UnixConn) {
+	err := control.ServeCapture(conn, c.begin)
+	log := c.log
+	if err != nil {
+		log = log.With("cause", err)
+	}
+	log.Info("capture ends", "dropped", c.dropped)
+}
+
+// Leave implements control.Place.
+func (c *capturing) Leave() { c.s.captures.taken.Store(false) }
+
+// begin has the engines show their packets.
+func (c *capturing) begin(o capture.Options) (start capture.Start, write func(io.Writer, <-chan struct{}) error,
+	err error) {
+	n := c.s.host.Node()
+	x, err := capture.New(len(n.Steppers), o)
+	if err != nil {
+		return start, nil, err
+	}
+	before := c.executed()
+	for q, st := range n.Steppers {
+		show := x.Tap(q)
+		st.Call(func() { st.Eng.Tap(show) })
+	}
+	c.log.Info("capture begins", "peers", o.Peers, "snaplen", o.Snaplen)
+	quiet := func() {
+		for _, st := range n.Steppers {
+			st.Call(func() { st.Eng.Tap(nil) })
+		}
+	}
+	last := func(t *capture.Totals) {
+		t.Executed = c.executed() - before
+		for _, q := range c.s.host.LentQueues() {
+			if q.PID != 0 || q.State != "free" {
+				t.Lent++
+			}
+		}
+		c.dropped = t.Dropped
+	}
+	start = capture.Start{Interface: n.Dev.Info().Name, Queues: len(n.Steppers)}
+	return start, func(w io.Writer, stop <-chan struct{}) error { return x.Write(w, stop, quiet, last) }, nil
+}
+
+// executed is how many requests the XDP program has answered, which no engine sees.
+func (c *capturing) executed() uint64 {
+	all, err := c.s.host.Node().Stats()
+	if err != nil {
+		return 0 // of an interface that is gone
+	}
+	return all["xdp_executed"]
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/capture"
+)
+
+// startCapture is what a daemon answers to the options of a capture.
+type startCapture struct {
+	capture.Start
+	Error string `json:"error,omitempty"` // why there is none
+}
+
+// captures has users ask for packets. end ends their conversations.
+func (s *Service) captures(mux *http.ServeMux) (end func()) {
+	all := &attachments{admit: s.Capture}
+	mux.Handle("POST "+pathCapture, all)
+	return all.end
+}
+
+// ServeCapture serves one capture: begin gets the options that the client sends, and
+// write writes the stream of the capture until stop is closed, which is when the client
+// wants no more or has gone.
+func ServeCapture(conn *net.UnixConn, begin func(capture.Options) (start capture.Start, write func(w io.Writer,
+	stop <-chan struct{}) error, err error)) error {
+	var o capture.Options
+	err := errors.Join(conn.SetReadDeadline(time.Now().Add(patience)), Hear(conn, &o),
+		conn.SetReadDeadline(time.Time{}))
+	if err != nil {
+		return err
+	}
+	start, write, err := begin(o)
+	if err != nil {
+		return errors.Join(err, Tell(conn, startCapture{Error: err.Error()}))
+	}
+	stop := make(chan struct{})
+	told := Tell(conn, startCapture{Start: start})
+	go func() { // until the connection is closed, at the latest by who called
+		defer close(stop)
+		_, _ = conn.Read(make([]byte, 1))
+	}()
+	return errors.Join(told, write(conn, stop)) // write has to undo what begin did
+}
+
+// Capture has the daemon send packets, in a stream for capture.NewReader. CloseWrite of
+// the connection ends the capture: then what is under way follows, and the totals.
+func (c *Client) Capture(ctx context.Context, o capture.Options) (conn *net.UnixConn, start capture.Start, err error) {
+	var d net.Dialer
+	x, err := d.DialContext(ctx, "unix", c.path)
+	if err != nil {
+		return nil, start, explain(c.path, err)
+	}
+	conn = x.(*net.UnixConn)
+	var answer startCapture
+	err = errors.Join(conn.SetDeadline(time.Now().Add(silence)), leaveHTTP(ctx, conn, pathCapture))
+	if err == nil {
+		err = errors.Join(Tell(conn, o), Hear(conn, &answer), conn.SetDeadline(time.Time{}))
+	}
+	switch {
+	case errors.Is(err, errOlder):
+		err = errors.New("the daemon is of an older release, which captures nothing: restart it")
+	case err == nil && answer.Error != "":
+		err = errors.New(answer.Error)
+	}
+	if err != nil {
+		return nil, start, errors.Join(fmt.Errorf("control socket %s: capture: %w", c.path, err), conn.Close())
+	}
+	return conn, answer.Start, nil
+}
