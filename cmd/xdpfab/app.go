@@ -93,9 +93,9 @@ swapped nothing, or not all of its elements.`,
 	c.SetFlagErrorFunc(flagError)
 	c.AddCommand(
 		a.infoCmd(), a.doctorCmd(), a.diagnoseCmd(), a.nodesCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(),
-		a.getCmd(), a.putCmd(),
-		a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.statCmd(), a.keptCmd(), a.withdrawCmd(),
-		a.regionCmd(), a.residentCmd(), a.versionCmd(), a.demoCmd(), a.workCmd(), a.configCmd())
+		a.getCmd(), a.putCmd(), a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.captureCmd(),
+		a.statCmd(), a.keptCmd(), a.withdrawCmd(), a.regionCmd(), a.residentCmd(), a.versionCmd(), a.demoCmd(),
+		a.workCmd(), a.configCmd())
 	return c
 }
 
