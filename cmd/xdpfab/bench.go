@@ -45,7 +45,8 @@ Operations, with --op:
   sum, fetch_max …  any operation of fi_atomic(3), with 1 as its operand
   put, get          bytes to the region, or from it: remote writes and reads
   send, tagged      messages without a tag or with one, to ` + "`xdpfab bench serve`" + `: there
-                    and back in mode latency, one way in mode throughput
+                    and back in mode latency, one way in mode throughput, and
+                    both ways with --both
 
 add, put and others change the region: use one that no other program uses.
 --size is the length of an operation: an array of elements, bytes or a message.
@@ -68,6 +69,7 @@ func (a *app) benchCmd() *cobra.Command {
   xdpfab bench 10.0.0.2 -i eth0 --region sums --op fetch_sum --datatype double --count 100000
   xdpfab bench 10.0.0.2 -i eth0 --region bulk --mode throughput --op put --size all --csv
   xdpfab bench 10.0.0.2 -i eth0 --region bulk --mode throughput --op put --size 1MiB --both --endpoints 2
+  xdpfab bench 10.0.0.2 -i eth0 --mode throughput --op send --size 4KiB --both --endpoints 2
   xdpfab bench 10.0.0.2 -i eth0 --op tagged --size 8,64,4KiB --percentiles 50,99,99.99 --json`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -90,7 +92,8 @@ func (a *app) benchCmd() *cobra.Command {
 	fs.IntVar(&f.Window, "window", 0,
 		"posts in flight for each endpoint; default 1 for latency, and for throughput as many as fill some frames")
 	fs.IntVar(&f.Endpoints, "endpoints", 1, "endpoints for each peer, each with a session and a goroutine")
-	fs.BoolVar(&f.Both, "both", false, "half of the endpoints put and half get: bytes go both ways")
+	fs.BoolVar(&f.Both, "both", false,
+		"both directions: half of the endpoints put and half get, or half send and half receive")
 	fs.IntVar(&f.Count, "count", 0, "operations to measure, instead of --duration")
 	fs.DurationVar(&f.Duration, "duration", 3*time.Second, "time to measure, for each size")
 	fs.DurationVar(&f.Warmup, "warmup", 200*time.Millisecond, "time before measuring")

@@ -104,6 +104,8 @@ func TestOperations(t *testing.T) {
 		{Config{Op: Tagged, Size: 5000, Endpoints: 2, Count: 40}, "messages"},
 		{Config{Op: Send, Size: 3000, Stream: true}, "messages"},
 		{Config{Op: Tagged, Stream: true, Endpoints: 2, Warmup: time.Millisecond}, "messages"},
+		{Config{Op: Send, Stream: true, Both: true, Endpoints: 2, Size: 3000}, "messages"},
+		{Config{Op: Tagged, Stream: true, Both: true, Endpoints: 4}, "messages"},
 	} {
 		r, err := p.run(t, c.Config)
 		if err != nil {
@@ -137,6 +139,7 @@ func TestManualProgress(t *testing.T) {
 	for _, c := range []Config{
 		{Op: "fetch_add", Datatype: atomic.Uint64}, {Op: Put, Size: 100, Stream: true}, {Op: Tagged}, {Op: Send, Stream: true},
 		{Op: "add", Datatype: atomic.Uint64, Stream: true, Endpoints: 2}, {Op: Tagged, Endpoints: 2},
+		{Op: Send, Stream: true, Both: true, Endpoints: 2},
 	} {
 		c.Manual = true
 		if r, err := p.run(t, c); err != nil || !r.Verified || r.Ops < 400 {
@@ -238,6 +241,8 @@ func TestConfigIsChecked(t *testing.T) {
 		{Config{Op: "add", Datatype: atomic.Uint64, Words: 2, Size: 16}, "of one element for each word"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Words: 5000}, "want 1 to 4096"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Both: true}, "want put or get"},
+		{Config{Op: Send, Both: true, Endpoints: 2}, "want --mode throughput"},
+		{Config{Op: Tagged, Both: true, Stream: true}, "want an even number"},
 		{Config{Op: Put, Both: true, Endpoints: 3}, "want an even number"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Window: 2}, "--mode throughput"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Stream: true, Window: MaxWindow + 1}, "want 1 to 65536"},

@@ -116,8 +116,12 @@ func (c *Config) Check() error {
 		return fmt.Errorf("%d words a post: want an atomic operation, of one element for each word", c.Words)
 	case c.Endpoints < 1 || c.Endpoints > MaxEndpoints:
 		return fmt.Errorf("%d endpoints: want 1 to %d", c.Endpoints, MaxEndpoints)
-	case c.Both && c.Op != Put && c.Op != Get:
-		return fmt.Errorf("both directions of %s: want put or get, of which half of the endpoints do the other", c.Op)
+	case c.Both && c.Atomic():
+		return fmt.Errorf("both directions of %s: want put or get, of which half of the endpoints do the other, or "+
+			"send or tagged", c.Op)
+	case c.Both && c.Messages() && !c.Stream:
+		return fmt.Errorf("both directions of %s: want --mode throughput; in mode latency each message comes back",
+			c.Op)
 	case c.Both && c.Endpoints%2 > 0:
 		return fmt.Errorf("both directions with %d endpoints: want an even number", c.Endpoints)
 	case c.Count < 0 || c.Count > 0 && c.Count < c.Endpoints:
@@ -169,6 +173,9 @@ func (c *Config) test(i int) load.Test {
 	}
 	return load.Reads
 }
+
+// back reports whether the messages of endpoint i come from the peer.
+func (c *Config) back(i int) bool { return c.Both && c.Messages() && i%2 > 0 }
 
 // operand returns the element 1.
 func (c *Config) operand() []byte {

@@ -25,6 +25,7 @@ type ask struct {
 	Size     int       `json:"size,omitempty"`
 	Flight   int       `json:"flight,omitempty"`
 	Untagged bool      `json:"untagged,omitempty"`
+	Back     bool      `json:"back,omitempty"` // the messages go to the asker
 	End      bool      `json:"end,omitempty"`
 	Sent     uint64    `json:"sent,omitempty"` // messages, at the end
 }
@@ -33,6 +34,8 @@ type ask struct {
 type answer struct {
 	Endpoint uint16 `json:"endpoint,omitempty"` // to which the messages go
 	Received uint64 `json:"received,omitempty"` // messages, at the end
+	Back     bool   `json:"back,omitempty"`     // the messages come from there
+	Sent     uint64 `json:"sent,omitempty"`     // messages, at the end
 	Error    string `json:"error,omitempty"`
 }
 
@@ -87,18 +90,24 @@ func NodeOf(addr string) string {
 	return node
 }
 
-// messages makes the workers of a target that send messages to it.
+// talk is the messages of one endpoint.
+type talk struct {
+	*load.Transfer
+	line *load.Line
+	back bool // they come from the peer
+}
+
+// messages makes the workers of a target that send messages to it, or receive them.
 func (x *run) messages(ctx context.Context, t *target) error {
 	c, err := newCaller(ctx, x.dom, t.Addr)
 	if err != nil {
 		return err
 	}
-	var lines []*load.Line
-	var sides []*load.Transfer
+	var talks []talk
 	t.close = func(context.Context) error {
 		var errs []error
-		for _, l := range lines {
-			errs = append(errs, l.Close())
+		for _, l := range talks {
+			errs = append(errs, l.line.Close())
 		}
 		return errors.Join(append(errs, c.box.Close())...)
 	}
@@ -108,37 +117,88 @@ func (x *run) messages(ctx context.Context, t *target) error {
 		if err != nil {
 			return err
 		}
-		lines = append(lines, line)
-		r, err := c.call(ctx, ask{Endpoint: line.Number(), Test: x.c.test(i), Size: int(x.c.Size), Flight: x.c.Window,
-			Untagged: x.c.Op == Send})
-		if err != nil {
+		l := talk{line: line, back: x.c.back(i)}
+		talks = append(talks, l)
+		if l.Transfer, err = x.begin(ctx, t, c, i, &l); err != nil {
 			return err
 		}
-		if err := line.Reach(ctx, fmt.Sprintf("%s/%d", NodeOf(t.Addr), r.Endpoint)); err != nil {
-			return err
+		if talks[i] = l; l.back {
+			x.worker(t, i, arrivals{transfers{l.Transfer}})
+		} else {
+			x.worker(t, i, transfers{l.Transfer})
 		}
-		l, err := load.NewTransfer(line,
-			load.TransferConfig{Test: x.c.test(i), Size: int(x.c.Size), Flight: x.c.Window}, false)
-		if err != nil {
-			return err
-		}
-		sides = append(sides, l)
-		x.worker(t, i, transfers{l})
 	}
 	t.verify = func(ctx context.Context) (v Verification, err error) {
 		v.What = "messages"
-		for i, l := range sides {
-			r, err := c.call(ctx, ask{Endpoint: lines[i].Number(), End: true, Sent: l.Messages()})
-			if err != nil {
+		for _, l := range talks {
+			if err := l.end(ctx, c); err != nil {
 				return v, err
-			}
-			if r.Received != l.Messages() {
-				return v, fmt.Errorf("verification failed: %d messages were sent, and %d received", l.Messages(),
-					r.Received)
 			}
 			v.Sent += l.Messages()
 		}
 		return v, nil
 	}
 	return nil
+}
+
+// begin has the other side take part in the messages of endpoint i.
+func (x *run) begin(ctx context.Context, t *target, c *caller, i int, l *talk) (*load.Transfer, error) {
+	// Before the other side may send.
+	own, err := load.NewTransfer(l.line, load.TransferConfig{Test: x.c.test(i), Size: int(x.c.Size),
+		Flight: x.c.Window}, l.back)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.call(ctx, ask{Endpoint: l.line.Number(), Test: x.c.test(i), Size: int(x.c.Size), Flight: x.c.Window,
+		Untagged: x.c.Op == Send, Back: l.back})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Back != l.back:
+		return nil, fmt.Errorf("%s: `xdpfab bench serve` is of an older release there, and cannot send: want it of "+
+			"this one for --both", c.to.Addr())
+	}
+	return own, l.line.Reach(ctx, fmt.Sprintf("%s/%d", NodeOf(t.Addr), r.Endpoint))
+}
+
+// end has the other side end, and compares what was sent with what was received.
+func (l *talk) end(ctx context.Context, c *caller) error {
+	rest := func(uint64) error { return nil }
+	if l.back {
+		rest = l.takeRest(ctx)
+	}
+	asked := ask{Endpoint: l.line.Number(), End: true}
+	if !l.back {
+		asked.Sent = l.Messages()
+	}
+	r, err := c.call(ctx, asked)
+	if err = errors.Join(err, rest(r.Sent)); err != nil {
+		return err
+	}
+	sent, received := asked.Sent, r.Received
+	if l.back {
+		sent, received = r.Sent, l.Messages()
+	}
+	if received != sent {
+		return fmt.Errorf("verification failed: %d messages were sent, and %d received", sent, received)
+	}
+	return nil
+}
+
+// takeRest begins to take what the other side sends until it has ended. The function that
+// it returns waits for the end, and then for the last of so many messages.
+func (l *talk) takeRest(ctx context.Context) func(sent uint64) error {
+	ending, stop := context.WithCancel(ctx)
+	taken := make(chan error, 1)
+	go func() { taken <- l.Serve(ending) }()
+	return func(sent uint64) error {
+		stop()
+		err := <-taken
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		for err == nil && l.Messages() < sent && ctx.Err() == nil {
+			err = l.ServeStep(ctx)
+		}
+		return err
+	}
 }

@@ -43,7 +43,8 @@ type side struct {
 	line     *load.Line
 	stop     context.CancelFunc
 	stopped  chan error
-	received atomic.Uint64 // messages, in their order
+	back     bool          // it sends, and the other answers
+	messages atomic.Uint64 // received, in their order, or sent
 	seen     uint64        // of them, when drop last looked
 	since    time.Time     // when that was another number
 }
@@ -139,7 +140,7 @@ func (s *server) begin(ctx context.Context, other string, a ask) (answer, error)
 	if err != nil {
 		return answer{}, err
 	}
-	x, err := load.NewTransfer(line, load.TransferConfig{Test: a.Test, Size: a.Size, Flight: a.Flight}, true)
+	x, err := load.NewTransfer(line, load.TransferConfig{Test: a.Test, Size: a.Size, Flight: a.Flight}, !a.Back)
 	if err == nil {
 		err = line.Reach(ctx, other)
 	}
@@ -147,7 +148,8 @@ func (s *server) begin(ctx context.Context, other string, a ask) (answer, error)
 		return answer{}, errors.Join(err, line.Close())
 	}
 	ctx, stop := context.WithCancel(ctx)
-	d := &side{name: other, line: line, stop: stop, stopped: make(chan error, 1), since: time.Now()}
+	d := &side{name: other, line: line, stop: stop, stopped: make(chan error, 1), back: a.Back,
+		since: time.Now()}
 	if old := s.sides[other]; old != nil { // of a process that is gone
 		old.end()
 	}
@@ -158,19 +160,31 @@ func (s *server) begin(ctx context.Context, other string, a ask) (answer, error)
 		d.stopped <- d.run(ctx, x)
 	}()
 	s.log("%s: %s of %s", other, a.Test, show.Size(uint64(a.Size)))
-	return answer{Endpoint: line.Number()}, nil
+	return answer{Endpoint: line.Number(), Back: a.Back}, nil
 }
 
 func (d *side) run(ctx context.Context, x *load.Transfer) error {
 	defer d.stop()
+	step := x.ServeStep
+	if d.back {
+		step = x.Step
+	}
 	for ctx.Err() == nil {
-		if err := x.ServeStep(ctx); err != nil && ctx.Err() == nil {
+		if err := step(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		d.received.Store(x.Messages())
+		d.messages.Store(x.Messages())
 	}
-	return nil
+	if !d.back {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	return x.Drain(ctx) // what is under way arrives yet
 }
+
+// patience is how long the last messages of an endpoint may take to arrive.
+const patience = 5 * time.Second
 
 // end stops the endpoint.
 func (d *side) end() error {
@@ -185,7 +199,7 @@ const silence = time.Minute
 // drop ends the endpoints that have failed, and those whose peers are silent.
 func (s *server) drop() {
 	for name, d := range s.sides {
-		if n := d.received.Load(); n != d.seen {
+		if n := d.messages.Load(); n != d.seen {
 			d.seen, d.since = n, time.Now()
 		}
 		if len(d.stopped) == 0 && time.Since(d.since) < silence {
@@ -200,12 +214,12 @@ func (s *server) drop() {
 
 // end ends the endpoint of another, once it has received all that was sent, or does not.
 func (s *server) end(ctx context.Context, other string, a ask) (answer, error) {
-	const patience = 5 * time.Second
 	d := s.sides[other]
 	if d == nil {
 		return answer{}, fmt.Errorf("endpoint %s is not served", other)
 	}
-	for until := time.Now().Add(patience); d.received.Load() < a.Sent && time.Now().Before(until) && ctx.Err() == nil; {
+	until := time.Now().Add(patience)
+	for !d.back && d.messages.Load() < a.Sent && time.Now().Before(until) && ctx.Err() == nil {
 		if len(d.stopped) > 0 {
 			break
 		}
@@ -213,6 +227,11 @@ func (s *server) end(ctx context.Context, other string, a ask) (answer, error) {
 	}
 	delete(s.sides, other)
 	err := d.end()
-	s.log("%s: %d messages received", other, d.received.Load())
-	return answer{Received: d.received.Load()}, err
+	n := d.messages.Load()
+	if d.back {
+		s.log("%s: %d messages sent", other, n)
+		return answer{Sent: n}, err
+	}
+	s.log("%s: %d messages received", other, n)
+	return answer{Received: n}, err
 }

@@ -116,3 +116,11 @@ func (t transfers) drain(ctx context.Context) error          { return t.Drain(ct
 func (t transfers) posted() uint64                           { return t.Done }
 func (t transfers) done() uint64                             { return t.Done }
 func (t transfers) latency() histogram.Histogram             { return t.Latency }
+
+// arrivals is a loader of messages that come from the peer.
+type arrivals struct{ transfers }
+
+func (a arrivals) turn(ctx context.Context, _ uint64) error { return a.ServeStep(ctx) }
+func (a arrivals) drain(context.Context) error              { return nil } // the peer sends until it is told to end
+func (a arrivals) posted() uint64                           { return a.Messages() }
+func (a arrivals) done() uint64                             { return a.Messages() }
