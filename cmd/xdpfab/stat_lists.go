@@ -33,26 +33,26 @@ func orderNames[T any](orders []order[T]) (names []string) {
 	return names
 }
 
-// sorted sorts a list, in which equals stay as they are, or reports wrong usage.
-func sorted[T any](c *cobra.Command, list []T, orders []order[T], name string) error {
-	i := slices.IndexFunc(orders, func(o order[T]) bool { return o.name == name })
-	if i < 0 {
-		return usage(c, "sort %q: want one of %s", name, strings.Join(orderNames(orders), ", "))
-	}
-	if i > 0 {
+// sorted sorts a list, in which equals stay as they are.
+func sorted[T any](list []T, orders []order[T], name string) {
+	if i := slices.IndexFunc(orders, func(o order[T]) bool { return o.name == name }); i > 0 {
 		by := orders[i].by
 		slices.SortStableFunc(list, func(x, y T) int { return cmp.Compare(by(&y), by(&x)) })
 	}
-	return nil
 }
 
-// listOf completes a command below stat that shows a list.
+// listOf completes a command below stat that shows a list in one of some orders.
 func (a *app) listOf(c *cobra.Command, orders []string,
 	show func(c *cobra.Command, f *daemonFlags, sort string) error) *cobra.Command {
 	var f daemonFlags
 	var sort string
 	c.Args = exactArgs()
-	c.RunE = func(c *cobra.Command, _ []string) error { return show(c, &f, sort) }
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if !slices.Contains(orders, sort) {
+			return usage(c, "sort %q: want one of %s", sort, strings.Join(orders, ", "))
+		}
+		return show(c, &f, sort)
+	}
 	a.jsonFlag(c)
 	f.register(c)
 	c.Flags().StringVar(&sort, "sort", orders[0], "order, the greatest first but for the first one: "+
@@ -86,9 +86,6 @@ carried.
 		Example: `  xdpfab stat sessions
   xdpfab stat sessions --sort silence --json`,
 	}, control.PeerOrders(), func(c *cobra.Command, f *daemonFlags, sort string) error {
-		if !slices.Contains(control.PeerOrders(), sort) {
-			return usage(c, "sort %q: want one of %s", sort, strings.Join(control.PeerOrders(), ", "))
-		}
 		d, err := f.dial(a, c)
 		if err != nil {
 			return err
@@ -148,9 +145,6 @@ At most 10000 regions of programs are listed.`,
 		Example: `  xdpfab stat regions
   xdpfab stat regions --sort ops --interface eth0`,
 	}, orderNames(regionOrders), func(c *cobra.Command, f *daemonFlags, sort string) error {
-		if err := sorted(c, nil, regionOrders, sort); err != nil {
-			return err
-		}
 		list, err := ofDaemon[control.RegionList](a, c, f, "region-list")
 		if err != nil {
 			return err
@@ -163,7 +157,7 @@ At most 10000 regions of programs are listed.`,
 			rows = append(rows, regionRow{&r.Guest, control.Region{Name: r.Name, Size: r.Size, Access: r.Access,
 				Backing: "guest", Applied: r.Applied}})
 		}
-		_ = sorted(c, rows, regionOrders, sort)
+		sorted(rows, regionOrders, sort)
 		return a.print(rows, func(w io.Writer) { printRegions(w, rows, list.Total-len(list.Guests)) })
 	})
 }
@@ -210,15 +204,12 @@ func (a *app) statGuestsCmd() *cobra.Command {
 		Example: `  xdpfab stat guests
   xdpfab stat guests --sort memory --json`,
 	}, orderNames(guestOrders), func(c *cobra.Command, f *daemonFlags, sort string) error {
-		if err := sorted(c, nil, guestOrders, sort); err != nil {
-			return err
-		}
 		s, err := ofDaemon[control.Status](a, c, f, "status")
 		if err != nil {
 			return err
 		}
 		list := append([]control.Guest{}, s.Guests...)
-		_ = sorted(c, list, guestOrders, sort)
+		sorted(list, guestOrders, sort)
 		return a.print(list, func(w io.Writer) { printGuests(w, list, s.Interface.Name) })
 	})
 }
