@@ -78,22 +78,11 @@ func mustLoad(t testing.TB, cfg Config, queues int) *Program {
 	return p
 }
 
-// setSocket puts a minimal AF_XDP socket into a slot: one with a fill ring, which is
-// all that the XSKMAP requires, and an RX ring, which it requires from Linux 7 on.
+// setSocket puts an AF_XDP socket into a slot.
 func setSocket(t testing.TB, p *Program, queue, lane int) *os.File {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatalf("socket(AF_XDP): %v", err)
-	}
-	socket := os.NewFile(uintptr(fd), "AF_XDP socket")
-	t.Cleanup(func() { socket.Close() })
-	for _, ring := range []int{unix.XDP_UMEM_FILL_RING, unix.XDP_RX_RING} {
-		if err := unix.SetsockoptInt(fd, unix.SOL_XDP, ring, 64); err != nil {
-			t.Fatalf("ring %d: %v", ring, err)
-		}
-	}
-	if err := p.SetSocket(queue, lane, fd); err != nil {
+	socket := testnet.XDPSocket(t)
+	if err := p.SetSocket(queue, lane, int(socket.Fd())); err != nil {
 		t.Fatal(err)
 	}
 	return socket

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"net"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,19 +17,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
-
-// stopped listens at a control socket as a daemon does that is stopped: the kernel lets
-// programs connect, and nobody answers them.
-func stopped(t *testing.T) (path string, l *net.UnixListener) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "x.sock")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return path, l
-}
 
 // hurry makes info wait for daemons a millisecond each.
 func hurry(t *testing.T) {
@@ -44,7 +30,7 @@ func hurry(t *testing.T) {
 func TestInfoSilentDaemon(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{})
-	path, _ := stopped(t)
+	path, _ := testnet.StoppedDaemon(t)
 	hurry(t)
 	run := func(want int, args ...string) string {
 		var out, errs bytes.Buffer
@@ -77,7 +63,7 @@ func TestInfoSilentDaemon(t *testing.T) {
 // The daemons of interfaces are asked side by side: here each hangs up on those that ask
 // only once all have been asked.
 func TestDaemonsOf(t *testing.T) {
-	path, l := stopped(t)
+	path, l := testnet.StoppedDaemon(t)
 	list := []nic.Interface{{Name: "a0"}, {Name: "b0"}, {Name: "c0"}}
 	var asked sync.WaitGroup
 	asked.Go(func() {

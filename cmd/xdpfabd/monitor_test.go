@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -21,22 +20,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
-
-// scrapeAt returns the answer of a daemon's monitor.
-func scrapeAt(t *testing.T, address, path string) (code int, body string) {
-	t.Helper()
-	c := &http.Client{Timeout: testnet.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	r, err := c.Get("http://" + address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.StatusCode, string(b)
-}
 
 var metricsLine = regexp.MustCompile(`msg=metrics address=(\S+)`)
 
@@ -56,11 +39,11 @@ func TestMetricsAddress(t *testing.T) {
 		return m != nil
 	})
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if code, body := scrapeAt(t, address, path); code != http.StatusOK {
+		if code, body := testnet.Get(t, "http://"+address+path); code != http.StatusOK {
 			t.Errorf("%s: %d, %s", path, code, body)
 		}
 	}
-	_, text := scrapeAt(t, address, "/metrics")
+	_, text := testnet.Get(t, "http://"+address+"/metrics")
 	for _, want := range []string{`xdpfab_node_sessions{node="02:00:00:00:00:0a"} 1`, `xdpfab_sessions{role="target",state="open"} 1`,
 		`xdpfab_queue_sessions{queue="0"} 1`, `xdpfab_unlisted{kind="region"} 0`} {
 		if !strings.Contains(text, "\n"+want+"\n") {
@@ -68,7 +51,7 @@ func TestMetricsAddress(t *testing.T) {
 		}
 	}
 	p.server.Node().LinkDown.Store(true)
-	if code, body := scrapeAt(t, address, "/readyz"); code != http.StatusServiceUnavailable || body != "interface pipe is down\n" {
+	if code, body := testnet.Get(t, "http://"+address+"/readyz"); code != http.StatusServiceUnavailable || body != "interface pipe is down\n" {
 		t.Errorf("link down: %d, %q", code, body)
 	}
 	if err := p.end(t); err != nil {
@@ -117,7 +100,7 @@ func TestMetricsAddressIsInherited(t *testing.T) {
 	time.Sleep(10 * time.Millisecond) // so that it has to try again, as a rule
 	_ = former.Close()
 	testnet.Eventually(t, "the monitor is open", func() bool { return metricsLine.MatchString(log.String()) })
-	if code, body := scrapeAt(t, cfg.MetricsAddress, "/healthz"); code != http.StatusOK {
+	if code, body := testnet.Get(t, "http://"+cfg.MetricsAddress+"/healthz"); code != http.StatusOK {
 		t.Errorf("%d, %s", code, body)
 	}
 	cancel()

@@ -43,22 +43,6 @@ func monitored(t *testing.T, m *Monitor) (address string) {
 	return l.Addr().String()
 }
 
-// get returns the answer to GET.
-func get(t *testing.T, address, path string) (code int, body string) {
-	t.Helper()
-	c := &http.Client{Timeout: testnet.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	r, err := c.Get("http://" + address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.StatusCode, string(b)
-}
-
 func lively() *Monitor {
 	return &Monitor{Source: steady, Detail: func() Detail { return Detail{} }, Alive: func() {}, Ready: func() error { return nil }}
 }
@@ -75,11 +59,11 @@ func TestMonitor(t *testing.T) {
 	}
 	at := monitored(t, m)
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ok\n", "/metrics": "xdpfab_uptime_seconds 1.5\n"} {
-		if code, body := get(t, at, path); code != http.StatusOK || !strings.Contains(body, want) {
+		if code, body := testnet.Get(t, "http://"+at+path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d, %.200q; want %q", path, code, body, want)
 		}
 	}
-	if code, body := get(t, at, "/"); code != http.StatusNotFound || !strings.Contains(body, "/metrics, /healthz or /readyz") {
+	if code, body := testnet.Get(t, "http://"+at+"/"); code != http.StatusNotFound || !strings.Contains(body, "/metrics, /healthz or /readyz") {
 		t.Errorf("/: %d, %q", code, body)
 	}
 	if r, err := http.Post("http://"+at+"/metrics", "", nil); err != nil || r.StatusCode == http.StatusOK {
@@ -89,7 +73,7 @@ func TestMonitor(t *testing.T) {
 	}
 	err := errors.New("interface eth7 is down")
 	down.Store(&err)
-	if code, body := get(t, at, "/readyz"); code != http.StatusServiceUnavailable || body != "interface eth7 is down\n" {
+	if code, body := testnet.Get(t, "http://"+at+"/readyz"); code != http.StatusServiceUnavailable || body != "interface eth7 is down\n" {
 		t.Errorf("not ready: %d, %q", code, body)
 	}
 }
@@ -205,7 +189,7 @@ func TestMonitorAndSilentClients(t *testing.T) {
 		_, _ = io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ") // and no end
 		silent = append(silent, c)
 	}
-	if code, _ := get(t, at, "/healthz"); code != http.StatusOK {
+	if code, _ := testnet.Get(t, "http://"+at+"/healthz"); code != http.StatusOK {
 		t.Errorf("beside silent clients: %d", code)
 	}
 	_ = silent[0].SetReadDeadline(time.Now().Add(testnet.Patience))

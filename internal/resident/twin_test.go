@@ -8,12 +8,10 @@ import (
 	"bytes"
 	"math/bits"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/memory"
@@ -61,17 +59,7 @@ func mustLoad(t testing.TB, cfg Config) *Executor {
 // space.
 func addSocket(t testing.TB, x *Executor) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatalf("socket(AF_XDP): %v", err)
-	}
-	socket := os.NewFile(uintptr(fd), "AF_XDP socket")
-	t.Cleanup(func() { socket.Close() })
-	for _, ring := range []int{unix.XDP_UMEM_FILL_RING, unix.XDP_RX_RING} {
-		if err := unix.SetsockoptInt(fd, unix.SOL_XDP, ring, 64); err != nil {
-			t.Fatalf("ring %d: %v", ring, err)
-		}
-	}
+	fd := testnet.XDPSocket(t).Fd()
 	for lane := range uint32(64) {
 		if err := x.objects.Sockets.Put(lane, uint32(fd)); err != nil {
 			t.Fatal(err)

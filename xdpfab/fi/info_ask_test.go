@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,23 +24,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// stopped listens at a control socket as a daemon does that is stopped: the kernel lets
-// programs connect, and nobody answers them.
-func stopped(t *testing.T) (path string, l *net.UnixListener) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "x.sock")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return path, l
-}
-
 // answering is a daemon that tells one program what it offers, after all have been asked.
 func answering(t *testing.T, all *sync.WaitGroup, ifname string) (path string) {
 	t.Helper()
-	path, l := stopped(t)
+	path, l := testnet.StoppedDaemon(t)
 	var served sync.WaitGroup
 	t.Cleanup(served.Wait)
 	t.Cleanup(func() { _ = l.Close() })
@@ -84,7 +70,7 @@ func TestAskAll(t *testing.T) {
 	for n := range 4 {
 		a := daemonAt{}
 		if n%2 == 0 {
-			a.path, _ = stopped(t)
+			a.path, _ = testnet.StoppedDaemon(t)
 			within[a.path] = time.Millisecond
 		} else {
 			a.path = answering(t, &all, fmt.Sprint("eth", n))
@@ -110,7 +96,7 @@ func TestAskAll(t *testing.T) {
 
 // A daemon whose socket takes no more connections counts as one that does not answer.
 func TestAskFull(t *testing.T) {
-	path, l := stopped(t)
+	path, l := testnet.StoppedDaemon(t)
 	raw, err := l.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +121,7 @@ func TestAskFull(t *testing.T) {
 func TestGetInfoSilentDaemon(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{Queues: 1})
-	path, _ := stopped(t)
+	path, _ := testnet.StoppedDaemon(t)
 	defer func(d time.Duration) { offerWithin = d }(offerWithin)
 	offerWithin = time.Millisecond
 	get := func(hints Info) (list []Info, err error) {
@@ -169,7 +155,7 @@ func TestGetInfoSilentDaemon(t *testing.T) {
 
 // GetInfo waits for no daemon longer than its caller does.
 func TestGetInfoGivenUp(t *testing.T) {
-	path, l := stopped(t)
+	path, l := testnet.StoppedDaemon(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	tea := errors.New("tea time")
 	var asked sync.WaitGroup
@@ -195,7 +181,7 @@ func listenAnew(raw syscall.RawConn, backlog int) (err error) {
 // A daemon to which no connection is made within the bound counts as one that does not
 // answer, also if the bound ends in the middle of the call.
 func TestAskTooLate(t *testing.T) {
-	path, _ := stopped(t)
+	path, _ := testnet.StoppedDaemon(t)
 	within := -time.Second
 	for n := range 1000 {
 		_, err := askDaemon(t.Context(), path, within)

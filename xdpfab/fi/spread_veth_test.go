@@ -18,23 +18,8 @@ import (
 func TestVethSpread(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{Queues: 2})
-	open := func(s *testnet.Side, attr fi.DomainAttr) (d *xdpfab.Domain) {
-		attr.Attach = fi.AttachNever
-		err := s.Do(func() (err error) {
-			d, err = xdpfab.Open(context.Background(), s.IfName, attr)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := d.CloseAll(); err != nil {
-				t.Error(err)
-			}
-		})
-		return d
-	}
-	b, a := open(pair.B, fi.DomainAttr{Spread: true}), open(pair.A, fi.DomainAttr{})
+	b := openAt(t, pair.B, pair.B.IfName, fi.DomainAttr{Attach: fi.AttachNever, Spread: true})
+	a := openAt(t, pair.A, pair.A.IfName, fi.DomainAttr{Attach: fi.AttachNever})
 	ctx, cancel := context.WithTimeout(context.Background(), testnet.Patience)
 	defer cancel()
 	if _, err := b.NewRegion("r", 4096); err != nil {

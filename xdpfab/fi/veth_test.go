@@ -40,23 +40,8 @@ func openVeth(t testing.TB, o testnet.Options, client, server fi.DomainAttr) (a,
 	t.Helper()
 	testnet.Require(t)
 	pair = testnet.NewPair(t, o)
-	open := func(s *testnet.Side, attr fi.DomainAttr) (d *xdpfab.Domain) {
-		err := s.Do(func() (err error) {
-			d, err = xdpfab.Open(context.Background(), s.IfName, attr)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := d.CloseAll(); err != nil {
-				t.Error(err)
-			}
-		})
-		return d
-	}
-	b = open(pair.B, server)
-	a = open(pair.A, client)
+	b = openAt(t, pair.B, pair.B.IfName, server)
+	a = openAt(t, pair.A, pair.A.IfName, client)
 	return a, b, pair
 }
 
