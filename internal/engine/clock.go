@@ -64,6 +64,13 @@ func (c *clock) tell() {
 	c.now = now
 }
 
+// Now returns the time of the round under way. It looks at the clock if the round has not:
+// one that sends requests or takes answers does so once anyway. Engine's thread only.
+func (e *Engine) Now() int64 {
+	e.look()
+	return e.now
+}
+
 // Step makes one round and returns how much there was to do; 0 means idle.
 func (e *Engine) Step() int {
 	e.fresh = false

@@ -16,13 +16,18 @@ type latencies struct {
 	frames     uint32 // of peers, of which one in timedEvery is timed
 	executions session.Latencies
 	roundTrips session.Latencies
+	ringOps    session.Latencies
 }
 
 // Latencies returns the times that the frames of peers took to be executed, of which some
-// are measured, and those of round trips. Engine's thread only.
-func (e *Engine) Latencies() (executions, roundTrips session.Latencies) {
-	return e.latencies.executions, e.latencies.roundTrips
+// are measured, those of round trips, and RingOps. Engine's thread only.
+func (e *Engine) Latencies() (executions, roundTrips, ringOps session.Latencies) {
+	return e.latencies.executions, e.latencies.roundTrips, e.latencies.ringOps
 }
+
+// RingOps counts the times of guests' operations, for their host rings. Engine's thread
+// only.
+func (e *Engine) RingOps() *session.Latencies { return &e.latencies.ringOps }
 
 // execute has the executor take a frame.
 func (t *target) execute(h *wire.Header, payload, out []byte) session.Outcome {

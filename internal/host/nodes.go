@@ -170,7 +170,7 @@ type QueueInfo struct {
 	PacketsReceived, PacketsSent      uint64
 	RequestsExecuted, OpsExecuted     uint64
 	OpsSent, FramesResent, HandedOver uint64
-	Executions, RoundTrips            Latencies
+	Executions, RoundTrips, RingOps   Latencies
 }
 
 // Queues returns the queues that pollers of this process serve, in their order.
@@ -180,7 +180,7 @@ func (h *Host) Queues() (all []QueueInfo) {
 		st.Call(func() {
 			st.Eng.Publish()
 			x.Sessions = st.Eng.Usage().Sessions
-			x.Executions, x.RoundTrips = st.Eng.Latencies()
+			x.Executions, x.RoundTrips, x.RingOps = st.Eng.Latencies()
 		})
 		c := st.Eng.Counters()
 		x.PacketsReceived, x.PacketsSent = c[engine.PacketsReceived], c[engine.PacketsSent]

@@ -44,6 +44,7 @@ type HostRing struct {
 	aside   []engine.Entry
 	streams map[uint64]*op // operations that come part by part, by tag
 	lists   lists
+	timing  bool // an operation is timed
 	Counts  Counts
 }
 
@@ -51,6 +52,8 @@ type HostRing struct {
 type Counts struct {
 	Taken, Refused, Completed uint64 // entries; those that were no operation; completions
 	Cost                      uint64 // of those that were taken, as engine.Entry.Cost counts
+	Timed                     uint64 // operations whose time was measured: see timing
+	Took                      uint64 // by these, nanoseconds
 }
 
 // NewHostRing returns the host ring of a segment. Segment and doorbell stay the caller's.
@@ -140,7 +143,7 @@ func (f *HostRing) Take(credit int) (spent int) {
 			posted, f.taken, len(f.ops)))
 		return 0
 	}
-	before := f.taken
+	before, first := f.taken, f.toTime()
 	f.taking = true
 	if len(f.aside) > 0 {
 		spent = f.retry(credit)
@@ -164,6 +167,9 @@ func (f *HostRing) Take(credit int) (spent int) {
 		f.segment.h.taken.Store(f.taken)
 		f.Counts.Taken += took
 		f.Counts.Cost += uint64(spent)
+	}
+	if first != nil {
+		f.time(first, before)
 	}
 	if f.unshown {
 		f.unshown = false

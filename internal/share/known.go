@@ -48,6 +48,7 @@ func (f *HostRing) keep(o *op, c *engine.Completion, later *engine.Later) {
 	first := *c
 	first.Flags |= engine.CompletedOpen
 	f.put(o, &first)
+	f.timed(o)
 	f.follow(o, later)
 }
 

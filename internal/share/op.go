@@ -28,12 +28,14 @@ type rest struct {
 	data    []byte             // likewise
 	ready   *engine.Completion // the second one, of one that was open at another host
 	stream  *stream            // of one that comes part by part
+	began   int64              // when one that is timed was taken; 0 of others
 }
 
 // done frees an operation.
 func (f *HostRing) done(o *op) {
 	o.peer, o.watch, o.moves = nil, false, false
 	if o.more {
+		f.timed(o)
 		f.lists.bytes -= o.list
 		*o.rest, o.more = rest{}, false
 	}
