@@ -46,17 +46,20 @@ type BusyError struct {
 }
 
 // Error names the program and says how to get rid of it. That is never by force: its
-// owner may be at work.
+// owner may be at work. Without a name the caller may not have been allowed to see the
+// link, which stands for an owner that lives.
 func (e *BusyError) Error() string {
 	name := ""
 	if e.Name != "" {
 		name = fmt.Sprintf(" %q", e.Name)
 	}
-	remedy := fmt.Sprintf("stop its owner; if it has none, `ip link set dev %s %s off` removes it", e.Interface,
-		ipKeyword[e.Mode])
-	if e.LinkID != 0 {
-		// ip(8) cannot remove these: the kernel refuses while the link lives.
+	remedy := "stop its owner, which `bpftool link` names to root"
+	switch {
+	case e.LinkID != 0: // ip(8) cannot remove these: the kernel refuses while the link lives.
 		remedy = fmt.Sprintf("stop its owner, which `bpftool link show id %d` names", e.LinkID)
+	case e.Name != "":
+		remedy = fmt.Sprintf("stop its owner; if it has none, `ip link set dev %s %s off` removes it", e.Interface,
+			ipKeyword[e.Mode])
 	}
 	return fmt.Sprintf("bpf: %s: %v: program %d%s in %v mode; %s, or use another interface",
 		e.Interface, ErrBusy, e.ProgramID, name, e.Mode, remedy)

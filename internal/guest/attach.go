@@ -65,8 +65,8 @@ func DialHost(ctx context.Context, path string) (*share.Talk, error) {
 		return nil, fmt.Errorf("%w: %w", errno.NoDaemon, err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil,
-			fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket",
-				errno.NoDaemon, err)
+			fmt.Errorf("%w that this program may use: %w: run it as a user or group that may write to the socket "+
+				"(xdpfabd --socket-group, --socket-mode)", errno.NoDaemon, err)
 	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
 		return nil, fmt.Errorf("daemon at %s: %w (%w)", path, ErrHostSilent, err)
 	case err != nil:

@@ -235,14 +235,31 @@ func (i *Interface) taken() error {
 // ProgramName is what the kernel calls the program of package bpf.
 const ProgramName = "xdpfab_steer"
 
-// Taken adds to an error of attaching the program whether another xdpfab has the
+// Taken makes an error of attaching the program say so if another xdpfab has the
 // interface.
 func Taken(ifname string, err error) error {
 	if b := new(bpf.BusyError); errors.As(err, &b) && b.Name == ProgramName {
-		return fmt.Errorf("%s is in use by another xdpfab process or domain, and one at a time can have it: if it is "+
-			"a daemon, go through it by its control socket (--control, XDPFAB_CONTROL, DomainAttr.Control); if it has "+
-			"died, `xdpfab resident list` shows the regions that it left, and `xdpfab resident "+
-			"remove` ends them: %w", ifname, err)
+		return &takenError{ifname, b.LinkID, err}
 	}
 	return err
 }
+
+// takenError is an ErrBusy whose remedy is not to end whoever has the interface.
+type takenError struct {
+	ifname string
+	link   uint32
+	err    error
+}
+
+func (e *takenError) Error() string {
+	owner := ""
+	if e.link != 0 {
+		owner = fmt.Sprintf(", which `bpftool link show id %d` names", e.link)
+	}
+	return fmt.Sprintf("%s is in use by another xdpfab process or domain%s, and one at a time can have it: if it is a "+
+		"daemon, go through it by its control socket (--control, XDPFAB_CONTROL, DomainAttr.Control); if it is a "+
+		"program, run xdpfabd in its place, and let both go through that; if it has died, `xdpfab resident list` "+
+		"shows what it left", e.ifname, owner)
+}
+
+func (e *takenError) Unwrap() error { return e.err }

@@ -91,6 +91,7 @@ func TestMistakes(t *testing.T) {
 		{name: "no daemon for stat", line: "stat --control $D/none.sock", code: 4, wrong: "none.sock", want: "no daemon serves the control socket", remedy: "start xdpfabd, or give its path"},
 		{name: "socket missing", line: "list $P -i $I", side: b, code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which XDPFAB_CONTROL names", remedy: "start it there, or correct the path", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
 		{name: "socket missing, named by flag", line: "list $P -i $I --control $D/none.sock", code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which --control", remedy: "start it there, or correct the path"},
+		{name: "socket of others", line: "list $P -i $I", side: b, code: 5, wrong: "connect: permission denied", want: "run it as a user or group that may write to the socket", remedy: "xdpfabd --socket-group, --socket-mode", options: []option{unprivileged, env("XDPFAB_CONTROL=" + n.socket)}},
 		{name: "borrow without daemon", line: "list $P -i $I --borrow", code: 5, wrong: "a queue to borrow", want: "no daemon serves the interface", remedy: "start xdpfabd there with --lend"},
 		{name: "zero-copy", line: "list $P -i $I --copy zero-copy", code: 5, wrong: "zero-copy not supported", want: "the driver cannot", remedy: "want the copy mode auto or copy"},
 		{name: "own MAC", line: "list $OWN -i $I", code: 1, wrong: "is an address of this node", want: "give that of the peer", remedy: "`ip address` shows there"},

@@ -77,11 +77,9 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	dev, at, err := a.openTransport(ctx, ifname)
 	if err != nil {
 		err = ours(ifname, err)
-		switch {
-		case chosen && noDaemon != nil: // whoever named a socket meant a daemon
+		// Whoever named a socket meant a daemon, and one that may not be written to is there.
+		if chosen && noDaemon != nil || errors.Is(noDaemon, fs.ErrPermission) {
 			err = fmt.Errorf("%w; without it: %w", noDaemon, err)
-		case errors.Is(noDaemon, fs.ErrPermission): // there may be a daemon after all
-			err = fmt.Errorf("%w; nor is there a daemon that this program may use: %w", err, noDaemon)
 		}
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
