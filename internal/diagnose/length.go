@@ -91,7 +91,7 @@ func (d *diagnosis) tryLengths(ctx context.Context) Step {
 	}
 	mtu := d.dom.Interface().MTU
 	if n := d.stat("paths_narrow"); n > 0 {
-		return failed(fmt.Sprintf("packets of this interface's MTU, %d, do not pass, and those of 1500 do", mtu),
+		return failed(fmt.Sprintf("packets of this interface's MTU, %d, do not pass, and those of 1280 do", mtu),
 			"give all interfaces and switches on the way the MTU of both ends")
 	}
 	to, err := d.longest(ctx, mtu, d.writeNowhere)
