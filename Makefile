@@ -109,7 +109,7 @@ provider-check:
 	@scripts/need root go ip gcc libc6-dev libfabric-dev fi_info
 	XDPFAB_LONG=1 $(CHECKED)
 	XDPFAB_SANITIZE=address,undefined $(CHECKED)
-	XDPFAB_SANITIZE=thread $(CHECKED) -run '^Test(Messages|Asleep|AutoProgress|FullQueue|Kills|Stopped|Ranks)$$'
+	XDPFAB_SANITIZE=thread $(CHECKED) -run '^Test(Messages|Asleep|AutoProgress|FullQueue|Kills|Pauses|Stopped|Ranks)$$'
 
 KILLS ?= 1000
 soak-provider:

@@ -10,24 +10,54 @@
 
 enum {
 	STACK = 128 << 10,
-	PATIENCE = 1, /* ms that the program has to leave the queues alone before the thread looks */
+	FOREVER = -1,
+	/* ms that the program has to leave the queues alone before the thread looks: */
+	PATIENCE = 1,		/* with automatic progress; */
+	PATIENCE_MANUAL = 100, /* with manual progress, where a peer waits for some seconds */
 };
 
 struct automatic {
 	pthread_t thread;
-	int stop; /* eventfd */
+	int call;    /* eventfd, by which the thread is called */
+	bool manual; /* it works only while operations have parts to post */
+	bool rests;  /* there are none, and it waits for a call; guarded by the domain's lock */
+	bool ends;   /* it is called because it has to end; atomic */
 };
 
-/* Waits, and returns false if the thread has to end. Of the domain's descriptors only a
- * thread that has armed the bell wants to hear. */
-static bool nap(struct domain *d, bool armed)
+/* Waits for a call, at most so many ms. Of the domain's descriptors only a thread that has
+ * armed the bell wants to hear. */
+static void nap(struct domain *d, bool armed, int ms)
 {
-	struct pollfd p[] = {{.fd = d->automatic->stop, .events = POLLIN},
+	uint64_t calls;
+	struct pollfd p[] = {{.fd = d->automatic->call, .events = POLLIN},
 			     {.fd = d->g.bell, .events = POLLIN},
 			     {.fd = d->g.talk.fd, .events = POLLIN}};
 
-	poll(p, armed ? 3 : 1, armed ? -1 : PATIENCE);
-	return p[0].revents == 0;
+	poll(p, armed ? 3 : 1, ms);
+	if (p[0].revents != 0 && read(d->automatic->call, &calls, sizeof calls) < 0)
+		return; /* there was no call after all */
+}
+
+static void call(struct automatic *a)
+{
+	const uint64_t one = 1;
+
+	if (write(a->call, &one, sizeof one) < 0)
+		return; /* there are calls already */
+}
+
+/* Records whether there is nothing to do for the thread before it is called. */
+static bool rests(struct domain *d)
+{
+	struct automatic *a = d->automatic;
+	bool rests;
+
+	if (!a->manual)
+		return false;
+	lock(d);
+	rests = a->rests = d->streams == NULL;
+	unlock(d);
+	return rests;
 }
 
 /* Makes progress until there is none. Returns whether the bell will be rung for more. */
@@ -47,32 +77,39 @@ static bool work(struct domain *d)
 static void *run(void *arg)
 {
 	struct domain *d = arg;
-	uint64_t seen = 0;
-	bool go_on = true;
+	const struct automatic *a = d->automatic;
+	const int patience = a->manual ? PATIENCE_MANUAL : PATIENCE;
+	uint64_t seen = UINT64_MAX;
 
-	while (go_on && !__atomic_load_n(&d->dead, __ATOMIC_RELAXED)) {
+	while (!__atomic_load_n(&a->ends, __ATOMIC_RELAXED) && !__atomic_load_n(&d->dead, __ATOMIC_RELAXED)) {
 		const uint64_t polled = __atomic_load_n(&d->polled, __ATOMIC_RELAXED);
 
-		if (polled == seen)
-			go_on = nap(d, work(d));
+		if (rests(d)) {
+			nap(d, false, FOREVER);
+			seen = UINT64_MAX; /* the program may well go on by itself */
+			continue;
+		}
+		if (polled == seen && work(d))
+			nap(d, true, FOREVER);
 		else /* the bell would wake this thread for what the program takes by itself */
-			go_on = nap(d, false);
+			nap(d, false, patience);
 		seen = polled;
 	}
 	return NULL;
 }
 
-int auto_start(struct domain *d)
+static int start(struct domain *d, bool manual)
 {
-	struct automatic *a = malloc(sizeof *a);
+	struct automatic *a = calloc(1, sizeof *a);
 	sigset_t every, former;
 	pthread_attr_t attr;
 	int error;
 
 	if (a == NULL)
 		return -FI_ENOMEM;
-	a->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (a->stop < 0) {
+	a->manual = manual;
+	a->call = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (a->call < 0) {
 		free(a);
 		return -errno;
 	}
@@ -85,7 +122,7 @@ int auto_start(struct domain *d)
 	pthread_sigmask(SIG_SETMASK, &former, NULL);
 	pthread_attr_destroy(&attr);
 	if (error != 0) {
-		close(a->stop);
+		close(a->call);
 		free(a);
 		d->automatic = NULL;
 		return -error;
@@ -94,15 +131,53 @@ int auto_start(struct domain *d)
 	return 0;
 }
 
+int auto_start(struct domain *d)
+{
+	return start(d, false);
+}
+
+/* From then on the program's threads share the domain with one more. */
+static void begin_feeding(struct domain *d)
+{
+	int error;
+
+	if (!d->locks) {
+		pthread_mutex_lock(&d->lock);
+		d->locks = true;
+	}
+	error = start(d, true);
+	d->alone = error != 0;
+	if (d->alone)
+		WARN(DOMAIN,
+		     "no thread for long operations: %s; make a call that has progress at least every second "
+		     "until they have ended, or peers drop messages that stop in their middle\n",
+		     strerror(-error));
+}
+
+void auto_feed(struct domain *d)
+{
+	struct automatic *a = d->automatic;
+
+	if (a == NULL && !d->alone) {
+		begin_feeding(d);
+	} else if (a != NULL && a->rests) {
+		a->rests = false;
+		call(a);
+	}
+}
+
 void auto_stop(struct domain *d)
 {
-	const uint64_t one = 1;
+	struct automatic *a = d->automatic;
 
-	if (d->automatic == NULL)
+	if (a == NULL)
 		return;
-	if (!d->forked && write(d->automatic->stop, &one, sizeof one) == sizeof one)
-		pthread_join(d->automatic->thread, NULL);
-	close(d->automatic->stop);
-	free(d->automatic);
+	if (!d->forked) {
+		__atomic_store_n(&a->ends, true, __ATOMIC_RELAXED);
+		call(a);
+		pthread_join(a->thread, NULL);
+	}
+	close(a->call);
+	free(a);
 	d->automatic = NULL;
 }

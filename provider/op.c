@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "auto.h"
 #include "defer.h"
 
 struct op *op_take(struct domain *d)
@@ -227,6 +228,7 @@ int op_begin(struct work *w)
 		op_free(d, op);
 	} else if (op->stream != NULL) {
 		stream_feed(d); /* whoever makes progress may be asleep */
+		auto_feed(d);
 	}
 	return error;
 }

@@ -44,7 +44,8 @@ struct domain {
 	struct domain *next; /* of all of the process; guarded by the list's lock */
 	struct guest g;
 	pthread_mutex_t lock;
-	bool locks;   /* the program's threads share the domain */
+	bool locks;   /* several threads share the domain */
+	bool alone;   /* there could be no thread besides the program's */
 	bool forked;  /* this process is a child of the one that opened it */
 	bool dead;    /* the daemon has ended */
 	bool crowded; /* operations of known peers, or parts, wait for room in the ring */
@@ -69,7 +70,7 @@ struct domain {
 	unsigned idle;	    /* looks that have found nothing, in a row */
 	struct neighbours others; /* that want the CPU */
 	uint64_t polled;    /* looks by the program */
-	struct automatic *automatic; /* the thread of FI_PROGRESS_AUTO, or NULL */
+	struct automatic *automatic; /* the thread that makes progress while the program does not, or NULL */
 	struct addr own;    /* address of the interface */
 	uint32_t format;    /* of addresses */
 };
@@ -199,7 +200,7 @@ struct stx {
 	bool closed;
 };
 
-/* The lock is none if the program has only one thread in the domain. */
+/* The lock is none if there is only one thread in the domain. */
 static inline void lock(struct domain *d)
 {
 	if (d->locks)
@@ -227,8 +228,8 @@ static inline int enter(struct domain *d)
 	return 0;
 }
 
-/* Looks once at what has come, and returns how much: for the program, and for the thread of
- * FI_PROGRESS_AUTO. The lock is held. */
+/* Looks once at what has come, and returns how much: for the program, and for the thread
+ * of auto.h. The lock is held. */
 size_t progress(struct domain *d);
 size_t progress_now(struct domain *d);
 

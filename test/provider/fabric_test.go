@@ -68,12 +68,13 @@ type world struct {
 	params  []string // NAME=VALUE, of programs
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld starts daemons with these flags besides the usual ones.
+func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
-	return newWorldOn(t, testnet.Options{})
+	return newWorldOn(t, testnet.Options{}, flags...)
 }
 
-func newWorldOn(t *testing.T, o testnet.Options) *world {
+func newWorldOn(t *testing.T, o testnet.Options, flags ...string) *world {
 	t.Helper()
 	testnet.Require(t)
 	for tool, what := range map[string]string{"gcc": "gcc libc6-dev", "make": "make", "fi_info": "libfabric-bin"} {
@@ -99,7 +100,7 @@ func newWorldOn(t *testing.T, o testnet.Options) *world {
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(folder) })
 		w.sockets[i] = filepath.Join(folder, "d.sock")
-		w.serve(i)
+		w.serve(i, flags...)
 	}
 	return w
 }

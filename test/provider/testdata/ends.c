@@ -9,6 +9,9 @@
  * automatic progress, to itself: a queue that is full holds up only what needs it. ends orphan
  * PEER-IP KEY says the number of a child, and waits to be killed. ends strangers PEER-IP KEY
  * posts to more peers at a time than the daemon is asked for in one list, of which one exists.
+ * ends takes PEER-IP 0: says "ready", and as number 300 receives an empty message, one of 9 MB and one
+ * of 8 bytes. ends pauses PEER-IP SECONDS sends them, and makes no call for so long in the middle of
+ * the second one.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -225,6 +228,44 @@ static void full(const char *ip)
 	close_all();
 }
 
+enum { PAUSED = 9000000 };
+
+static void takes(void)
+{
+	uint8_t *in = malloc(PAUSED);
+	uint64_t last = 0;
+
+	POST(fi_recv(ep, in, 0, NULL, FI_ADDR_UNSPEC, NULL));
+	POST(fi_recv(ep, in, PAUSED, NULL, FI_ADDR_UNSPEC, in));
+	POST(fi_recv(ep, &last, 8, NULL, FI_ADDR_UNSPEC, &last));
+	puts("ready");
+	fflush(stdout);
+	CHECK(take(rxcq).len == 0, "the first");
+	CHECK(take(rxcq).op_context == in, "the long one comes first");
+	check(in, PAUSED, 7);
+	CHECK(take(rxcq).op_context == &last && last == 42, "%lu", last);
+	close_all();
+	free(in);
+}
+
+static void pauses(const char *ip, unsigned seconds)
+{
+	const fi_addr_t to = peer_at(ip, 300);
+	uint8_t *out = malloc(PAUSED);
+	uint64_t last = 42;
+
+	POST(fi_send(ep, &last, 0, NULL, to, NULL)); /* the peer is known from now on */
+	take(txcq);
+	fill(out, PAUSED, 7);
+	POST(fi_send(ep, out, PAUSED, NULL, to, out));
+	sleep(seconds); /* the arena holds less than that */
+	CHECK(take(txcq).op_context == out, "the long one ends first");
+	POST(fi_send(ep, &last, 8, NULL, to, &last));
+	take(txcq);
+	close_all();
+	free(out);
+}
+
 static void strangers(const char *ip)
 {
 	enum { MANY = 600 };
@@ -248,10 +289,12 @@ int main(int argc, char **argv)
 {
 	const char *what = argv[1];
 
-	CHECK(argc == 4, "ends death|fork|auto|send|asleep|full|orphan|strangers PEER-IP KEY");
+	CHECK(argc == 4, "ends death|fork|auto|send|asleep|full|orphan|strangers|takes|pauses PEER-IP KEY");
 	progress = strcmp(what, "auto") == 0 || strcmp(what, "full") == 0 ? FI_PROGRESS_AUTO : FI_PROGRESS_UNSPEC;
+	if (strcmp(what, "pauses") == 0)
+		threading = FI_THREAD_DOMAIN; /* so there are no locks until they are needed */
 	queue_size = strcmp(what, "full") == 0 ? 2 : 0;
-	open_all(progress == FI_PROGRESS_AUTO ? 300 : 0);
+	open_all(progress == FI_PROGRESS_AUTO || strcmp(what, "takes") == 0 ? 300 : 0);
 	peer = peer_at(argv[2], 0);
 	key = strtoull(argv[3], NULL, 0);
 	if (strcmp(what, "death") == 0)
@@ -268,6 +311,10 @@ int main(int argc, char **argv)
 		orphan();
 	else if (strcmp(what, "strangers") == 0)
 		strangers(argv[2]);
+	else if (strcmp(what, "takes") == 0)
+		takes();
+	else if (strcmp(what, "pauses") == 0)
+		pauses(argv[2], (unsigned)key);
 	else
 		forks();
 	puts("ok");

@@ -2,6 +2,7 @@
 #include "fabric.h"
 
 enum fi_progress progress;
+enum fi_threading threading;
 size_t queue_size;
 struct fi_info *info;
 struct fid_fabric *fabric;
@@ -19,6 +20,7 @@ static struct fi_info *ask(int number)
 	hints->fabric_attr->prov_name = strdup("xdpfab");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->data_progress = progress;
+	hints->domain_attr->threading = threading;
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV | FI_TRIGGER;
 	OK(fi_getinfo(FI_VERSION(1, 17), NULL, service, FI_SOURCE, hints, &found));

@@ -41,6 +41,7 @@
 	} while (0)
 
 extern enum fi_progress progress; /* to ask for; set before open_all */
+extern enum fi_threading threading; /* likewise */
 extern size_t queue_size;	   /* of rxcq, likewise; 0 is the usual one */
 extern struct fi_info *info;
 extern struct fid_fabric *fabric;
