@@ -16,6 +16,7 @@ type NoteKind uint8
 const (
 	SessionAccepted  NoteKind = iota // begun by the peer
 	SessionForgotten                 // begun by the peer; Why
+	SessionStalled                   // begun by the peer, which stopped in the middle of a message
 	SessionRefused                   // that the peer asked for; Why
 	SessionOpened                    // by this side
 	SessionEnded                     // opened by this side, or never accepted; Why

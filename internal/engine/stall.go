@@ -27,6 +27,7 @@ func (t *target) stalled() int64 {
 		return e.now + left
 	}
 	e.count[MessagesStalled]++
+	t.note(SessionStalled, "", nil)
 	t.finish(wire.ResetUnknownSession)
 	return 0
 }

@@ -36,11 +36,16 @@ func TestMessageStallsUnkept(t *testing.T) {
 	const giveUp = time.Second
 	cfg := session.Config{GiveUp: giveUp, Features: wire.FeatureMessages}
 	bn, a := receiving(t, 1, cfg, 0)
-	shut, refused := false, false
+	shut, refused, told := false, false, 0
 	bn.b = bn.nodeThat(bn.b.port, macB, cfg, func(c *engine.Config) {
 		all := c.Inflow
 		c.Inflow = func(endpoint uint16, from wire.Addr) session.Inflow {
 			return narrow{all(endpoint, from), &shut, &refused}
+		}
+		c.Journal = func(n *engine.Note) {
+			if n.Kind == engine.SessionStalled {
+				told++
+			}
 		}
 	})
 	bn.b.inbox = matching.New(matching.Config{Receives: 16, Sink: a, Room: func() { bn.b.Room() }})
@@ -82,7 +87,8 @@ func TestMessageStallsUnkept(t *testing.T) {
 	bn.b.Room()
 	wait(3 * giveUp)
 	bn.b.Publish()
-	if n := bn.b.Counters()[engine.MessagesStalled]; n != 1 || bn.b.inbox.Usage().Filling != 0 {
-		t.Errorf("%d messages have stalled, and %d still fill a receive, want 1 and none", n, bn.b.inbox.Usage().Filling)
+	if n := bn.b.Counters()[engine.MessagesStalled]; n != 1 || told != 1 || bn.b.inbox.Usage().Filling != 0 {
+		t.Errorf("%d messages have stalled, of %d the journal knows, and %d still fill a receive: want 1, 1 and none",
+			n, told, bn.b.inbox.Usage().Filling)
 	}
 }

@@ -102,6 +102,7 @@ func (j *journal) close() {
 var journalTexts = [...]string{
 	engine.SessionAccepted:  "session accepted",
 	engine.SessionForgotten: "session of a peer ended",
+	engine.SessionStalled:   "message of a peer dropped, as it stopped in the middle",
 	engine.SessionRefused:   "session refused",
 	engine.SessionOpened:    "session opened",
 	engine.SessionEnded:     "session ended",
