@@ -111,7 +111,8 @@ func (w *world) serve(i int, flags ...string) {
 	side := []*testnet.Side{w.net.A, w.net.B}[i]
 	c := side.Command(filepath.Join(w.dir, "xdpfabd"), append(flags, "--interface", side.IfName,
 		"--control", w.sockets[i], "--socket-mode", "0666", "--guest", "allow:user=65534",
-		"--region", fmt.Sprintf("r=%d", regionLen))...)
+		"--region", fmt.Sprintf("r=%d", regionLen), "--log-level", "debug")...)
+	const most = 64 << 10 // bytes of its log that a test shows which fails
 	var said bytes.Buffer
 	c.Stderr = &said
 	if err := c.Start(); err != nil {
@@ -122,7 +123,7 @@ func (w *world) serve(i int, flags ...string) {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		_ = c.Wait()
 		if w.t.Failed() {
-			w.t.Logf("daemon %d:\n%s", i, tail(said.Bytes()))
+			w.t.Logf("daemon %d:\n%s", i, said.Bytes()[max(0, said.Len()-most):])
 		}
 	})
 	w.status(i)
