@@ -38,8 +38,9 @@ type place struct {
 // Home is where a region is found by its name: a Peer, or a Cluster.
 type Home interface {
 	find(ctx context.Context, region string) (*place, error)
-	// moved reports whether the region is expected at another peer by now.
-	moved(p *place) bool
+	// moved reports whether the region is expected at another peer by now. err is the
+	// failure of an operation on it.
+	moved(p *place, err error) bool
 }
 
 func (p *Peer) find(ctx context.Context, region string) (*place, error) {
@@ -50,7 +51,7 @@ func (p *Peer) find(ctx context.Context, region string) (*place, error) {
 	return &place{r, p}, nil
 }
 
-func (p *Peer) moved(*place) bool { return false }
+func (p *Peer) moved(*place, error) bool { return false }
 
 // bind returns a binding to a registration that was found at a home.
 func bind(home Home, at *place, size uint64, options []HandleOption) *binding {
@@ -91,7 +92,7 @@ func (b *binding) after(ctx context.Context, err error, r *place, attempt int) (
 	if !errors.As(err, &oe) {
 		return err, false
 	}
-	gone := errors.Is(err, ErrPeerRestarted) || b.home.moved(r)
+	gone := errors.Is(err, ErrPeerRestarted) || b.home.moved(r, err)
 	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}

@@ -6,9 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
 
@@ -38,11 +39,11 @@ func NewCluster(d *Domain, names *directory.Directory) *Cluster {
 }
 
 // Dial opens a session to the node with a name in the directory: at the first of its
-// addresses at which it answers, unless it has answered before. It fails with
-// directory.ErrNoNode, or as Domain.Dial does at each of them. The peer belongs to the
-// cluster: it is closed with that.
-func (c *Cluster) Dial(ctx context.Context, node string) (*Peer, error) {
-	n, err := c.names.Node(node)
+// addresses at which it answers, unless it has answered before. A host's name among them
+// stands for all its addresses. Dial fails with directory.ErrNoNode, or as Domain.Dial
+// does at each address. The peer belongs to the cluster: it is closed with that.
+func (c *Cluster) Dial(ctx context.Context, name string) (*Peer, error) {
+	n, err := c.names.Node(name)
 	if err != nil {
 		return nil, err
 	}
@@ -54,19 +55,27 @@ func (c *Cluster) Dial(ctx context.Context, node string) (*Peer, error) {
 // first gives use the peer at each address of a node in turn, until it has an answer: no
 // error, or one that is not about silence.
 func (c *Cluster) first(ctx context.Context, n directory.Node, use func(*Peer) error) error {
-	var failed []error
-	for _, addr := range n.Addrs {
-		p, err := c.at(ctx, addr)
-		if err == nil {
-			if err = use(p); !errors.Is(err, ErrPeerSilent) {
-				return err
+	var failed error
+	for _, text := range n.Addrs {
+		addrs, err := node.ResolveAll(ctx, text, "ip") // each time: a pod has another address after a restart
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		for _, addr := range addrs {
+			p, err := c.at(ctx, addr.String())
+			if err == nil {
+				if err = use(p); !errors.Is(err, ErrPeerSilent) {
+					return err
+				}
+			}
+			failed = errors.Join(failed, fmt.Errorf("%v: %w", addr, err))
+			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+				return fmt.Errorf("xdpfab: node %s: %w", n.Name, failed)
 			}
 		}
-		if failed = append(failed, fmt.Errorf("%s: %w", addr, err)); ctx.Err() != nil || errors.Is(err, ErrClosed) {
-			break
-		}
 	}
-	return fmt.Errorf("xdpfab: node %s: %w", n.Name, errors.Join(failed...))
+	return fmt.Errorf("xdpfab: node %s: %w", n.Name, failed)
 }
 
 // at returns the peer at an address, which it dials if nobody has.
@@ -125,8 +134,20 @@ func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
 	return found, err
 }
 
-// moved implements Home.
-func (c *Cluster) moved(at *place) bool {
-	n, err := c.names.Home(at.Name)
-	return err == nil && !slices.Contains(n.Addrs, at.peer.Addr())
+// moved implements Home. A host's name may mean another address by now, so it counts as a
+// move if the peer is silent or has closed.
+func (c *Cluster) moved(at *place, err error) bool {
+	n, unknown := c.names.Home(at.Name)
+	if unknown != nil {
+		return false
+	}
+	named := false
+	for _, text := range n.Addrs {
+		a, bad := wire.ParseAddr(text)
+		if bad == nil && a.String() == at.peer.Addr() {
+			return false
+		}
+		named = named || bad != nil
+	}
+	return !named || errors.Is(err, ErrPeerSilent) || errors.Is(err, ErrPeerClosed)
 }
