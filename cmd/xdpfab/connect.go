@@ -44,7 +44,7 @@ func (a *app) course(c *cobra.Command, f *linkFlags, peer string) (by course, er
 		return by, err
 	}
 	if peer == "" {
-		return by, usage(c, "missing the peer's address")
+		return by, usage(c, "missing the peer's address: name it with --peer, as in --peer 10.0.0.2")
 	}
 	if by.to, err = f.peerAddresses(c, s, peer); err != nil {
 		return by, err

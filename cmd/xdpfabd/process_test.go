@@ -330,6 +330,10 @@ func TestProcessWithoutRoot(t *testing.T) {
 	p := launch(t, net.B, filepath.Join(dir, "c.sock"),
 		[]uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK}, "--region", "counters=64KiB")
 	addOnce(t, net.A, p.ready(t).Address)
+	second := launch(t, net.B, p.path, nil) // root's, whose socket has no place in a folder of another user
+	if code := second.code(t); code != exitInterface || !strings.Contains(second.out.String(), "serves "+net.B.IfName+" already") {
+		t.Errorf("a second daemon, root's: code %d, %s", code, second.out.String())
+	}
 	p.signal(t, unix.SIGTERM)
 	if code := p.code(t); code != exitOK {
 		t.Errorf("exit code %d, want 0", code)

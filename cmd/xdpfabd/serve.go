@@ -93,11 +93,12 @@ type noListener struct{ net.Listener }
 func (noListener) Close() error { return nil }
 
 // explainListen names the daemon that has the control socket, if there is one. It
-// serves this very interface, or it has nothing to do with it.
+// serves this very interface, or it has nothing to do with it. Its folder may be that of
+// the service's user, and so no place for root's socket: the daemon matters more.
 func explainListen(cfg Config, err error) error {
 	s, e := daemonAt(cfg.controlPath())
 	switch {
-	case !errors.Is(err, control.ErrLive):
+	case e != nil && !errors.Is(err, control.ErrLive):
 		return errFailure(err)
 	case e != nil:
 		return errInterface(err)

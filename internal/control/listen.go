@@ -144,7 +144,8 @@ func ListenerOf(fd int, made bool) (net.Listener, error) {
 func claim(ctx context.Context, path string, a Access) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	if err := trust.Folder(dir); err != nil {
-		return nil, fmt.Errorf("control socket: %w; choose another path", err)
+		return nil, fmt.Errorf("control socket: %w; choose another path (--control; clients then name it by --control "+
+			"or XDPFAB_CONTROL)", err)
 	}
 	unlock, err := lockDir(ctx, dir)
 	if err != nil {

@@ -162,7 +162,8 @@ func (p *Plan) predict(i *Interface) {
 	case p.Attach == bpf.Generic, i.lacks() != nil:
 		p.XDP, p.Copy = "generic", "copy"
 	case !i.FeaturesKnown:
-		p.note("the driver's XDP is only known when the program is attached (kernel < %v)", kernel.DriverFeatures)
+		p.note("the driver's XDP is only known when the program is attached (kernel < %v): `xdpfab info --probe %s` "+
+			"does that for an instant", kernel.DriverFeatures, i.Name)
 	case i.features&XDPZeroCopy == 0 || p.Mode == xsk.Copy:
 		p.XDP, p.Copy = "native", "copy"
 	default:
