@@ -103,6 +103,10 @@ type legacy struct {
 const (
 	drainLimit = 20 * time.Second // for operations of guests to end, at most
 	stepLimit  = 30 * time.Second // for any answer of the other daemon, once this node has stopped
+	// openLimit is for the next daemon to open the interface with resident regions: the
+	// kernel checks their XDP program, which takes a slow machine minutes. This one could
+	// not go on meanwhile: the other has the queues.
+	openLimit = 5 * time.Minute
 	// askLimit is for the answers before that. While the former daemon serves, waiting
 	// costs nothing, and the end of either process ends the connection at once. Both
 	// sides may need long on a busy machine: one asks the kernel about the interface,
@@ -118,7 +122,8 @@ func (c Config) drainTime() time.Duration { return min(max(c.GiveUp, 2*time.Seco
 type leaving struct {
 	conn  *net.UnixConn
 	doors []leftDoor
-	given []*region // to the next daemon
+	given []*region  // to the next daemon
+	wants []legacyOf // that one's regions
 	h     *host.Handover
 	err   error // why there is no handover
 	since time.Time
@@ -148,7 +153,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		s.log.Warn("takeover broken off", "error", err)
 		return
 	}
-	to := &leaving{given: given}
+	to := &leaving{given: given, wants: c.Regions}
 	if to.conn, err = another(conn); err == nil {
 		if to.doors, err = leaveDoors(doors); err != nil {
 			_ = to.conn.Close()
@@ -242,27 +247,6 @@ func (s *server) fits(c *claim) error {
 	return nil
 }
 
-// claim returns what the daemon of a configuration claims.
-func (c Config) claim() claim {
-	x := claim{
-		Version: host.HandoverVersion, Release: version.Version,
-		Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:],
-	}
-	for _, r := range c.Regions {
-		x.Regions = append(x.Regions, r.legacy())
-	}
-	return x
-}
-
-// claimOf returns what the daemon claims of the one that has this status. Who serves UDP
-// takes the place of one that does not: its program adds UDP to what that one has. Such a
-// daemon, of an older release, too, agrees to what it has itself.
-func (c Config) claimOf(was control.Status) claim {
-	x := c.claim()
-	x.UDP = x.UDP && (was.PID == 0 || was.Interface.UDP)
-	return x
-}
-
 // leave hands the domain over, if that is why the daemon stops serving.
 func (s *server) leave(ctx context.Context) {
 	to := new(leaving)
@@ -317,6 +301,22 @@ func (s *server) replaced(to *leaving) ([]door, error) {
 	return doors, nil
 }
 
+// resides reports whether the next daemon has resident regions.
+func (to *leaving) resides() bool {
+	return slices.ContainsFunc(to.wants, func(l legacyOf) bool { return l.Backing == backingResident }) ||
+		slices.ContainsFunc(to.given, func(r *region) bool { return r.Backing == backingResident })
+}
+
+// opened waits until the next daemon has opened the interface.
+func opened(conn net.Conn, resident bool) (verdict, error) {
+	limit := stepLimit
+	if resident {
+		limit = openLimit
+	}
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	return hear(conn)
+}
+
 // give gives the next daemon what it needs, and reports whether that one serves now.
 // Otherwise this one has to go on.
 func (s *server) give(to *leaving) (gone bool, err error) {
@@ -336,11 +336,11 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 			return false, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 	}
-	step()
-	v, err := hear(to.conn)
+	v, err := opened(to.conn, to.resides())
 	if err != nil {
 		return false, err
 	}
+	step()
 	s.notify(fmt.Sprintf("MAINPID=%d", v.PID))
 	unclaim(s.served.all())
 	err = control.Tell(to.conn, verdict{})

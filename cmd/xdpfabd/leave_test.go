@@ -147,3 +147,36 @@ func TestTakeoverOfAnotherVersion(t *testing.T) {
 		}
 	}
 }
+
+// A next daemon that the kernel keeps busy with the program of resident regions is waited
+// for; without these it is taken for one that hangs.
+func TestOpeningMayTakeLong(t *testing.T) {
+	const long = 75 * time.Second // as seen in a virtual machine without KVM
+	for _, resident := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			former, next := net.Pipe()
+			defer former.Close()
+			defer next.Close()
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				time.Sleep(long)
+				_ = control.Tell(next, verdict{PID: 7})
+			})
+			v, err := opened(former, resident)
+			if former.Close(); (err == nil) != resident || resident && v.PID != 7 {
+				t.Errorf("resident %t: %+v, %v", resident, v, err)
+			}
+			wg.Wait()
+		})
+	}
+	to := leaving{wants: []legacyOf{{Backing: backingMemfd}}}
+	if to.resides() {
+		t.Error("a memfd is taken for resident")
+	}
+	if to.wants[0].Backing = backingResident; !to.resides() {
+		t.Error("a region that only the next daemon has resident")
+	}
+	if to = (leaving{given: []*region{{RegionConfig: RegionConfig{Backing: backingResident}}}}); !to.resides() {
+		t.Error("a region that a command has added")
+	}
+}
