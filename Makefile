@@ -13,7 +13,8 @@
 #   make bench-provider: a program in C, by the provider, beside one in Go
 #   make install, make uninstall: programs, manual, completion, systemd unit, provider if it
 #                was built; PREFIX, DESTDIR. make deb: packages for Debian and Ubuntu; make
-#                test-package: their life in a guest with systemd. make image: for containers
+#                test-package, test-newcomer: their life, and a newcomer's first minutes, in a
+#                guest with systemd. make image: for containers
 #   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
@@ -72,11 +73,22 @@ image:
 test-package: pages provider
 	@scripts/need $(VMNEED) root debootstrap dpkg-shlibdeps dpkg-deb
 	rm -rf bin/deb bin/deb-next
-	scripts/deb bin/deb
-	DEBVERSION=99.next scripts/deb bin/deb-next
+	DEBCOMPRESS=none scripts/deb bin/deb
+	DEBCOMPRESS=none DEBVERSION=99.next scripts/deb bin/deb-next
 	scripts/debian bin/debian
 	XDPFAB_DEBS=$(CURDIR)/bin/deb XDPFAB_DEBS_NEXT=$(CURDIR)/bin/deb-next XDPFAB_DEBIAN=$(CURDIR)/bin/debian/root \
 		$(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestPackage$$' ./test/vm -args -boot
+
+# A newcomer's first minutes in such a Debian, by README's command lines: whether all is answered as
+# docs/transcripts/newcomer.txt has it. UPDATE=1 writes that anew. 10 minutes on idle cores without KVM.
+.PHONY: test-newcomer
+test-newcomer: pages
+	@scripts/need $(VMNEED) root debootstrap dpkg-shlibdeps dpkg-deb
+	rm -rf bin/deb
+	DEBCOMPRESS=none scripts/deb bin/deb
+	scripts/debian bin/debian
+	XDPFAB_DEBS=$(CURDIR)/bin/deb XDPFAB_DEBIAN=$(CURDIR)/bin/debian/root \
+		$(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestNewcomer' ./test/vm -args -boot $(if $(UPDATE),-update)
 
 # The libfabric provider. FI_PROVIDER_PATH=bin/provider has programs find it; where it is
 # installed they find it by themselves.

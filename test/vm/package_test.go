@@ -37,7 +37,15 @@ func TestPackage(t *testing.T) {
 	if os.Getenv(debsEnv) == "" {
 		t.Skip("takes packages, and a Debian: make test-package")
 	}
-	d := bootDebian(t)
+	d := bootDebian(t, map[string]string{"/root/debs": os.Getenv(debsEnv), "/root/next": os.Getenv(nextEnv)},
+		`ip netns add peer
+		for i in 0 1; do
+			ip link add veth$i type veth peer name peer$i netns peer
+			ip address add 10.9.$i.1/24 dev veth$i
+			ip link set veth$i up
+			ip -n peer address add 10.9.$i.2/24 dev peer$i
+			ip -n peer link set peer$i up
+		done`)
 	for _, step := range []struct {
 		name string
 		do   func(*debian)
@@ -54,9 +62,9 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// bootDebian boots the guest, and sets up two veths. Their other ends are in a
-// namespace, peer, of another node.
-func bootDebian(t *testing.T) *debian {
+// bootDebian boots the guest with files, and runs a script that sets up its network:
+// veths, whose other ends are in a namespace for another node.
+func bootDebian(t *testing.T, files map[string]string, network string) *debian {
 	t.Helper()
 	k := kernel(t, "6.1")
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
@@ -66,8 +74,7 @@ func bootDebian(t *testing.T) *debian {
 		t.Fatal(err)
 	}
 	m, err := Start(ctx, Config{
-		Image: Image{Kernel: k, Debian: os.Getenv(debianEnv), Files: map[string]string{
-			"/root/debs": os.Getenv(debsEnv), "/root/next": os.Getenv(nextEnv)}},
+		Image: Image{Kernel: k, Debian: os.Getenv(debianEnv), Files: files},
 		Accel: accel, BootLimit: 12 * time.Minute, Silence: 3 * time.Minute,
 		Append: "net.ifnames=0 systemd.show_status=0 systemd.log_level=notice",
 	})
@@ -77,14 +84,7 @@ func bootDebian(t *testing.T) *debian {
 	t.Cleanup(func() { _ = m.Close() })
 	t.Logf("systemd is up after %v (%s)", m.Booted.Round(time.Second), accel)
 	d := &debian{t, m}
-	d.run(`ip netns add peer
-		for i in 0 1; do
-			ip link add veth$i type veth peer name peer$i netns peer
-			ip address add 10.9.$i.1/24 dev veth$i
-			ip link set veth$i up
-			ip -n peer address add 10.9.$i.2/24 dev peer$i
-			ip -n peer link set peer$i up
-		done`)
+	d.run(network)
 	return d
 }
 
