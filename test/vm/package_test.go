@@ -136,8 +136,14 @@ func (d *debian) until(script string) {
 // node, and wants what was there.
 func (d *debian) add(veth int, region string, want int) {
 	d.t.Helper()
-	d.says(fmt.Sprintf("ip netns exec peer xdpfab atomic sum uint64 1 -i peer%d --peer 10.9.%d.1 --json --region %s", veth, veth,
-		region)+` | sed 's/.*"before":\["\([0-9]*\)"\].*/\1/'`, fmt.Sprint(want))
+	d.says(d.operation(veth, "sum uint64 1", region), fmt.Sprint(want))
+}
+
+// operation is a script by which the other node operates on the first word of a region of
+// the daemon on a veth, and says what was there.
+func (d *debian) operation(veth int, op, region string) string {
+	return fmt.Sprintf("ip netns exec peer xdpfab atomic %s -i peer%d --peer 10.9.%d.1 --json --region %s >/tmp/said; "+
+		`sed 's/.*"before":\["\([0-9]*\)"\].*/\1/' /tmp/said`, op, veth, veth, region)
 }
 
 // debs are the packages of a folder.
@@ -169,31 +175,71 @@ func (d *debian) instances() {
 	d.t.Log(d.run("systemd-analyze security xdpfabd@veth1 | tail -n 1"))
 }
 
-// An upgrade has the next release take over while a peer adds: every addition counts
-// once, and its session notices nothing.
+// A reload adds a resident region. Then an upgrade has the next release take over while
+// a peer adds to it, and to another one, and so does one more reload: every addition
+// counts once, sessions notice nothing, and the XDP program executes all the while.
 func (d *debian) upgrade() {
-	was := d.run("systemctl show -P MainPID xdpfabd@veth1")
-	d.run("echo '# mine' >>/etc/xdpfab/xdpfabd.toml")
-	d.run(`systemd-run --quiet --unit=load -p KillSignal=SIGINT -p StandardOutput=file:/root/load.json \
-			ip netns exec peer xdpfab bench 10.9.1.1 -i peer1 --region counters --duration 1h --json`)
-	executed := "xdpfab stat --interface veth1 --json | sed 's/.*\"ops_executed\":\\([0-9]*\\).*/\\1/'"
-	d.until("[ $(" + executed + ") -gt 100 ]")
-	d.run("dpkg -i " + debs(nextEnv))
-	now := d.run("systemctl show -P MainPID xdpfabd@veth1")
-	if was == now {
-		d.t.Fatalf("process %s is still the daemon: %s", was, d.run("journalctl --no-pager -o cat -n 40 -u xdpfabd@veth1"))
+	d.run(`cp /etc/xdpfab/xdpfabd.toml /root/plain.toml
+		printf '[[region]]\nname = "hot"\nsize = "4KiB"\nbacking = "resident"\n# mine\n' >>/etc/xdpfab/xdpfabd.toml`)
+	d.replaces("systemctl reload xdpfabd@veth1")
+	d.add(1, "hot", 0)
+	d.run(`systemd-run --quiet --unit=far -p Type=notify ip netns exec peer xdpfabd --interface peer1 --give-up 10m \
+		--control /run/far.sock`)
+	for _, region := range []string{"counters", "hot"} {
+		d.run(`systemd-run --quiet --unit=load-` + region + ` -p KillSignal=SIGINT \
+			-p StandardOutput=file:/root/` + region + `.json ip netns exec peer xdpfab bench 10.9.1.1 \
+			--control /run/far.sock --region ` + region + ` --duration 1h --timeout 10m --json`)
+		d.goesOn()
 	}
-	d.says("systemctl is-active xdpfabd@veth1 load", "active\nactive")
+	for _, next := range []string{"dpkg -i " + debs(nextEnv), "systemctl reload xdpfabd@veth1"} {
+		d.replaces(next)
+		d.says("systemctl is-active xdpfabd@veth1 load-counters load-hot", "active\nactive\nactive")
+		d.goesOn()
+	}
 	d.says("systemctl show -P NRestarts xdpfabd@veth1", "0")
-	before := d.run(executed)
-	d.until("[ $(" + executed + ") -gt " + before + " ]")
-	d.run("systemctl stop load")
-	report := d.run("cat /root/load.json")
-	if !strings.Contains(report, `"verified":true`) {
-		d.t.Fatalf("the load says %s", report)
+	for _, region := range []string{"counters", "hot"} {
+		d.run("systemctl stop load-" + region)
+		report := d.run("cat /root/" + region + ".json")
+		if !strings.Contains(report, `"verified":true`) {
+			d.t.Fatalf("the load of %s says %s", region, report)
+		}
+		d.t.Log(report)
 	}
-	d.t.Log(report)
+	d.run("systemctl stop far")
+	if kept := d.run(d.operation(1, "read uint64", "hot")); kept == "0" || kept == "1" {
+		d.t.Fatalf("the resident region holds %s after two takeovers", kept)
+	}
 	d.run("tail -n 1 /etc/xdpfab/xdpfabd.toml | grep -q mine") // a configuration that was changed stays
+	d.run("cp /root/plain.toml /etc/xdpfab/xdpfabd.toml")
+	d.replaces("systemctl reload xdpfabd@veth1")
+	if said, code, err := d.try(d.operation(1, "read uint64", "hot")); code == 0 || err != nil {
+		d.t.Fatalf("the region that the configuration lacks is there: %s, %v", said, err)
+	}
+}
+
+// replaces runs a script by which another process becomes the daemon of veth1.
+func (d *debian) replaces(script string) {
+	d.t.Helper()
+	const pid = "systemctl show -P MainPID xdpfabd@veth1"
+	was := d.run(pid)
+	if d.run(script); d.run(pid) == was {
+		d.t.Fatalf("%s: process %s is still the daemon: %s", script, was,
+			d.run("journalctl --no-pager -o cat -n 40 -u xdpfabd@veth1"))
+	}
+}
+
+// goesOn wants the daemon of veth1 and, if the load is on, its XDP program to execute
+// more than they have, each in less than eight minutes.
+func (d *debian) goesOn() {
+	d.t.Helper()
+	counters := []string{"ops_executed"}
+	if _, code, _ := d.try("systemctl is-active load-hot"); code == 0 {
+		counters = append(counters, "resident_ops_executed")
+	}
+	for _, counter := range counters {
+		executed := "xdpfab stat --interface veth1 --json | sed 's/.*\"" + counter + "\":\\([0-9]*\\).*/\\1/'"
+		d.until("[ $(" + executed + ") -gt $((" + d.run(executed) + " + 100)) ]")
+	}
 }
 
 // A reload with a configuration that cannot be fails, says why, and leaves the daemon
@@ -204,7 +250,8 @@ func (d *debian) refusedReload() {
 	if said, code, err := d.try("systemctl reload xdpfabd@veth1"); code == 0 || err != nil {
 		d.t.Errorf("the reload succeeds: %s, %v", said, err)
 	}
-	d.run("journalctl --no-pager -o cat -u xdpfabd@veth1 | grep -q nonsense; cp /root/right.toml /etc/xdpfab/xdpfabd.toml")
+	d.run("journalctl --no-pager -o cat -u xdpfabd@veth1 | grep -q nonsense")
+	d.run("cp /root/right.toml /etc/xdpfab/xdpfabd.toml")
 	d.says("systemctl show -P MainPID xdpfabd@veth1; systemctl is-active xdpfabd@veth1", pid+"\nactive")
 	d.run("systemctl reload xdpfabd@veth1")
 	d.says("systemctl is-active xdpfabd@veth1", "active")
@@ -238,7 +285,8 @@ func (d *debian) deaths() {
 	d.run(`(cat /etc/xdpfab/xdpfabd.toml; printf '[[region]]\nname = "hot"\nsize = "4KiB"\nbacking = "resident"\n') \
 			>/etc/xdpfab/veth0.toml
 		mkdir -p /etc/systemd/system/xdpfabd@veth0.service.d
-		printf '[Service]\nEnvironment=CONFIG=/etc/xdpfab/veth0.toml\n' >/etc/systemd/system/xdpfabd@veth0.service.d/own.conf
+		printf '[Service]\nEnvironment=CONFIG=/etc/xdpfab/veth0.toml\n' \
+			>/etc/systemd/system/xdpfabd@veth0.service.d/own.conf
 		systemctl daemon-reload
 		systemctl start xdpfabd@veth0`)
 	d.add(0, "hot", 0)
