@@ -13,9 +13,9 @@ const (
 	// way.
 	timerPeriod = int64(time.Millisecond)
 	// TimerBatch is the most sessions whose timers are looked at in one period: when
-	// there are more, the rest wait for the next one. To look at all of them each time
-	// would take a tenth of the poller's time at 1000 sessions, most of it for cache
-	// misses.
+	// there are more, the rest wait for the next one. To look at all of them each
+	// time would take a tenth of the poller's time at 1000 sessions, most of it for
+	// cache misses.
 	TimerBatch = 256
 	// clockEvery is the number of rounds after which Spin looks at the clock whatever
 	// happens. A look takes as long as the rest of an idle round.
@@ -64,8 +64,9 @@ func (c *clock) tell() {
 	c.now = now
 }
 
-// Now returns the time of the round under way. It looks at the clock if the round has not:
-// one that sends requests or takes answers does so once anyway. Engine's thread only.
+// Now returns the time of the round under way. It looks at the clock if the round has
+// not: one that sends requests or takes answers does so once anyway. Engine's thread
+// only.
 func (e *Engine) Now() int64 {
 	e.look()
 	return e.now

@@ -45,6 +45,7 @@ type HostRing struct {
 	streams map[uint64]*op // operations that come part by part, by tag
 	lists   lists
 	timing  bool // an operation is timed
+	Times   Times
 	Counts  Counts
 }
 
@@ -52,8 +53,6 @@ type HostRing struct {
 type Counts struct {
 	Taken, Refused, Completed uint64 // entries; those that were no operation; completions
 	Cost                      uint64 // of those that were taken, as engine.Entry.Cost counts
-	Timed                     uint64 // operations whose time was measured: see timing
-	Took                      uint64 // by these, nanoseconds
 }
 
 // NewHostRing returns the host ring of a segment. Segment and doorbell stay the caller's.

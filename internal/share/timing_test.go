@@ -36,14 +36,14 @@ func TestTiming(t *testing.T) {
 	}
 	var sum session.Latencies
 	for _, f := range all[:2] {
-		c := f.hostRing.Counts
+		c := f.hostRing.Times
 		if c.Timed == 0 || c.Timed > rounds || c.Took < c.Timed*round || c.Took > rounds*round {
-			t.Errorf("timed %d of %d operations, which took %d ns in %d rounds of %d", c.Timed, c.Completed, c.Took, rounds, round)
+			t.Errorf("timed %d of %d operations, which took %d ns in %d rounds of %d", c.Timed, f.hostRing.Counts.Completed, c.Took, rounds, round)
 		}
 		sum.Sum += c.Took
 		sum.Buckets[0] += c.Timed
 	}
-	if c := idle.hostRing.Counts; c.Taken != 1 || c.Timed != 0 || idle.hostRing.timing {
+	if c := idle.hostRing.Times; idle.hostRing.Counts.Taken != 1 || c.Timed != 0 || idle.hostRing.timing {
 		t.Errorf("a watch was timed: %+v", c)
 	}
 	var counted uint64
@@ -73,11 +73,11 @@ func TestTimingOfOpen(t *testing.T) {
 	w.now += 5000
 	w.host.Step()
 	f.timed(o) // as keep does
-	if f.timing || f.toTime() == nil || f.Counts.Timed != 1 || f.Counts.Took != 5000 {
-		t.Errorf("%+v", f.Counts)
+	if f.timing || f.toTime() == nil || f.Times.Timed != 1 || f.Times.Took != 5000 {
+		t.Errorf("%+v", f.Times)
 	}
 	f.done(o)
-	if f.Counts.Timed != 1 {
-		t.Errorf("counted again: %+v", f.Counts)
+	if f.Times.Timed != 1 {
+		t.Errorf("counted again: %+v", f.Times)
 	}
 }
