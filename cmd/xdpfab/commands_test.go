@@ -433,7 +433,7 @@ func TestStat(t *testing.T) {
 		return control.Status{
 			Version: "1", PID: 7, UptimeSeconds: float64(ops) / 1000, Address: peerAddr,
 			Regions:  []control.Region{{Name: "r", Key: "0x01", Size: 8, Access: []string{"read"}}},
-			Guests:   []control.Guest{{GuestInfo: host.GuestInfo{PID: 4711, UID: 77, Endpoints: 3, Serving: 2, Taken: 12345}, User: "alice"}},
+			Guests:   []control.Guest{{AttachedGuest: host.AttachedGuest{GuestInfo: host.GuestInfo{PID: 4711, UID: 77, Endpoints: 3, Serving: 2, Taken: 12345}}, User: "alice"}},
 			Counters: map[string]uint64{"ops_executed": ops, "hellos": 0},
 		}, nil
 	}

@@ -25,8 +25,8 @@ func TestStatLists(t *testing.T) {
 		Total:  3,
 	}
 	queue := 2
-	guests := []control.Guest{{GuestInfo: host.GuestInfo{PID: 7, UID: 1000, Memory: 1}},
-		{GuestInfo: host.GuestInfo{PID: 8, UID: 1000, Memory: 64, Endpoints: 1, Serving: 1, Peers: 2, Regions: 3, Taken: 4, Refused: 5, Completed: 6, Queue: &queue}, User: "alice"}}
+	guests := []control.Guest{{AttachedGuest: host.AttachedGuest{GuestInfo: host.GuestInfo{PID: 7, UID: 1000, Memory: 1}}},
+		{AttachedGuest: host.AttachedGuest{GuestInfo: host.GuestInfo{PID: 8, UID: 1000, Memory: 64, Endpoints: 1, Serving: 1, Peers: 2, Regions: 3, Taken: 4, Refused: 5, Completed: 6, Queue: &queue}}, User: "alice"}}
 	peers := []host.PeerInfo{{Peer: "10.0.0.2", Role: "target", State: "open", Session: "0x0000003a", Sessions: 3, Resident: true}, {Peer: "10.0.0.3", State: "open", Ops: 5}}
 	serve := func(path string, s control.Status, r control.RegionList, p []host.PeerInfo) (end func()) {
 		ctx, cancel := context.WithCancel(context.Background())

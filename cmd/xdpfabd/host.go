@@ -105,7 +105,7 @@ func (s *server) stay(conn *net.UnixConn) (host.GuestLimits, func(error), error)
 func (s *server) guests() []control.Guest {
 	list := []control.Guest{} // not nil, which JSON calls null
 	for _, g := range s.host.Guests() {
-		list = append(list, control.Guest{GuestInfo: g, User: userName(g.UID)})
+		list = append(list, control.Guest{AttachedGuest: g, User: userName(g.UID)})
 	}
 	return list
 }

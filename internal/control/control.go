@@ -60,14 +60,8 @@ type Region struct {
 	Applied Applied  `json:"applied"`
 }
 
-// Applied is what pollers have applied to a region for peers. An operation that returns
-// what it found is a read.
-type Applied struct {
-	Reads        uint64 `json:"reads"`
-	Writes       uint64 `json:"writes"`
-	BytesRead    uint64 `json:"bytes_read"`
-	BytesWritten uint64 `json:"bytes_written"`
-}
+// Applied is host.Applied.
+type Applied = host.Applied
 
 // GuestRegion describes memory that a program serves by the daemon's interface. Its key
 // is the program's secret.
@@ -123,7 +117,7 @@ func (s *Steering) String() string {
 
 // Guest describes a program that uses the interface through the daemon.
 type Guest struct {
-	host.GuestInfo
+	host.AttachedGuest
 	User string `json:"user"` // name of UID, empty if the daemon's machine has none
 }
 

@@ -42,6 +42,14 @@ var (
 	descGuestRegions   = desc("guest_regions", "Regions that an attached program serves.", "pid", "user")
 	descGuestMemory    = desc("guest_region_bytes",
 		"Memory that the regions of an attached program span.", "pid", "user")
+	descGuestOps = desc("guest_region_ops_total",
+		"Operations that pollers applied to the regions of an attached program: read returns what it found.",
+		"pid", "user", "kind")
+	descGuestBytes = desc("guest_region_touched_bytes_total", "Bytes that such operations reached.",
+		"pid", "user", "kind")
+	descGuestTime = desc("guest_op_seconds",
+		"Time from an operation's entry in an attached program's ring to its completion; of one operation at a time.",
+		"pid", "user")
 	descGuestTaken = desc("guest_entries_total", "Entries taken from an attached program's submission ring.", "pid",
 		"user")
 	descGuestRefused = desc("guest_entries_refused_total", "Of these, those that were no operation.", "pid", "user")
@@ -62,6 +70,10 @@ var (
 		"Time that a poller took to execute a request frame of a peer; of one frame in 64.")
 	descRoundTrip = desc("round_trip_seconds",
 		"Time from a request frame of this node to its answer, of frames that were sent once.")
+
+	descRingOps = desc("ring_op_seconds",
+		"Time from an operation's entry in a program's ring to its completion, of all programs; of one operation of "+
+			"each at a time.")
 
 	descSessions = desc("sessions",
 		"Sessions with other nodes at present, by who began them and by state.", "role", "state")
@@ -92,11 +104,17 @@ func (s sink) regions(list []Region) {
 			name = "#" + strconv.Itoa(n)
 		}
 		s.gauge(descRegionSize, float64(r.Size), name, strings.Join(r.Access, ","), r.Backing, r.Pages)
-		s.counter(descRegionOps, r.Applied.Reads, name, "read")
-		s.counter(descRegionOps, r.Applied.Writes, name, "write")
-		s.counter(descRegionBytes, r.Applied.BytesRead, name, "read")
-		s.counter(descRegionBytes, r.Applied.BytesWritten, name, "write")
+		s.applied(descRegionOps, descRegionBytes, &r.Applied, name)
 	}
+}
+
+// applied sends what was applied to memory that has some labels.
+func (s sink) applied(ops, bytes *prometheus.Desc, a *Applied, labels ...string) {
+	labels = slices.Clip(labels)
+	s.counter(ops, a.Reads, append(labels, "read")...)
+	s.counter(ops, a.Writes, append(labels, "write")...)
+	s.counter(bytes, a.BytesRead, append(labels, "read")...)
+	s.counter(bytes, a.BytesWritten, append(labels, "write")...)
 }
 
 // guests sends programs, those that were given most completions first. Several domains of
@@ -119,6 +137,8 @@ func (s sink) guests(list []Guest) {
 		at.Endpoints, at.Peers, at.Regions = at.Endpoints+g.Endpoints, at.Peers+g.Peers, at.Regions+g.Regions
 		at.Memory, at.Taken = at.Memory+g.Memory, at.Taken+g.Taken
 		at.Refused, at.Completed = at.Refused+g.Refused, at.Completed+g.Completed
+		at.Timed, at.Took = at.Timed+g.Timed, at.Took+g.Took
+		at.Applied.Add(g.Applied)
 	}
 	slices.SortStableFunc(all, func(a, b *Guest) int { return cmp.Compare(b.Completed, a.Completed) })
 	for _, g := range most(s, "guest", all) {
@@ -127,6 +147,8 @@ func (s sink) guests(list []Guest) {
 		s.gauge(descGuestPeers, float64(g.Peers), pid, user)
 		s.gauge(descGuestRegions, float64(g.Regions), pid, user)
 		s.gauge(descGuestMemory, float64(g.Memory), pid, user)
+		s.applied(descGuestOps, descGuestBytes, &g.Applied, pid, user)
+		s <- prometheus.MustNewConstSummary(descGuestTime, g.Timed, float64(g.Took)/1e9, nil, valid(pid, user)...)
 		s.counter(descGuestTaken, g.Taken, pid, user)
 		s.counter(descGuestRefused, g.Refused, pid, user)
 		s.counter(descGuestDone, g.Completed, pid, user)
@@ -141,7 +163,7 @@ func (s sink) latencies(d *prometheus.Desc, l *host.Latencies) {
 }
 
 func (s sink) queues(list []host.QueueInfo) {
-	var executions, roundTrips host.Latencies
+	var executions, roundTrips, ringOps host.Latencies
 	for _, x := range list {
 		q := strconv.Itoa(x.Queue)
 		s.gauge(descQueueSessions, float64(x.Sessions), q)
@@ -154,9 +176,11 @@ func (s sink) queues(list []host.QueueInfo) {
 		s.counter(descQueueOver, x.HandedOver, q)
 		executions.Merge(&x.Executions)
 		roundTrips.Merge(&x.RoundTrips)
+		ringOps.Merge(&x.RingOps)
 	}
 	s.latencies(descExecution, &executions)
 	s.latencies(descRoundTrip, &roundTrips)
+	s.latencies(descRingOps, &ringOps)
 }
 
 func (s sink) nodes(list []host.NodeInfo, kinds []host.SessionKind) {

@@ -64,6 +64,9 @@ func TestMetrics(t *testing.T) {
 		{"xdpfab_regions", "", dto.MetricType_GAUGE, 2},
 		{"xdpfab_region_size_bytes", "access=read,write,backing=anonymous,pages=huge,region=counters", dto.MetricType_GAUGE, 65536},
 		{"xdpfab_region_size_bytes", "access=read,backing=file:/x,pages=small,region=sco\uFFFDres", dto.MetricType_GAUGE, 4096},
+		{"xdpfab_guest_region_ops_total", "kind=write,pid=815,user=alice", dto.MetricType_COUNTER, 7},
+		{"xdpfab_guest_region_touched_bytes_total", "kind=read,pid=815,user=alice", dto.MetricType_COUNTER, 48},
+		{"xdpfab_guest_op_seconds", "pid=815,user=alice", dto.MetricType_SUMMARY, 3},
 		{"xdpfab_packets_received_total", "", dto.MetricType_COUNTER, 12},
 		{"xdpfab_packets_refused_total", "reason=bad_crc", dto.MetricType_COUNTER, 3},
 		{"xdpfab_requests_not_run_total", "verdict=out_of_window", dto.MetricType_COUNTER, 4},
@@ -79,7 +82,7 @@ func TestMetrics(t *testing.T) {
 		found := false
 		for _, m := range f.GetMetric() {
 			if labels(m) == want.labels {
-				found = m.GetGauge().GetValue()+m.GetCounter().GetValue() == want.value
+				found = m.GetGauge().GetValue()+m.GetCounter().GetValue()+m.GetSummary().GetSampleSum() == want.value
 			}
 		}
 		if !found {

@@ -360,8 +360,7 @@ func (g *Guest) deregister(_ context.Context, key uint64) (any, error) {
 	g.Mu.Lock()
 	r := g.regions[key]
 	if r != nil {
-		delete(g.regions, key)
-		g.spanned -= len(r.memory.Bytes())
+		g.unlist(key, r)
 		g.unkeep(r)
 	}
 	g.Mu.Unlock()

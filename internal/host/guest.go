@@ -73,7 +73,8 @@ type Guest struct {
 	endpoints map[uint16]*GuestEndpoint
 	peers     uint32 // numbers given out
 	regions   map[uint64]*guestRegion
-	spanned   int // bytes, of regions
+	spanned   int     // bytes, of regions
+	withdrawn Applied // to regions that it has no more
 	Tallies   *share.Observers
 	listeners map[uint16]*guestPassive
 	blocks    map[uint16]*node.Block // by first number: of the guest's scalable endpoints

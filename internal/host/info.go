@@ -29,12 +29,41 @@ type GuestInfo struct {
 	Queue     *int   `json:"queue,omitempty"` // that it borrows; nil for none
 }
 
+// GuestWork is what was done for a program, and in its memory. Another host that takes
+// over counts anew.
+type GuestWork struct {
+	Timed   uint64  `json:"timed"`   // operations of its ring whose time was measured
+	Took    uint64  `json:"took_ns"` // by these, from entry to completion
+	Applied Applied `json:"applied"` // to its regions, also to those that it has withdrawn
+}
+
+// AttachedGuest is a program that is attached at present.
+type AttachedGuest struct {
+	GuestInfo
+	GuestWork
+}
+
+// Applied is what pollers have applied to a region for peers. An operation that returns
+// what it found is a read.
+type Applied struct {
+	Reads        uint64 `json:"reads"`
+	Writes       uint64 `json:"writes"`
+	BytesRead    uint64 `json:"bytes_read"`
+	BytesWritten uint64 `json:"bytes_written"`
+}
+
+// Add adds what was applied to others.
+func (a *Applied) Add(x Applied) {
+	a.Reads, a.Writes = a.Reads+x.Reads, a.Writes+x.Writes
+	a.BytesRead, a.BytesWritten = a.BytesRead+x.BytesRead, a.BytesWritten+x.BytesWritten
+}
+
 // Guests returns the programs that the domain hosts at present, by process.
-func (h *Host) Guests() []GuestInfo {
+func (h *Host) Guests() []AttachedGuest {
 	h.Mu.Lock()
 	guests := slices.Collect(maps.Keys(h.Tenancy.guests))
 	h.Mu.Unlock()
-	all, rings := make([]GuestInfo, len(guests)), make([]*share.HostRing, len(guests))
+	all, rings := make([]AttachedGuest, len(guests)), make([]*share.HostRing, len(guests))
 	for i, g := range guests {
 		all[i], rings[i] = g.describe()
 	}
@@ -42,14 +71,15 @@ func (h *Host) Guests() []GuestInfo {
 		st.Call(func() {
 			for i, g := range guests {
 				if f := rings[i]; g.St == st && f != nil {
-					all[i].Taken, all[i].Refused, all[i].Completed = f.Counts.Taken, f.Counts.Refused,
-						f.Counts.Completed
+					c := &f.Counts
+					all[i].Taken, all[i].Refused, all[i].Completed = c.Taken, c.Refused, c.Completed
+					all[i].Timed, all[i].Took = f.Times.Timed, f.Times.Took
 				}
 			}
 		})
 	}
 	slices.SortFunc(all,
-		func(a, b GuestInfo) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Taken, b.Taken)) })
+		func(a, b AttachedGuest) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Taken, b.Taken)) })
 	return all
 }
 
@@ -84,14 +114,25 @@ func (g *Guest) meet() error {
 	return nil
 }
 
+// unlist takes a region off the guest's, whose sum it stays in. g.Mu is held.
+func (g *Guest) unlist(key uint64, r *guestRegion) {
+	delete(g.regions, key)
+	g.spanned -= len(r.memory.Bytes())
+	g.withdrawn.Add(Applied(r.region.Tally()))
+}
+
 // describe returns what the guest has, and where its operations are counted, if it has
 // attached.
-func (g *Guest) describe() (GuestInfo, *share.HostRing) {
-	i := g.info
+func (g *Guest) describe() (AttachedGuest, *share.HostRing) {
+	i := AttachedGuest{GuestInfo: g.info}
 	i.Queue = g.queue.Load()
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())
+	i.Applied = g.withdrawn
+	for _, r := range g.regions {
+		i.Applied.Add(Applied(r.region.Tally()))
+	}
 	for _, ep := range g.endpoints {
 		if ep.Serves() {
 			i.Serving++

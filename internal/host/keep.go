@@ -143,8 +143,7 @@ func (g *Guest) parted() (over []*guestRegion) {
 	defer g.Mu.Unlock()
 	for key, r := range g.regions {
 		if !held[r] {
-			delete(g.regions, key)
-			g.spanned -= len(r.memory.Bytes())
+			g.unlist(key, r)
 			over = append(over, r)
 		}
 	}
@@ -276,8 +275,7 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 	}
 	delete(h.Tenancy.Kept, KeptID{uid, name})
 	g.Mu.Lock()
-	delete(g.regions, k.region.region.Key())
-	g.spanned -= len(k.region.memory.Bytes())
+	g.unlist(k.region.region.Key(), k.region)
 	g.Mu.Unlock()
 	last := g.Ended && !g.keeps()
 	h.Mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -154,8 +155,39 @@ func TestGuests(t *testing.T) {
 		}
 		list := a.Hosting().Guests()
 		if len(list) != 1 || list[0].PID != os.Getpid() || list[0].UID != uint32(os.Geteuid()) || list[0].Endpoints != 1 ||
-			list[0].Peers != 1 || list[0].Taken < 2 || list[0].Completed < 2 || list[0].Refused != 0 {
+			list[0].Peers != 1 || list[0].Taken < 2 || list[0].Completed < 2 || list[0].Refused != 0 || list[0].Timed == 0 ||
+			list[0].Took == 0 {
 			t.Errorf("%+v", list)
+		}
+		region, err := g.NewRegion("theirs", 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ep, err := g.NewEndpoint(fi.EndpointAttr{})
+		if err == nil {
+			err = ep.Enable()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err = b.Dial(t.Context(), ep.Name())
+		if err == nil {
+			w, err = xdpfab.Word[uint64](t.Context(), p, "theirs", 0)
+		}
+		if err == nil {
+			_, err = w.Add(t.Context(), 1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := host.Applied{Reads: 1, BytesRead: 8}
+		applied := func() bool { list = a.Hosting().Guests(); return len(list) == 1 && list[0].Applied == want }
+		testnet.Eventually(t, "what the peer did to the program's region is counted", applied)
+		if err := region.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !applied() {
+			t.Errorf("when the region is withdrawn: %+v, want %+v as before", list, want)
 		}
 	})
 	if list := a.Hosting().Guests(); len(list) != 0 {

@@ -111,7 +111,7 @@ func TestMovesWhole(t *testing.T) {
 		t.Error(err)
 	}
 	// The endpoint that dials is left; its peer is given back a moment later.
-	var got host.GuestInfo
+	var got host.AttachedGuest
 	testnet.Eventually(t, "the host has what the program has", func() bool {
 		all := a.Hosting().Guests()
 		if len(all) == 1 {
