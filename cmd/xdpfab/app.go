@@ -40,6 +40,8 @@ type app struct {
 	// Where the configuration is; nil: nowhere.
 	env   func(string) string
 	files []string
+
+	reached string // why the peer that answered a dial may be silent later; empty: none did
 }
 
 // run executes a command line and returns the exit code.
@@ -56,7 +58,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	err := errors.Join(root.ExecuteContext(ctx), out.Flush())
 	if err != nil {
-		fmt.Fprintln(a.err, oneLine(err))
+		fmt.Fprintln(a.err, oneLine(a.whySilent(err)))
 	}
 	return exitCode(err)
 }

@@ -70,7 +70,19 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 		return nil, chosenFor(err, &by.chosen)
 	}
 	cl, err := dial(c, f, dom, by.to)
+	if err == nil {
+		a.reached = diagnose.Later(cl.addr, f.ifname)
+	}
 	return cl, chosenFor(err, &by.chosen)
+}
+
+// whySilent adds to the error of an operation why a peer may be silent that has answered
+// before. Why it has never answered, the error of the dial says.
+func (a *app) whySilent(err error) error {
+	if a.reached == "" || !errors.Is(err, xdpfab.ErrPeerSilent) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, a.reached)
 }
 
 // serve opens the interface for peers that send to it.

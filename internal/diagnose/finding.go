@@ -145,9 +145,19 @@ func (f *Finding) Hint(ifname string) string {
 	return b.String() + " " + f.more(ifname)
 }
 
+// Later says in a line why a peer may be silent that has answered before: what opens a
+// session is short.
+func Later(peer, ifname string) string {
+	return "it has answered before: the likely causes: (1) packets as long as the MTU are lost, in a switch or tunnel " +
+		"with a smaller one: set the MTU of both ends to that; (2) the peer or the way to it has failed since; " +
+		more(peer, ifname)
+}
+
 // more names the command that knows more.
-func (f *Finding) more(ifname string) string {
-	text := "`xdpfab diagnose " + f.Peer.String()
+func (f *Finding) more(ifname string) string { return more(f.Peer.String(), ifname) }
+
+func more(peer, ifname string) string {
+	text := "`xdpfab diagnose " + peer
 	if ifname != "" {
 		text += " -i " + ifname
 	}

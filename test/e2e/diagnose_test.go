@@ -149,4 +149,12 @@ func TestDiagnoseMTU(t *testing.T) {
 	if !strings.Contains(r.Cause, "1500, are lost on the way to the peer; those of 1492 pass") || !strings.Contains(r.Remedy, "mtu 1492") {
 		t.Errorf("cause %q, remedy %q", r.Cause, r.Remedy)
 	}
+
+	// A command whose session has begun before the silence names the cause as well. The
+	// frames of a write are somewhat shorter than the MTU.
+	testnet.IP(t, hub, "link set "+port+" mtu 1300")
+	m := mistake{name: "long packets get lost", code: 3, wrong: "outcome unknown: peer does not answer", want: "packets as long as the MTU are lost",
+		remedy: "set the MTU of both ends to that"}
+	m.judge(t, xdpfab(t, a, []string{"put", b.MAC.String(), "-", "--region", "r", "-i", a.IfName, "--timeout", "2s"},
+		input(strings.Repeat("x", 65536))))
 }
