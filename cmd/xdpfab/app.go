@@ -189,7 +189,7 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 		case len(args) < len(names):
 			return usage(c, "missing %s", strings.Join(names[len(args):], " "))
 		case len(args) > len(names):
-			return usage(c, "unexpected argument %q", args[len(names)])
+			return usage(c, "unexpected argument %q%s", args[len(names)], suggestion(c, args[len(names)]))
 		}
 		return nil
 	}

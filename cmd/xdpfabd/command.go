@@ -12,9 +12,11 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -76,11 +78,11 @@ says what does. Have it take effect with --takeover, as "systemctl reload" does.
 
 Peers reach the daemon by the interface's MAC address, and over UDP by the IP
 addresses that the interface has at each moment; it may have none at the start.
-The daemon continues while the interface is down, and when its name changes. The daemon ends with code 1 when peers can no longer reach
-it: the interface is removed, replaced, moved to another network namespace or
-given another hardware address, another program detaches the XDP program, or the
-MTU is set below its value at the start. Raising the MTU and setting it back does
-no harm.
+The daemon continues while the interface is down, and when its name changes. It ends
+with code 1 when peers can no longer reach it: the interface is removed, replaced,
+moved to another network namespace or given another hardware address, another
+program detaches the XDP program, or the MTU is set below its value at the start.
+Raising the MTU and setting it back does no harm.
 
 ` + takeoverHelp + `
 
@@ -111,17 +113,38 @@ func build() version.Report {
 		version.Protocol{Name: "handover", Version: host.HandoverVersion})
 }
 
+// noArgs refuses arguments: an interface is most often given so.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("unexpected argument %q: want flags alone, such as --interface %s; see `xdpfabd --help`", args[0],
+		args[0])
+}
+
+// flagError adds to the error of a flag that there is none of which may be meant.
+func flagError(cmd *cobra.Command, err error) error {
+	unknown := new(pflag.NotExistError)
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+}
+
 // newCommand makes the command line; its errors are *exitError or cobra's own.
 func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	a := &arguments{flagged: defaultConfig()}
 	cmd := &cobra.Command{
 		Use: "xdpfabd", Short: "Serve memory regions for remote atomics", Long: long, Example: examples,
-		Version: version.Version, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		Version: version.Version, Args: noArgs, SilenceErrors: true, SilenceUsage: true,
 	}
 	r := build()
 	cmd.SetVersionTemplate(r.Text("xdpfabd"))
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
+	cmd.SetFlagErrorFunc(flagError)
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&a.config, "config", "", "read the TOML `file`")

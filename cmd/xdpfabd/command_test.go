@@ -59,8 +59,8 @@ func TestWrongArguments(t *testing.T) {
 		want string
 	}{
 		"nothing":       {nil, "interface: missing"},
-		"unknown flag":  {[]string{"--queus=1"}, "unknown flag: --queus"},
-		"argument":      {[]string{"eth0"}, "eth0"},
+		"unknown flag":  {[]string{"--queus=1"}, "unknown flag: --queus, did you mean --queues?; see `xdpfabd --help`"},
+		"argument":      {[]string{"eth0"}, "unexpected argument \"eth0\": want flags alone, such as --interface eth0"},
 		"queues":        {[]string{"--queues=x"}, `"x": want a number from 0 to 64`},
 		"no file":       {[]string{"--config=/nonexistent/x"}, "no such file"},
 		"region":        {[]string{"--interface=e", "--region", "a=1x"}, `--region a=1x: size: "1x": want bytes`},
