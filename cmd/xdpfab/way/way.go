@@ -152,7 +152,7 @@ func routeTo(ip netip.Addr) (string, error) {
 		err = unix.ENETUNREACH
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: the kernel has no route to %v (%w): name one, or add a route", ErrUnclear, ip, err)
+		return "", fmt.Errorf("%w: the kernel has no route to %v (%w): %s", ErrUnclear, ip, err, remedy(ip))
 	}
 	if routes[0].Type == unix.RTN_LOCAL {
 		return holder(ip)
@@ -162,6 +162,21 @@ func routeTo(ip netip.Addr) (string, error) {
 		return "", fmt.Errorf("the route to %v: %w", ip, err)
 	}
 	return i.Name, nil
+}
+
+// remedy is what gives an address a route. An interface that is down keeps its addresses,
+// and the routes of their networks come back with it.
+func remedy(ip netip.Addr) string {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if n, is := a.(*net.IPNet); is && i.Flags&net.FlagUp == 0 && n.Contains(ip.AsSlice()) {
+				return fmt.Sprintf("%s, on that network, is down: `ip link set dev %s up`", i.Name, i.Name)
+			}
+		}
+	}
+	return "name one, or add a route"
 }
 
 // holder returns the interface that has an own address, or its network, as a loopback
@@ -186,7 +201,7 @@ func holder(ip netip.Addr) (string, error) {
 // towards returns the interface to a MAC address, and the reason.
 func towards(daemons []daemon, mac wire.MAC) (name, why string, err error) {
 	if len(daemons) == 1 {
-		return daemons[0].Interface.Name, "the only daemon's", nil
+		return daemons[0].Interface.Name, "the fact that it is the only daemon's", nil
 	}
 	all, err := net.Interfaces()
 	if err != nil {
@@ -205,9 +220,9 @@ func towards(daemons []daemon, mac wire.MAC) (name, why string, err error) {
 	}
 	switch {
 	case len(near) == 1:
-		return near[0], fmt.Sprintf("the kernel knows %v there", mac), nil
+		return near[0], fmt.Sprintf("the fact that the kernel knows %v there", mac), nil
 	case len(fit) == 1:
-		return fit[0], "the only interface that is up", nil
+		return fit[0], "the fact that it is the only interface that is up", nil
 	case len(fit) == 0:
 		return "", "", fmt.Errorf("%w: no Ethernet interface is up", ErrUnclear)
 	}

@@ -124,4 +124,7 @@ func TestChoose(t *testing.T) {
 	testnet.IP(t, side, "neigh add 10.99.0.1 lladdr "+stranger+" dev x1")
 	check("a neighbour", "", none, "x1", "the kernel knows", stranger)
 	check("own MAC", "", none, side.IfName, "the kernel knows", side.MAC.String())
+
+	testnet.IP(t, side, "addr add 192.0.2.7/24 dev x0", "link set x0 down")
+	refuse("", "192.0.2.1", ErrUnclear, "no route to 192.0.2.1", "x0, on that network, is down", "`ip link set dev x0 up`")
 }
