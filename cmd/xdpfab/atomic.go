@@ -254,7 +254,7 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 func formFor(name string, op atomic.Op, dt atomic.Datatype) (atomic.Func, error) {
 	valid := formsOf(op, dt)
 	if len(valid) == 0 {
-		return 0, fmt.Errorf("%v is not defined for %v", op, dt)
+		return 0, fmt.Errorf("%v is not defined for %v: `xdpfab info INTERFACE` has a table of the operations", op, dt)
 	}
 	if name == "" {
 		name = valid[len(valid)-1]

@@ -80,6 +80,8 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion) error {
 		below := r.offset / align * align
 		return fmt.Errorf("%w: %v is aligned to %d bytes, offset %d is not: use --offset %d or %d", err, r.dt, align,
 			r.offset, below, below+align)
+	case errors.Is(err, xdpfab.ErrNoKey) && at.Name == "":
+		return fmt.Errorf("%w: `xdpfab list` shows the keys that the peer publishes", err)
 	case at.Name == "":
 		return err
 	case errors.Is(err, xdpfab.ErrOutOfBounds):

@@ -38,8 +38,8 @@ func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 	for _, r := range s.all() {
 		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
 		if own := r.legacy(); i >= 0 && claimed[i] != own {
-			return nil, fmt.Errorf("region %q is %+v here and %+v there: want the same, or another name, or stop "+
-				"this daemon and start the other",
+			return nil, fmt.Errorf("region %q has %v in the daemon that serves, and %v in the one that is to take its "+
+				"place: want the same, or another name; a restart in place of a takeover makes the region anew",
 				r.Name, own, claimed[i])
 		}
 		if i >= 0 || r.added {

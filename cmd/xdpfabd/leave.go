@@ -60,6 +60,10 @@ type legacyOf struct {
 	Huge    mr.Huge
 }
 
+func (l legacyOf) String() string {
+	return fmt.Sprintf("%d bytes, access %v, backing %s, huge pages %v", l.Size, l.Access, l.Backing, l.Huge)
+}
+
 // verdict describes whether a step has succeeded.
 type verdict struct {
 	Error  string

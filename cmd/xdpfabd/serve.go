@@ -126,7 +126,7 @@ func explainOpen(cfg Config, err error) error {
 		return err
 	}
 	return fmt.Errorf("xdpfabd, process %d, serves %s already, at %s; take its place with --takeover and that "+
-		"--control, or stop it first: %w", s.PID, cfg.Interface, control.DefaultPath(cfg.Interface), err)
+		"--control, or stop it first: %w", s.PID, cfg.Interface, control.DefaultPath(cfg.Interface), unix.EBUSY)
 }
 
 // daemonAt asks the daemon of a control socket for its status.

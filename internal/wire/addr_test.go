@@ -44,7 +44,7 @@ func TestParseAddrRefuses(t *testing.T) {
 	for text, hint := range map[string]string{
 		"":                         "neither",
 		"node-b":                   "neither",
-		"10.0.0.2:80":              "neither",
+		"10.0.0.2:80":              "leave out the port, which is 34997 on every node: 10.0.0.2",
 		"10.0.0":                   "neither",
 		"02:00:00:00:0b":           "neither",
 		"00:00:00:00:00:00":        "zero MAC",

@@ -85,6 +85,9 @@ func TestMistakes(t *testing.T) {
 		{name: "misaligned", line: "atomic sum uint64 1 --offset 4 -i $I --peer $P --region counters", code: 1, wrong: "offset 4 is not", want: "uint64 is aligned to 8 bytes", remedy: "use --offset 0 or 8"},
 		{name: "no write", line: "atomic sum uint64 1 -i $I --peer $P --region scores", code: 1, wrong: "does not grant this right", want: `region "scores" grants read, and sum takes read`, remedy: "have its owner grant that"},
 		{name: "no read", line: "atomic read uint64 -i $I --peer $P --region log", code: 1, wrong: "does not grant this right", want: `region "log" grants write, and read takes read`, remedy: "have its owner grant that"},
+		{name: "key", line: "atomic sum uint64 1 -i $I --peer $P --key 5", code: 1, wrong: "no memory region with this key", want: "the keys that the peer publishes", remedy: "`xdpfab list`"},
+		{name: "not defined", line: "atomic band double 1 -i $I --peer $P --region counters", code: 2, wrong: "band is not defined for double", want: "table of the operations", remedy: "`xdpfab info INTERFACE`"},
+		{name: "port", line: "list 10.77.0.2:34997 -i $I", code: 2, wrong: `bad address "10.77.0.2:34997"`, want: "34997 on every node", remedy: "leave out the port"},
 		{name: "put too large", line: "put $P $D/large -i $I --region counters", code: 1, wrong: "large has 5000 bytes", want: "region counters has 4096 from offset 0 on: nothing was written", remedy: "cut the file"},
 		{name: "input too large", line: "put $P - -i $I --region counters", code: 1, wrong: "the input has more bytes than region counters has", want: "which is 4096", remedy: "shorten the input", options: []option{input(strings.Repeat("x", 5000))}},
 		{name: "no root", line: "list $P -i $I", code: 5, wrong: "missing CAP_NET_ADMIN", want: "CAP_BPF", remedy: "run as root, or `setcap", options: []option{unprivileged}},
@@ -142,6 +145,10 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		{name: "same interface, other socket", side: b, line: "--interface $I --control $D/other.sock", code: 5, wrong: "veth0 is in use by another xdpfab process", want: "one at a time can have it", remedy: "go through it by its control socket"},
 		{name: "other interface", side: b, line: "--interface lo --control " + n.socket, code: 5, wrong: "process " + pid + " serves another interface, veth0", want: "control socket is in use", remedy: "give this daemon a path of its own with --control"},
 		{name: "other namespace", line: "--interface $I --control " + n.socket, code: 5, wrong: "serves the veth0 of another network namespace", want: "leave it alone", remedy: "give this daemon a path of its own with --control"},
+		{name: "argument", line: "$I --region counters=4KiB", code: 2, wrong: `unexpected argument "veth0"`, want: "want flags alone", remedy: "such as --interface veth0"},
+		{name: "flag", line: "--interfaces $I", code: 2, wrong: "unknown flag: --interfaces", want: "did you mean --interface?", remedy: "`xdpfabd --help`"},
+		{name: "takeover of none", line: "--interface $I --control $D/none.sock --takeover", code: 1, wrong: "no daemon serves at " + dir + "/none.sock", want: "whose place this one could take", remedy: "start it without --takeover"},
+		{name: "takeover with another size", side: b, line: "--interface $I --control " + n.socket + " --region counters=8KiB --takeover", code: 1, wrong: `region "counters" has 4096 bytes`, want: "8192 bytes, access rw, backing anonymous, huge pages auto in the one that is to take its place", remedy: "want the same, or another name"},
 		{name: "no interface", line: "--region counters=4KiB", code: 2, wrong: "interface: missing", want: "set it in the configuration file", remedy: "--interface eth0"},
 	} {
 		t.Run(m.name, func(t *testing.T) {

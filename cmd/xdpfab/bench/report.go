@@ -172,7 +172,7 @@ func (r *Report) columns() (names, values []string) {
 func (r *Report) verdict() string {
 	switch r.Verification {
 	case "sum":
-		return fmt.Sprintf("verified: the words grew by %d, as many adds were acknowledged", r.Growth)
+		return fmt.Sprintf("verified: the words grew by %d, as many adds were acknowledged, warm-up included", r.Growth)
 	case "bytes":
 		return "verified: the region and this side have the same bytes"
 	case "messages":
