@@ -148,9 +148,9 @@ func (f *Finding) Hint(ifname string) string {
 // Later says in a line why a peer may be silent that has answered before: what opens a
 // session is short.
 func Later(peer, ifname string) string {
-	return "it has answered before: the likely causes: (1) packets as long as the MTU are lost, in a switch or tunnel " +
-		"with a smaller one: set the MTU of both ends to that; (2) the peer or the way to it has failed since; " +
-		more(peer, ifname)
+	return "it has answered before: the likely causes: (1) packets as long as the MTU are lost, in a switch or " +
+		"tunnel with a smaller one: set the MTU of both ends to that; (2) the peer or the way to it has failed " +
+		"since; " + more(peer, ifname)
 }
 
 // more names the command that knows more.

@@ -77,7 +77,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	dev, at, err := a.openTransport(ctx, ifname)
 	if err != nil {
 		err = ours(ifname, err)
-		// Whoever named a socket meant a daemon, and one that may not be written to is there.
+		// Whoever named a socket meant a daemon; one that refuses access is there.
 		if chosen && noDaemon != nil || errors.Is(noDaemon, fs.ErrPermission) {
 			err = fmt.Errorf("%w; without it: %w", noDaemon, err)
 		}
