@@ -228,3 +228,10 @@ func zeroCopy(t testing.TB) bool {
 	t.Helper()
 	return testnet.Granted(t).Copy == "zero-copy"
 }
+
+// coarse reports whether packet buffers are for a driver that may divide them: a NIC that
+// is asked for zero-copy mode, whether it grants that or not.
+func coarse(t testing.TB) bool {
+	t.Helper()
+	return testnet.Borrowed(t) != nil && testnet.Granted(t).XDP == "native"
+}

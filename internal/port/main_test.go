@@ -43,7 +43,7 @@ func TestMissingPrivilegesAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	pinned := 512 * 2048 >> 10 // KiB
-	if zeroCopy(t) {
+	if coarse(t) {
 		pinned *= 2 // larger chunks
 	}
 	opens := []string{"permission=false <nil>"}
