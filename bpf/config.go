@@ -21,6 +21,9 @@ const (
 	MaxReceiveQueues = 1024
 	// MaxAddrs is how many addresses a Program can serve.
 	MaxAddrs = 1024
+	// MaxMACs is how many MAC addresses besides the interface's own a Program can take
+	// frames for.
+	MaxMACs = 16
 	// DefaultPort is the UDP port of xdpfab, the number of its EtherType.
 	DefaultPort = 0x88B5
 	// DefaultMTU is Ethernet's, in bytes.
@@ -32,7 +35,8 @@ const (
 // Config tells the program which frames are for this node. Only the addresses can
 // change while the program is loaded: Program.SetAddrs.
 type Config struct {
-	// MAC is the interface's own address. Frames to any other address pass.
+	// MAC is the interface's own address. Frames to any other address pass, but for those
+	// of Program.SetMACs.
 	MAC [6]byte
 	// MTU is the interface's, in bytes: larger frames are dropped (DropLong).
 	// The MTU is that of layer 3: Ethernet header and tag are not counted. 0

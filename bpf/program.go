@@ -33,6 +33,7 @@ type Program struct {
 		steerMaps
 	}
 	addrs  map[address]struct{} // that are served
+	macs   map[macKey]struct{}  // besides the interface's own
 	link   link.Link            // nil: not attached
 	mode   Mode                 // of link
 	pinned string               // path of link; empty: it ends with Close
@@ -72,7 +73,7 @@ func loadWith(cfg Config, queues int, o *ebpf.CollectionOptions) (*Program, erro
 	}
 
 	p := &Program{queues: queues, udp: cfg.UDP, execute: cfg.Execute,
-		frags: cfg.Frags, addrs: map[address]struct{}{}}
+		frags: cfg.Frags, addrs: map[address]struct{}{}, macs: map[macKey]struct{}{}}
 	if err := spec.LoadAndAssign(&p.objects, o); err != nil {
 		return nil, explain("loading the XDP program", err)
 	}

@@ -20,6 +20,7 @@
 #include "headers/reason.h"
 
 #define MAX_ADDRS 1024
+#define MAX_MACS 16
 
 /* Written by the loader, frozen before the program runs; the verifier sees
  * constants and removes the branches that they rule out. The port is in network
@@ -44,6 +45,20 @@ struct {
 	__type(key, struct address);
 	__type(value, __u8);
 } served SEC(".maps");
+
+/* MAC addresses that frames are taken for besides the interface's own: those of bridges
+ * and the like that it is a port of. Userspace writes. */
+struct mac {
+	__u16 word[3];
+	__u16 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_MACS);
+	__type(key, struct mac);
+	__type(value, __u8);
+} macs SEC(".maps");
 
 /* Sockets by rx_queue * FAB_LANES + lane; the loader sizes it. Userspace
  * writes, the kernel clears an entry when its socket closes. */
@@ -100,13 +115,20 @@ struct packet {
 /* The reason that the steps below return for a valid packet. */
 #define SOUND REASON_REDIRECT
 
-/* What sits below IP: the interface's own MAC, and the VLAN as configured. */
+/* Whether frames to this address are for this node. */
+static __always_inline int our_mac(const struct eth_header *eth)
+{
+	struct mac other = { .word = { eth->dst[0], eth->dst[1], eth->dst[2] } };
+
+	if (eth->dst[0] == config.mac[0] && eth->dst[1] == config.mac[1] && eth->dst[2] == config.mac[2])
+		return 1;
+	return bpf_map_lookup_elem(&macs, &other) != 0;
+}
+
+/* What sits below IP: the MAC address, and the VLAN as configured. */
 static __always_inline enum reason check_link(const struct packet *p)
 {
-	const struct eth_header *eth = p->eth;
-
-	if (eth->dst[0] != config.mac[0] || eth->dst[1] != config.mac[1] ||
-	    eth->dst[2] != config.mac[2])
+	if (!our_mac(p->eth))
 		return REASON_PASS_MAC;
 	if (config.vlan != VLAN_ANY && p->vlan != config.vlan)
 		return REASON_PASS_VLAN;

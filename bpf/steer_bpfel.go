@@ -18,6 +18,12 @@ type steerAddress struct {
 	Word [4]uint32
 }
 
+type steerMac struct {
+	_    structs.HostLayout
+	Word [3]uint16
+	Pad  uint16
+}
+
 type steerReason uint32
 
 const (
@@ -57,6 +63,7 @@ type steerSettings struct {
 const (
 	steerMapCounters     = "counters"
 	steerMapExecutors    = "executors"
+	steerMapMacs         = "macs"
 	steerMapServed       = "served"
 	steerMapSockets      = "sockets"
 	steerProgXdpfabSteer = "xdpfab_steer"
@@ -114,6 +121,7 @@ type steerProgramSpecs struct {
 type steerMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Executors *ebpf.MapSpec `ebpf:"executors"`
+	Macs      *ebpf.MapSpec `ebpf:"macs"`
 	Served    *ebpf.MapSpec `ebpf:"served"`
 	Sockets   *ebpf.MapSpec `ebpf:"sockets"`
 }
@@ -147,6 +155,7 @@ func (o *steerObjects) Close() error {
 type steerMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Executors *ebpf.Map `ebpf:"executors"`
+	Macs      *ebpf.Map `ebpf:"macs"`
 	Served    *ebpf.Map `ebpf:"served"`
 	Sockets   *ebpf.Map `ebpf:"sockets"`
 }
@@ -155,6 +164,7 @@ func (m *steerMaps) Close() error {
 	return _SteerClose(
 		m.Counters,
 		m.Executors,
+		m.Macs,
 		m.Served,
 		m.Sockets,
 	)
