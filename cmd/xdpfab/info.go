@@ -310,7 +310,10 @@ func (i *interfaceEntry) text(w io.Writer) {
 func (i *interfaceEntry) stackText(w io.Writer) {
 	for _, a := range i.Above {
 		state := "its addresses are served here, too"
-		if !a.Served {
+		switch {
+		case a.Served && a.Kind != "vrf" && a.MAC != i.MAC:
+			state += ", and its MAC address " + a.MAC
+		case !a.Served:
 			state = fmt.Sprintf("its addresses are not served here: packets to them come to %s; `ip link set dev %s "+
 				"address %s` changes that", a.MAC, a.Name, i.MAC)
 		}

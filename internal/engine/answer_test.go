@@ -58,7 +58,7 @@ func (a *asker) ask(t testing.TB, n *node, h wire.Header, payload []byte) (wire.
 	if len(a.answers) != 1 {
 		t.Fatalf("%d answers, want one", len(a.answers))
 	}
-	frame, _ := wire.Strip(a.answers[0], macA)
+	frame, _ := wire.Strip(a.answers[0], macA, false)
 	back, payload, reason := wire.Parse(frame)
 	if reason != wire.ReasonOK {
 		t.Fatal(reason)

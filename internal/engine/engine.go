@@ -89,6 +89,7 @@ type Config struct {
 	Medium    wire.Medium // of the port: what stands before the frames in its packets
 	MTU       int         // of the interface, in bytes: the largest raw frame
 	Local     wire.MAC    // packets to this address stay in the group
+	Sifted    bool        // the port has packets for this node alone, be they to Local or to another address
 	Queue     int         // number of the queue, 0..63
 	Lane      uint8
 	Sessions  int          // most sessions, 7/8 of which peers may open; 0 means 4096

@@ -64,7 +64,7 @@ func TestOldAndNewNodes(t *testing.T) {
 				t.Errorf("%v: fate %v, status %v; want %v, %v", n.verb, r.Outcome, r.Status, want, n.status)
 			}
 			for _, packet := range c.seen[1][before:] {
-				frame, _ := wire.Strip(packet, worldMACs[1])
+				frame, _ := wire.Strip(packet, worldMACs[1], false)
 				if h, _, _ := wire.Parse(frame); h.Type == wire.Request && want != Success {
 					t.Error("a request has left")
 				}

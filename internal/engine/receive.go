@@ -50,7 +50,7 @@ func (e *Engine) takeBurst(most int) int {
 func (e *Engine) onPacket(packet []byte, passedOn bool) {
 	e.at.packet, e.at.passedOn = packet, passedOn
 	h := &e.at.header
-	frame, reason := e.cfg.Medium.Strip(packet, e.cfg.Local)
+	frame, reason := e.cfg.Medium.Strip(packet, e.cfg.Local, e.cfg.Sifted)
 	var t wire.Type
 	var id wire.SessionID
 	if reason == wire.ReasonOK {

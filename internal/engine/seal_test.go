@@ -150,7 +150,7 @@ func (c *cable) sealedAll(t *testing.T, damages bool) {
 	longest, bytes := 0, uint64(0)
 	for to, packets := range c.seen {
 		for _, packet := range packets {
-			frame, _ := wire.Strip(packet, worldMACs[to])
+			frame, _ := wire.Strip(packet, worldMACs[to], false)
 			longest = max(longest, len(packet))
 			of, _, _ := wire.Peek(frame)
 			_, _, reason := wire.Parse(frame)

@@ -42,7 +42,7 @@ func TestTraffic(t *testing.T) {
 	p := c.peer(ethernet())
 	requests, answers := 0, 0
 	c.pass = func(to int, packet []byte) bool {
-		frame, _ := wire.Strip(packet, worldMACs[to])
+		frame, _ := wire.Strip(packet, worldMACs[to], false)
 		switch h, _, _ := wire.Parse(frame); h.Type {
 		case wire.Request:
 			requests++

@@ -256,6 +256,9 @@ func (a *Attached) Ports() []engine.Port { return []engine.Port{a.Ring.Port()} }
 // MAC implements device.
 func (a *Attached) MAC() wire.MAC { return a.host.MAC }
 
+// Sifted implements Device: no packet comes.
+func (a *Attached) Sifted() bool { return false }
+
 // MTU implements device.
 func (a *Attached) MTU() int { return a.host.MTU }
 

@@ -165,6 +165,9 @@ func (b *borrowed) Ports() []engine.Port { return []engine.Port{b.queue} }
 // MAC implements device.
 func (b *borrowed) MAC() wire.MAC { return b.host.MAC }
 
+// Sifted implements device: the host's XDP program looks at addresses.
+func (b *borrowed) Sifted() bool { return true }
+
 // MTU implements device.
 func (b *borrowed) MTU() int { return b.host.MTU }
 

@@ -23,7 +23,7 @@ type Above struct {
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
 	// Served is whether its addresses are served on the interface below: packets to them
-	// have to come to that one's MAC address.
+	// have to come there, be it to that one's MAC address or to a bridge's or VLAN's own.
 	Served bool `json:"served"`
 }
 

@@ -21,6 +21,9 @@ import (
 type Device interface {
 	Ports() []engine.Port
 	MAC() wire.MAC
+	// Sifted reports whether the ports have only packets that are for this node, at MAC
+	// or at another address of its.
+	Sifted() bool
 	MTU() int
 	Medium() wire.Medium // of the ports' packets
 	// Link finds the way to an address: for IP the route and the next hop's MAC.
@@ -145,6 +148,9 @@ type Alone struct{}
 
 // Medium implements Device.
 func (Alone) Medium() wire.Medium { return wire.OnEthernet }
+
+// Sifted implements Device.
+func (Alone) Sifted() bool { return false }
 
 // GuestRing implements Upstream.
 func (Alone) GuestRing() engine.GuestRing { return nil }

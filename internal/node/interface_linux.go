@@ -24,6 +24,9 @@ func (n NetInterface) Ports() []engine.Port {
 	return ports
 }
 
+// Sifted implements Device: the XDP program looks at addresses.
+func (NetInterface) Sifted() bool { return true }
+
 // Info implements Device.
 func (n NetInterface) Info() InterfaceInfo {
 	m := n.Modes()

@@ -113,7 +113,7 @@ func (n *Node) Run(life, resident uint64) error {
 			GuestRing: n.Dev.GuestRing(),
 			Medium:    n.Dev.Medium(),
 			Port:      port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
-			Local: n.Dev.MAC(), MTU: n.Dev.MTU(), Queue: q, Sessions: n.Config.Sessions,
+			Local: n.Dev.MAC(), Sifted: n.Dev.Sifted(), MTU: n.Dev.MTU(), Queue: q, Sessions: n.Config.Sessions,
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
 			Spread:  n.Config.Spread,
 			Journal: n.journal.note(),

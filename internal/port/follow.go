@@ -21,6 +21,7 @@ const askPause = time.Second
 type path struct {
 	remote    netip.Addr
 	source    netip.Addr // the watcher's
+	local     wire.MAC   // at which the source is; the watcher's
 	next      netip.Addr // the neighbour that packets go to; the watcher's
 	mac       wire.MAC   // the neighbour's, zero until it is known; the watcher's
 	told      way        // that all followers have, zero before the first; guarded by the watcher's mu
@@ -32,9 +33,10 @@ type path struct {
 type way struct {
 	mac    wire.MAC   // of the next hop
 	source netip.Addr // of this node
+	local  wire.MAC   // of this node: the interface's, or that of one above
 }
 
-func wayOf(l *wire.Link) way { return way{l.Remote, l.LocalIP} }
+func wayOf(l *wire.Link) way { return way{l.Remote, l.LocalIP, l.Local} }
 
 // follower is a call of Follow.
 type follower struct {
@@ -143,7 +145,7 @@ func (w *watcher) find(paths []*path) {
 // step takes a path's hop from the routes, and its MAC address if the neighbour
 // is known. If it is not, the kernel is made to ask for it.
 func (w *watcher) step(p *path, hop route.Hop, known map[netip.Addr]wire.MAC) {
-	p.source = hop.Source
+	p.source, p.local = hop.Source, hop.Local
 	if p.remote == hop.Source { // this node itself
 		p.next = p.remote
 		w.use(p, hop.MAC)
@@ -208,7 +210,7 @@ func (w *watcher) use(p *path, mac wire.MAC) {
 	if p.mac = mac; w.lost {
 		return
 	}
-	now := way{mac, p.source}
+	now := way{mac, p.source, p.local}
 	w.mu.Lock()
 	p.told = now
 	var calls []*follower
@@ -222,12 +224,15 @@ func (w *watcher) use(p *path, mac wire.MAC) {
 		if n == 0 {
 			w.say(Event{Kind: HopChanged, Remote: p.remote.String(), From: wayOf(&f.link).String(), To: now.String()})
 		}
-		f.link.Remote, f.link.LocalIP = now.mac, now.source
+		f.link.Remote, f.link.LocalIP, f.link.Local = now.mac, now.source, now.local
 		f.changed(f.link)
 	}
 }
 
-// String describes a way: to a MAC address, from an IP address of the interface.
-func (w way) String() string { return macText(w.mac) + " from " + w.source.String() }
+// String describes a way: to a MAC address, from an IP address and a MAC address of the
+// interface.
+func (w way) String() string {
+	return macText(w.mac) + " from " + w.source.String() + ", " + macText(w.local)
+}
 
 func macText(mac wire.MAC) string { return wire.Addr{MAC: mac}.String() }

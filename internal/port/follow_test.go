@@ -166,8 +166,8 @@ func TestFollowAlike(t *testing.T) {
 	}
 }
 
-// A follower that has nothing looked up, because it has the way of the others, learns of a
-// change whose notice the kernel dropped: after a loss of notices all ways are looked up.
+// A follower that has nothing looked up, because it has the way of the others, learns of
+// a change whose notice the kernel dropped: after a loss all ways are looked up.
 func TestFollowAlikeAfterLoss(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	n := open(t, p.A, Options{RingSize: 32, UDP: true})
@@ -237,4 +237,24 @@ func dropped(t *testing.T, side *testnet.Side) (found bool) {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// Frames of a bridge's addresses leave from its MAC address, and those to it are this
+// node's own. When it gets another one, followers learn that.
+func TestFollowBridge(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	was, now := mac(t, "02:00:00:00:00:99"), mac(t, "02:00:00:00:00:98")
+	testnet.IP(t, p.A, "link add br0 address "+was.String()+" type bridge", "link set br0 up", "link set veth0 master br0",
+		"addr flush dev veth0", "addr add "+p.A.IP4.String()+"/24 dev br0")
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	watched(t, n)
+	links, first, _ := follow(t, n, p.B.IP4)
+	if first.Local != was || first.LocalIP != p.A.IP4 {
+		t.Errorf("the first link is %+v, want from %v", first, was)
+	}
+	if l, err := n.Link(t.Context(), wire.Addr{MAC: was}); err != nil || l.Remote != n.MAC() {
+		t.Errorf("the way to the bridge is %+v, %v; want to this node", l, err)
+	}
+	testnet.IP(t, p.A, "link set br0 address "+now.String())
+	links.await(t, "the new MAC address", func(l wire.Link) bool { return l.Local == now && l.Remote == first.Remote })
 }

@@ -213,18 +213,25 @@ func (i *Interface) load(queues int, o Options) (err error) {
 	return err
 }
 
-// serve makes the program take UDP packets for the addresses that the interface
-// has now, and returns them. Any goroutine may call it: the addresses that were
-// read last count.
+// serve makes the program take frames for the MAC addresses, and UDP packets for the
+// addresses, that the interface has now, with those above it, and returns the latter. Any
+// goroutine may call it: the addresses that were read last count.
 func (i *Interface) serve() ([]netip.Addr, error) {
-	if !i.udp {
-		return nil, nil
-	}
 	i.serving.Lock()
 	defer i.serving.Unlock()
 	addrs, err := i.resolver.Addrs()
 	if err != nil {
 		return nil, fmt.Errorf("port: %w", err)
+	}
+	var macs [][6]byte
+	for _, mac := range i.resolver.MACs() {
+		macs = append(macs, mac)
+	}
+	if err := i.program.SetMACs(macs); err != nil {
+		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
+	}
+	if !i.udp {
+		return nil, nil
 	}
 	i.served = nil
 	served := addrs[:min(len(addrs), bpf.MaxAddrs)]
@@ -286,6 +293,9 @@ func (i *Interface) Close() error {
 func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	l := wire.Link{Kind: a.Kind(), VLAN: i.vlan.ID(), Local: i.mac, Remote: a.MAC}
 	if !a.IsIP() {
+		if slices.Contains(i.resolver.MACs(), a.MAC) {
+			l.Remote = i.mac // this node itself
+		}
 		return l, nil
 	}
 	if !i.udp {
@@ -329,7 +339,7 @@ func (i *Interface) linkOver(a wire.Addr, hop route.Hop, err error) (wire.Link, 
 			return wire.Link{}, err
 		}
 	}
-	return wire.Link{Kind: a.Kind(), VLAN: i.vlan.ID(), Local: i.mac, Remote: hop.MAC, LocalIP: hop.Source,
+	return wire.Link{Kind: a.Kind(), VLAN: i.vlan.ID(), Local: hop.Local, Remote: hop.MAC, LocalIP: hop.Source,
 		RemoteIP: a.IP}, nil
 }
 

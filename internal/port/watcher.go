@@ -230,9 +230,6 @@ func (w *watcher) judgeProgram() {
 
 // readdress serves the present addresses, and tells which came and gone.
 func (w *watcher) readdress() {
-	if !w.i.udp {
-		return
-	}
 	now, err := w.i.serve()
 	if err != nil {
 		w.trouble(err)

@@ -113,7 +113,7 @@ func TestMemoryGone(t *testing.T) {
 	h := wire.Header{Type: wire.Request, Session: s.Id, Epoch: s.Epoch, PSN: s.Expected, Ack: s.Expected - 1, Ops: uint8(rw.Ops())}
 	h.Put(b)
 	action, packet := w.run(b[:wire.Seal(b, wire.HeaderLen+rw.Len())])
-	frame, reason := wire.Strip(packet, wire.MAC{2, 0, 0, 0, 0, 1})
+	frame, reason := wire.Strip(packet, wire.MAC{2, 0, 0, 0, 0, 1}, false)
 	if action != xdpTX || reason != wire.ReasonOK {
 		t.Fatalf("the program returns %d, %v", action, reason)
 	}

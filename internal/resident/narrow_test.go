@@ -55,8 +55,8 @@ func TestNarrowPath(t *testing.T) {
 	}
 }
 
-// addMany posts a fetch-add of 1 to each of 60 words: four of these make a frame longer than
-// Ethernet's, and shorter than MaxFrame, in either direction.
+// addMany posts a fetch-add of 1 to each of 60 words: four of these make a frame longer
+// than Ethernet's, and shorter than MaxFrame, in either direction.
 func (w *world) addMany(p *engine.Peer, o *outcomes) bool {
 	op := w.ring.Claim()
 	if op == nil {

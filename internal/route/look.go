@@ -53,7 +53,7 @@ func (r *Resolver) LinkState() (LinkState, error) {
 // address; own are those of Addrs, which was called just before. It does not wait.
 func (r *Resolver) Look(dst netip.Addr, own []netip.Addr) (Hop, error) {
 	if slices.Contains(own, dst) {
-		return Hop{MAC: r.mac, Source: dst}, nil
+		return Hop{MAC: r.mac, Local: r.mac, Source: dst}, nil
 	}
 	return r.way(dst, own)
 }

@@ -29,6 +29,7 @@ const netlinkTimeout = 5 * time.Second
 type Hop struct {
 	via     int        // index of the interface whose routes and neighbours lead there
 	MAC     wire.MAC   // of the next hop; the interface's own for its own addresses
+	Local   wire.MAC   // to send from: the interface's own, or that of one above whose address Source is
 	Source  netip.Addr // address of the interface to send from
 	Gateway netip.Addr // the next hop's address; not valid if the destination is on the link
 }
@@ -43,6 +44,9 @@ type Resolver struct {
 	// chain is the interface, or that of the VLAN, and those above it whose addresses are
 	// served: see chained.
 	chain atomic.Pointer[[]int]
+	// macs are the addresses at which packets to these come, by index, if they are not
+	// the interface's own.
+	macs atomic.Pointer[map[int]wire.MAC]
 
 	mu     sync.RWMutex // held for reading during a request, so that Close does not close its socket meanwhile
 	handle *netlink.Handle
@@ -84,6 +88,7 @@ func (r *Resolver) identify() error {
 		return err
 	}
 	r.name = link.Attrs().Name
+	r.macs.Store(&map[int]wire.MAC{})
 	if r.chain.Store(new([]int)); r.vlan == 0 {
 		r.chain.Store(&[]int{r.index})
 	}
@@ -118,8 +123,7 @@ func ask[T any](r *Resolver, f func(h *netlink.Handle) (T, error)) (T, error) {
 }
 
 // Networks lists the unicast addresses of the interface and of those above it (Upper),
-// each with the length of its network's prefix. Addresses to which packets come at
-// another MAC address are not among them.
+// each with the length of its network's prefix, unless packets to it may come elsewhere.
 func (r *Resolver) Networks() ([]netip.Prefix, error) {
 	if err := r.chained(); err != nil {
 		return nil, fmt.Errorf("route: interfaces above %s: %w", r.name, err)
@@ -154,11 +158,16 @@ func (r *Resolver) chained() error {
 	if gone := errors.Is(err, ErrGone); err != nil && !gone {
 		return err
 	}
+	macs := map[int]wire.MAC{}
 	for _, u := range uppers {
-		if !u.Foreign {
-			chain = append(chain, u.Index)
+		if u.Foreign {
+			continue
+		}
+		if chain = append(chain, u.Index); u.at != r.mac {
+			macs[u.Index] = u.at
 		}
 	}
+	r.macs.Store(&macs)
 	r.chain.Store(&chain)
 	return nil
 }

@@ -58,13 +58,13 @@ func TestOnLink(t *testing.T) {
 	} {
 		// The first time the kernel has to ask, the second time it knows.
 		for range 2 {
-			if got, want := resolve(t, r, c.dst.String()), (Hop{MAC: wire.MAC(p.B.MAC), Source: c.src}); got != want {
+			if got, want := resolve(t, r, c.dst.String()), (Hop{MAC: wire.MAC(p.B.MAC), Local: r.mac, Source: c.src}); got != want {
 				t.Errorf("%v: got %+v, want %+v", c.dst, got, want)
 			}
 		}
 	}
 	for _, a := range []netip.Addr{p.A.IP4, p.A.IP6} {
-		if got, want := resolve(t, r, a.String()), (Hop{MAC: wire.MAC(p.A.MAC), Source: a}); got != want {
+		if got, want := resolve(t, r, a.String()), (Hop{MAC: wire.MAC(p.A.MAC), Local: r.mac, Source: a}); got != want {
 			t.Errorf("own address: got %+v, want %+v", got, want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestThroughGateway(t *testing.T) {
 		{"10.90.0.2", p.B.IP4, p.A.IP4}, {"fd00:90::2", p.B.IP6, p.A.IP6},
 		{"10.91.0.2", p.B.IP6, p.A.IP4}, {"10.92.0.2", p.B.IP4, p.A.IP4},
 	} {
-		if got, want := resolve(t, r, c.dst), (Hop{MAC: wire.MAC(p.B.MAC), Source: c.src, Gateway: c.gw}); got != want {
+		if got, want := resolve(t, r, c.dst), (Hop{MAC: wire.MAC(p.B.MAC), Local: r.mac, Source: c.src, Gateway: c.gw}); got != want {
 			t.Errorf("%s: got %+v, want %+v", c.dst, got, want)
 		}
 	}

@@ -7,9 +7,12 @@ package route
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Upper is an interface that stands above another one and takes what arrives there: a
@@ -19,10 +22,26 @@ type Upper struct {
 	Index int
 	Name  string
 	Kind  string // "bridge", "bond", "team", "vrf", …
-	// Foreign is whether packets to its addresses arrive at another MAC address than the
-	// lower interface's, so that the program there does not take them.
+	// Foreign is whether packets to its addresses may arrive elsewhere than at the lower
+	// interface: those to a bond or a team with another MAC address than its port come to
+	// another port. Bridges and VLANs take what comes to a MAC address of their own.
 	Foreign bool
 	MAC     string
+	at      wire.MAC // where packets to its addresses arrive
+}
+
+// above returns an interface whose lower one is at a MAC address.
+func above(l netlink.Link, at wire.MAC, foreign bool) Upper {
+	a := l.Attrs()
+	u := Upper{Index: a.Index, Name: a.Name, Kind: l.Type(), MAC: a.HardwareAddr.String(), Foreign: foreign, at: at}
+	switch u.Kind {
+	case "vrf": // it forwards no frames: its addresses are asked for, and found, at the interface below
+	case "bridge", "vlan":
+		copy(u.at[:], a.HardwareAddr)
+	default:
+		u.Foreign = foreign || !bytes.Equal(a.HardwareAddr, at[:])
+	}
+	return u
 }
 
 // mostUppers bounds the chain, which the kernel bounds likewise (MAX_NEST_DEV).
@@ -31,18 +50,13 @@ const mostUppers = 8
 // Uppers follows the masters of a link upwards, the nearest first. get returns a link by
 // its index.
 func Uppers(l netlink.Link, get func(int) (netlink.Link, error)) (list []Upper, err error) {
-	mac, foreign := l.Attrs().HardwareAddr, false
-	for a := l.Attrs(); a.MasterIndex != 0 && len(list) < mostUppers; {
-		master, err := get(a.MasterIndex)
-		if err != nil {
+	var u Upper
+	for copy(u.at[:], l.Attrs().HardwareAddr); l.Attrs().MasterIndex != 0 && len(list) < mostUppers; {
+		if l, err = get(l.Attrs().MasterIndex); err != nil {
 			return list, err
 		}
-		a = master.Attrs()
-		// A VRF forwards no frames: its addresses are asked for, and found, at the
-		// interface below.
-		foreign = foreign || master.Type() != "vrf" && !bytes.Equal(a.HardwareAddr, mac)
-		list = append(list, Upper{Index: a.Index, Name: a.Name, Kind: master.Type(), Foreign: foreign,
-			MAC: a.HardwareAddr.String()})
+		u = above(l, u.at, u.Foreign)
+		list = append(list, u)
 	}
 	return list, nil
 }
@@ -52,11 +66,8 @@ func Uppers(l netlink.Link, get func(int) (netlink.Link, error)) (list []Upper, 
 func (r *Resolver) Uppers() (uppers []Upper, err error) {
 	l, err := r.link(r.index)
 	if err == nil && r.vlan != 0 {
-		mac := l.Attrs().HardwareAddr
 		if l, err = r.tagged(); l != nil {
-			a := l.Attrs()
-			uppers = []Upper{{Index: a.Index, Name: a.Name, Kind: l.Type(), Foreign: !bytes.Equal(a.HardwareAddr, mac),
-				MAC: a.HardwareAddr.String()}}
+			uppers = []Upper{above(l, r.mac, false)}
 		}
 	}
 	if err != nil || l == nil {
@@ -67,6 +78,25 @@ func (r *Resolver) Uppers() (uppers []Upper, err error) {
 		err = nil
 	}
 	return append(uppers, more...), err
+}
+
+// MACs are the addresses of interfaces above at which packets come to this interface, as
+// Networks or Addrs found them last; its own is not among them.
+func (r *Resolver) MACs() (macs []wire.MAC) {
+	for _, mac := range *r.macs.Load() {
+		if !slices.Contains(macs, mac) {
+			macs = append(macs, mac)
+		}
+	}
+	return macs
+}
+
+// macOf is the address at which packets to an interface of the chain come.
+func (r *Resolver) macOf(index int) wire.MAC {
+	if mac, other := (*r.macs.Load())[index]; other {
+		return mac
+	}
+	return r.mac
 }
 
 // tagged returns the 802.1Q interface of the VLAN; nil if there is none.

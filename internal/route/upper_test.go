@@ -56,7 +56,7 @@ func TestPortOfBridge(t *testing.T) {
 		}
 	}
 	uppers, err := r.Uppers()
-	if err != nil || len(uppers) != 1 || uppers[0].Name != "br0" || uppers[0].Kind != "bridge" || uppers[0].Foreign {
+	if err != nil || len(uppers) != 1 || uppers[0].Name != "br0" || uppers[0].Kind != "bridge" || uppers[0].Foreign || len(r.MACs()) != 0 {
 		t.Errorf("above: %+v, %v", uppers, err)
 	}
 	testnet.IP(t, p.A, "link set veth0 nomaster")
@@ -68,19 +68,26 @@ func TestPortOfBridge(t *testing.T) {
 	}
 }
 
-// Packets to a bridge with a MAC address of its own do not reach the port's program: its
-// addresses are none of the port's.
+// Packets to a bridge with a MAC address of its own come to it, and those of its
+// addresses leave from it.
 func TestBridgeOfAnotherMAC(t *testing.T) {
 	p := testnet.NewPair(t, testnet.Options{})
 	enslave(t, p.A)
 	testnet.IP(t, p.A, "link set br0 address 02:00:00:00:00:99")
 	r := resolver(t, p.A)
-	if got := addresses(t, r); len(got) != 0 {
-		t.Errorf("addresses %v", got)
+	if got, want := addresses(t, r), []netip.Addr{p.A.IP4, p.A.IP6}; !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
 	}
-	uppers, err := r.Uppers()
-	if err != nil || len(uppers) != 1 || !uppers[0].Foreign || uppers[0].MAC != "02:00:00:00:00:99" {
-		t.Errorf("above: %+v, %v", uppers, err)
+	bridge := wire.MAC{2, 0, 0, 0, 0, 0x99}
+	if got := r.MACs(); !slices.Equal(got, []wire.MAC{bridge}) {
+		t.Errorf("MAC addresses %v, want %v", got, bridge)
+	}
+	if hop := resolve(t, r, p.B.IP4.String()); hop.Local != bridge || hop.Source != p.A.IP4 {
+		t.Errorf("the way to the other end is %+v, want from %v", hop, bridge)
+	}
+	testnet.IP(t, p.A, "link set veth0 nomaster")
+	if got := addresses(t, r); len(got)+len(r.MACs()) != 0 {
+		t.Errorf("addresses %v, %v of a bridge that was left", got, r.MACs())
 	}
 }
 
@@ -103,5 +110,5 @@ func TestMonitorFollowsUppers(t *testing.T) {
 		return c.Valid[addr("10.77.0.7")] == wire.MAC{2, 0, 0, 0, 0, 7}
 	})
 	testnet.IP(t, p.A, "link set br0 address 02:00:00:00:00:99")
-	await(t, m, "another MAC address", func(c Change) bool { return c.Addrs && len(addresses(t, r)) == 0 })
+	await(t, m, "another MAC address", func(c Change) bool { return c.Addrs && len(addresses(t, r)) == 3 && len(r.MACs()) == 1 })
 }

@@ -55,7 +55,7 @@ func (r *Resolver) wayBy(index int, dst netip.Addr, own []netip.Addr) (Hop, erro
 	if route.Type != unix.RTN_UNICAST || route.LinkIndex != index {
 		return Hop{}, r.noRoute(dst, nil)
 	}
-	hop := Hop{via: index}
+	hop := Hop{via: index, Local: r.macOf(index)}
 	if gw, ok := addrOf(route.Gw); ok {
 		hop.Gateway = gw
 	} else if via, ok := route.Via.(*netlink.Via); ok { // a gateway of the other family

@@ -114,15 +114,16 @@ func (s *Source) Reply(c Class) Template {
 	return t
 }
 
-// Strip is Decap for a packet that must be addressed to local. It does not return the
-// sender: nearly every packet belongs to a session, which knows it.
-func Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
-	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType && MAC(packet) == local &&
-		packet[6]&1 == 0 {
+// Strip is Decap for a packet that must be addressed to local, unless the packets were
+// sifted: then all are for this node, which may have further addresses. It does not
+// return the sender: nearly every packet belongs to a session, which knows it.
+func Strip(packet []byte, local MAC, sifted bool) (frame []byte, reason Reason) {
+	if len(packet) >= ethLen && binary.BigEndian.Uint16(packet[12:]) == EtherType &&
+		(sifted && packet[0]&1 == 0 || MAC(packet) == local) && packet[6]&1 == 0 {
 		return packet[ethLen:], ReasonOK
 	}
 	frame, from, reason := Decap(packet)
-	if reason == ReasonOK && from.Local != local {
+	if reason == ReasonOK && !sifted && from.Local != local {
 		return nil, ReasonNotOurs
 	}
 	return frame, reason

@@ -187,8 +187,19 @@ func TestDecapRefuses(t *testing.T) {
 		{"IPv6 to multicast", set(2, 38, 0xff), ReasonNotOurs},
 		{"IPv6 from no address", set(2, 22, make([]byte, 16)...), ReasonBadSource},
 	}
-	if f, r := Strip(set(0, 6, 3), MAC(set(0, 6, 3))); r != ReasonBadSource || f != nil {
-		t.Errorf("Strip of a frame from a group: %v", r)
+	for _, sifted := range []bool{false, true} {
+		if f, r := Strip(set(0, 6, 3), MAC(set(0, 6, 3)), sifted); r != ReasonBadSource || f != nil {
+			t.Errorf("Strip of a frame from a group: %v", r)
+		}
+		if f, r := Strip(set(0, 0, 3), MAC{}, sifted); r != ReasonNotOurs || f != nil {
+			t.Errorf("Strip of a frame to a group: %v", r)
+		}
+		for k := range 3 { // of every encapsulation
+			want := map[bool]Reason{true: ReasonOK, false: ReasonNotOurs}[sifted]
+			if _, r := Strip(set(k, 5, 0x77), MAC(set(k, 5, 0x78)), sifted); r != want {
+				t.Errorf("Strip of frame %d to another node, sifted %v: %v, want %v", k, sifted, r, want)
+			}
+		}
 	}
 	for _, tt := range tests {
 		if f, _, r := Decap(tt.packet); r != tt.want || f != nil {

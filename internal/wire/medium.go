@@ -51,12 +51,12 @@ func WayOf(packet []byte) (w Way) {
 	return w
 }
 
-// Strip returns the frame of a packet, which must be addressed to local unless the medium
-// is OnSocket. It does not return the sender: nearly every packet belongs to a session,
-// which knows it.
-func (m Medium) Strip(packet []byte, local MAC) (frame []byte, reason Reason) {
+// Strip returns the frame of a packet, which must be addressed to local unless the
+// packets were sifted, or the medium is OnSocket. It does not return the sender: nearly
+// every packet belongs to a session, which knows it.
+func (m Medium) Strip(packet []byte, local MAC, sifted bool) (frame []byte, reason Reason) {
 	if m == OnEthernet {
-		return Strip(packet, local)
+		return Strip(packet, local, sifted)
 	}
 	if len(packet) < WayLen {
 		return nil, ReasonTruncated

@@ -30,7 +30,7 @@ func TestSocketRoundTrip(t *testing.T) {
 		if n := there.Put(b, len(frame)); n != len(b) || there.Len() != WayLen || there.Kind() != l.Kind {
 			t.Fatalf("%+v: packet of %d bytes, frame at %d, %v", l, n, there.Len(), there.Kind())
 		}
-		got, reason := OnSocket.Strip(b, MAC{9})
+		got, reason := OnSocket.Strip(b, MAC{9}, false)
 		if reason != ReasonOK || !bytes.Equal(got, frame) {
 			t.Fatalf("%+v: %v", l, reason)
 		}
@@ -78,7 +78,7 @@ func TestSocketRefuses(t *testing.T) {
 		}
 	}
 	for n := range WayLen {
-		if _, reason := OnSocket.Strip(make([]byte, n), MAC{}); reason != ReasonTruncated {
+		if _, reason := OnSocket.Strip(make([]byte, n), MAC{}, false); reason != ReasonTruncated {
 			t.Errorf("%d bytes: %v", n, reason)
 		}
 	}
