@@ -78,8 +78,7 @@ type Config struct {
 	Outside func(packet []byte, queue int) bool
 	// Spread gives the sessions that peers begin to the engines of the group in turn,
 	// whatever queue their hellos arrive on. Frames of a session that arrive
-	// elsewhere are passed on as ever. It is for NICs that put all frames into one
-	// queue. That of the group's first engine counts.
+	// elsewhere are passed on as ever. That of the group's first engine counts.
 	Spread bool
 	// GuestRing takes the operations to their targets in place of sessions of this
 	// engine, which then has no use for packets; nil for an engine that has an
