@@ -35,6 +35,7 @@ func bind[N comparable](dt Datatype, a algebra[N]) {
 			}
 			return t
 		}))
+		setCondition(op, dt, func(t, _, c N) bool { return when(c, t) })
 	}
 	swap(Cswap, a.equal)
 	swap(CswapNE, func(c, t N) bool { return !a.equal(c, t) })

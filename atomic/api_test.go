@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -22,6 +23,7 @@ func TestNamesAndValues(t *testing.T) {
 		{Int128, 14, "int128"}, {BFloat16, 17, "bfloat16"}, {Float8E4M3, 18, "float8_e4m3"}, {Float8E5M2, 19, "float8_e5m2"},
 		{Min, 0, "min"}, {Bxor, 9, "bxor"}, {Read, 10, "read"}, {Cswap, 12, "cswap"}, {CswapNE, 13, "cswap_ne"},
 		{CswapGT, 17, "cswap_gt"}, {Mswap, 18, "mswap"}, {Diff, 19, "diff"},
+		{SumAtMost, 32, "sum_at_most"}, {SumSat, 34, "sum_sat"}, {Msum, 36, "msum"}, {Op(37), 37, "op(37)"},
 		{Base, 0, "base"}, {Fetch, 1, "fetch"}, {Compare, 2, "compare"},
 		{Datatype(20), 20, "datatype(20)"}, {Op(20), 20, "op(20)"}, {Func(3), 3, "func(3)"},
 	} {
@@ -40,7 +42,7 @@ func TestParseIsTheInverseOfString(t *testing.T) {
 			t.Errorf("ParseDatatype(%q) = %v, %v", dt, got, err)
 		}
 	}
-	for op := range Op(NumOps) {
+	for op := range Ops() {
 		if got, err := ParseOp(op.String()); got != op || err != nil {
 			t.Errorf("ParseOp(%q) = %v, %v", op, got, err)
 		}
@@ -79,15 +81,39 @@ func TestSizeAndAlign(t *testing.T) {
 	}
 }
 
+// Ops yields each operation once, those that are defined on integers, and no number
+// between libfabric's and xdpfab's own.
+func TestOps(t *testing.T) {
+	all := slices.Collect(Ops())
+	if len(all) != 25 || all[0] != Min || all[19] != Diff || all[20] != SumAtMost || all[24] != Msum {
+		t.Errorf("the operations are %v", all)
+	}
+	for op := range Op(255) {
+		known := false
+		for f := range Func(NumFuncs) {
+			known = known || Valid(f, op, Uint64)
+		}
+		if known != slices.Contains(all, op) {
+			t.Errorf("%v is among the operations: %t", op, !known)
+		}
+	}
+	for op := range Ops() { // may be left early
+		if op == Sum {
+			break
+		}
+	}
+}
+
 // TestValidCounts counts triples per function and class: 10 integers, 7 reals,
 // 3 complex.
 func TestValidCounts(t *testing.T) {
 	var perFunc [NumFuncs]int
 	triples(func(f Func, op Op, dt Datatype) { perFunc[f]++ })
 	want := [NumFuncs]int{
-		Base:    10*12 + 7*9 + 3*7,  // all / without the bitwise three / also without min, max
-		Fetch:   10*13 + 7*10 + 3*8, // and read
-		Compare: 10*7 + 7*6 + 3*2,
+		// all / without the bitwise three and the saturating two / also without min, max
+		Base:    10*14 + 7*9 + 3*7,
+		Fetch:   10*15 + 7*10 + 3*8, // and read
+		Compare: 10*10 + 7*6 + 3*2,
 	}
 	if perFunc != want {
 		t.Errorf("valid triples per function: %v; want %v", perFunc, want)
@@ -103,6 +129,8 @@ func TestValidCounts(t *testing.T) {
 		{Compare, CswapLE, FloatComplex, false}, {Base, Land, FloatComplex, true}, {Base, Bor, Float, false},
 		{Compare, Mswap, Uint128, true}, {Compare, Mswap, Float16, false}, {Fetch, Max, Float8E4M3, true},
 		{Func(3), Sum, Int8, false}, {Base, Op(20), Int8, false}, {Base, Sum, Datatype(20), false}, {255, 255, 255, false},
+		{Compare, SumAtMost, Int128, true}, {Fetch, SumAtMost, Int8, false}, {Compare, DiffAtLeast, Double, false},
+		{Base, SumSat, Uint8, true}, {Compare, SumSat, Uint8, false}, {Fetch, Msum, Uint8, false},
 	} {
 		if got := Valid(c.f, c.op, c.dt); got != c.want {
 			t.Errorf("Valid(%v, %v, %v) = %v", c.f, c.op, c.dt, got)

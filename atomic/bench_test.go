@@ -44,7 +44,8 @@ func BenchmarkKernel(b *testing.B) {
 		{Fetch, Prod, FloatComplex, 1}, {Fetch, Sum, DoubleComplex, 1}, {Fetch, Sum, LongDouble, 1},
 		{Fetch, Prod, LongDouble, 1}, {Fetch, Prod, LongDoubleComplex, 1}, {Fetch, Sum, Uint128, 1},
 		{Fetch, Read, Uint128, 1}, {Compare, Cswap, Uint128, 1}, {Fetch, Sum, Float16, 1},
-		{Fetch, Sum, Float8E4M3, 1},
+		{Fetch, Sum, Float8E4M3, 1}, {Compare, SumAtMost, Uint64, 1}, {Compare, DiffAtLeast, Int32, 1},
+		{Fetch, SumSat, Uint64, 1}, {Compare, Msum, Uint64, 1}, {Compare, SumAtMost, Uint128, 1},
 	} {
 		b.Run(fmt.Sprintf("%v/%v/%v/%d", c.f, c.op, c.dt, c.n), func(b *testing.B) {
 			target, operand, compare, result := buffers(c.dt, c.n)

@@ -10,7 +10,7 @@ type machineInt interface {
 }
 
 func bindInteger[T machineInt](dt Datatype) {
-	bind(dt, algebra[T]{
+	a := algebra[T]{
 		add:   func(a, b T) T { return a + b },
 		sub:   func(a, b T) T { return a - b },
 		mul:   func(a, b T) T { return a * b },
@@ -18,12 +18,29 @@ func bindInteger[T machineInt](dt Datatype) {
 		equal: func(a, b T) bool { return a == b },
 		truth: func(a T) bool { return a != 0 },
 		one:   1,
-	})
-	bindBitwise(dt, bitwise[T]{
+	}
+	bind(dt, a)
+	w := bitwise[T]{
 		or:  func(a, b T) T { return a | b },
 		and: func(a, b T) T { return a & b },
 		xor: func(a, b T) T { return a ^ b },
-	})
+	}
+	bindBitwise(dt, w)
+	bindFields(dt, a.add, w)
+	lowest, highest := T(0), ^T(0)
+	if highest < 0 { // all bits are -1
+		lowest = T(1) << (8*sizeOf[T]() - 1)
+		highest = ^lowest
+	}
+	bindBounded(dt, bounded[T]{algebra: a, min: lowest, max: highest})
+}
+
+// bindInt128 enters the kernels of a datatype of 128 bits.
+func bindInt128(dt Datatype, a algebra[word128], lowest, highest word128) {
+	bind(dt, a)
+	bindBitwise(dt, bitwise128)
+	bindFields(dt, a.add, bitwise128)
+	bindBounded(dt, bounded[word128]{algebra: a, min: lowest, max: highest})
 }
 
 // word128 is 16 bytes of memory on a little-endian machine: a 128-bit integer,

@@ -2,6 +2,8 @@
 
 package atomic
 
+import "math"
+
 // Kernel applies one operation to whole elements, each atomically, in ascending
 // order. It is the inner loop of an executor: it checks nothing, because the
 // caller has checked ([Apply] does).
@@ -38,10 +40,8 @@ func init() {
 	bindInteger[uint32](Uint32)
 	bindInteger[int64](Int64)
 	bindInteger[uint64](Uint64)
-	bind(Int128, int128Algebra)
-	bindBitwise(Int128, bitwise128)
-	bind(Uint128, uint128Algebra)
-	bindBitwise(Uint128, bitwise128)
+	bindInt128(Int128, int128Algebra, word128{hi: 1 << 63}, word128{lo: math.MaxUint64, hi: math.MaxInt64})
+	bindInt128(Uint128, uint128Algebra, word128{}, word128{lo: math.MaxUint64, hi: math.MaxUint64})
 
 	bind(Float, floatAlgebra)
 	bind(Double, doubleAlgebra)
@@ -70,6 +70,25 @@ func set(op Op, dt Datatype, k Kernel) {
 			table[f][op][dt] = k
 		}
 	}
+}
+
+// conditions tell whether a conditional operation stores, by target element, operand and
+// comparand.
+var conditions [NumOps][NumDatatypes]func(t, b, c []byte) bool
+
+func setCondition[N comparable](op Op, dt Datatype, when func(t, b, c N) bool) {
+	conditions[op][dt] = func(t, b, c []byte) bool { return when(get[N](t, 0), get[N](b, 0), get[N](c, 0)) }
+}
+
+// Applied reports whether an operation that has run stored its value. It takes the value
+// from before, the operand and the comparand of one element: [Cswap] to [CswapGT],
+// [SumAtMost] and [DiffAtLeast] depend on them, and all other operations always store.
+// [Valid] has to hold for [Compare], the operation and the datatype, or it is true.
+func Applied(op Op, dt Datatype, before, operand, compare []byte) bool {
+	if op >= NumOps || dt >= NumDatatypes || conditions[op][dt] == nil {
+		return true
+	}
+	return conditions[op][dt](before, operand, compare)
 }
 
 // update computes the new value of a target element t from operand b and

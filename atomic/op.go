@@ -4,13 +4,15 @@ package atomic
 
 import (
 	"fmt"
+	"iter"
+	"strings"
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
-// Op names an operation, with the values of enum fi_op. The values travel on
-// the wire and never change.
+// Op names an operation, with the values of enum fi_op; those from 32 on are xdpfab's
+// own. The values travel on the wire and never change.
 type Op uint8
 
 // The operations of fi_atomic(3); t is the target element, b the operand, c the
@@ -36,19 +38,43 @@ const (
 	CswapGT           // t = b if c > t
 	Mswap             // t = (b & c) | (t &^ c)
 	Diff              // t = t - b
+)
 
-	// NumOps is one more than the largest Op.
-	NumOps = iota
+// Operations on integers that libfabric does not have. The conditions and bounds are on
+// exact results: a sum that does not fit the datatype is not within any bound.
+const (
+	SumAtMost   Op = 32 + iota // t = t + b if t + b <= c
+	DiffAtLeast                // t = t - b if t - b >= c
+	SumSat                     // t = t + b, or the limit of the datatype that it would pass
+	DiffSat                    // t = t - b, likewise
+	Msum                       // t = t + b, but no carry leaves a bit that is set in c
+
+	// NumOps is one more than the largest Op. [Ops] has those below it.
+	NumOps = 32 + iota
 )
 
 var opNames = [NumOps]string{
-	"min", "max", "sum", "prod", "lor", "land", "bor", "band", "lxor", "bxor", "read", "write",
-	"cswap", "cswap_ne", "cswap_le", "cswap_lt", "cswap_ge", "cswap_gt", "mswap", "diff",
+	Min: "min", Max: "max", Sum: "sum", Prod: "prod", Lor: "lor", Land: "land", Bor: "bor", Band: "band",
+	Lxor: "lxor", Bxor: "bxor", Read: "read", Write: "write",
+	Cswap: "cswap", CswapNE: "cswap_ne", CswapLE: "cswap_le", CswapLT: "cswap_lt", CswapGE: "cswap_ge",
+	CswapGT: "cswap_gt", Mswap: "mswap", Diff: "diff",
+	SumAtMost: "sum_at_most", DiffAtLeast: "diff_at_least", SumSat: "sum_sat", DiffSat: "diff_sat", Msum: "msum",
+}
+
+// Ops yields all operations, in the order of their numbers.
+func Ops() iter.Seq[Op] {
+	return func(yield func(Op) bool) {
+		for op, name := range opNames {
+			if name != "" && !yield(Op(op)) {
+				return
+			}
+		}
+	}
 }
 
 // String returns the lower-case name, such as "sum" or "cswap_le".
 func (op Op) String() string {
-	if op >= NumOps {
+	if op >= NumOps || opNames[op] == "" {
 		return fmt.Sprintf("op(%d)", uint8(op))
 	}
 	return opNames[op]
@@ -87,13 +113,13 @@ func ParseFunc(s string) (Func, error) { return parse[Func]("function", s, NumFu
 // ErrUnknownName is wrapped by the errors of the Parse functions.
 var ErrUnknownName = errno.New("atomic: unknown name", syscall.EINVAL)
 
-// parse finds the value below n whose String is s.
+// parse finds the value below n whose name is s; "op(20)" is no name.
 func parse[T interface {
 	~uint8
 	fmt.Stringer
 }](what, s string, n int) (T, error) {
 	for i := range n {
-		if T(i).String() == s {
+		if T(i).String() == s && !strings.HasSuffix(s, ")") {
 			return T(i), nil
 		}
 	}

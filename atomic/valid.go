@@ -22,16 +22,19 @@ var validClasses = [NumFuncs][NumOps]class{
 		Min: ordered, Max: ordered, Sum: anyClass, Prod: anyClass, Diff: anyClass,
 		Lor: anyClass, Land: anyClass, Lxor: anyClass,
 		Bor: integer, Band: integer, Bxor: integer, Write: anyClass,
+		SumSat: integer, DiffSat: integer,
 	},
 	Fetch: {
 		Min: ordered, Max: ordered, Sum: anyClass, Prod: anyClass, Diff: anyClass,
 		Lor: anyClass, Land: anyClass, Lxor: anyClass,
 		Bor: integer, Band: integer, Bxor: integer, Write: anyClass, Read: anyClass,
+		SumSat: integer, DiffSat: integer,
 	},
 	Compare: {
 		Cswap: anyClass, CswapNE: anyClass,
 		CswapLE: ordered, CswapLT: ordered, CswapGE: ordered, CswapGT: ordered,
-		Mswap: integer,
+		Mswap: integer, Msum: integer,
+		SumAtMost: integer, DiffAtLeast: integer,
 	},
 }
 

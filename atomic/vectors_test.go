@@ -7,14 +7,19 @@ import (
 	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 )
 
 // vector is a line of testdata/vectors.jsonl.gz, n elements computed in C with
-// the expressions of fi_atomic(3). Bytes are little-endian hex. special.jsonl.gz
-// has the same format, see special.c.
+// the expressions of fi_atomic(3). Bytes are little-endian hex. special.jsonl.gz and
+// bounded.jsonl.gz have the same format, see special.c and bounded.c.
 type vector struct {
 	Func, Op, Dt            string
 	N                       int
@@ -30,17 +35,8 @@ type vector struct {
 // readVectors fails the test if there are fewer than atLeast lines.
 func readVectors(t *testing.T, name string, atLeast int) []vector {
 	t.Helper()
-	file, err := os.Open("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []vector
-	for dec := json.NewDecoder(z); dec.More(); {
+	for dec := json.NewDecoder(bytes.NewReader(unpack(t, name))); dec.More(); {
 		v := vector{line: len(all) + 1}
 		if err := dec.Decode(&v); err != nil {
 			t.Fatalf("line %d: %v", v.line, err)
@@ -52,6 +48,25 @@ func readVectors(t *testing.T, name string, atLeast int) []vector {
 		t.Fatalf("%d vectors in %s; want at least %d", len(all), name, atLeast)
 	}
 	return all
+}
+
+// unpack returns what is in a compressed file of testdata.
+func unpack(t *testing.T, name string) []byte {
+	t.Helper()
+	file, err := os.Open("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func (v *vector) parse(t *testing.T) {
@@ -107,11 +122,38 @@ func (v *vector) check(t *testing.T) {
 	}
 }
 
+// TestBoundedVectors: sums and differences with a bound, saturating ones, and sums of
+// fields, for all triples of special values and some random ones.
+func TestBoundedVectors(t *testing.T) {
+	for _, v := range readVectors(t, "bounded.jsonl.gz", 70) {
+		v.check(t)
+	}
+}
+
+// TestBoundedVectorsAreTheOracles: the committed vectors are those of the C program.
+func TestBoundedVectorsAreTheOracles(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil || strconv.IntSize != 64 {
+		t.Skipf("needs a C compiler for 64 bits: %v", err)
+	}
+	program := filepath.Join(t.TempDir(), "bounded")
+	if out, err := exec.Command(cc, "-O1", "-o", program, "testdata/bounded.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want, err := exec.Command(program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := unpack(t, "bounded.jsonl.gz"); !bytes.Equal(got, want) {
+		t.Errorf("bounded.jsonl.gz has %d bytes, which are not the %d of bounded.c: make it again", len(got), len(want))
+	}
+}
+
 // TestVectorsCoverEverything: for the datatypes that the vectors know, every
 // valid triple occurs.
 func TestVectorsCoverEverything(t *testing.T) {
 	var seen [NumFuncs][NumOps][NumDatatypes]int
-	for _, v := range readVectors(t, "vectors.jsonl.gz", 4950) {
+	for _, v := range slices.Concat(readVectors(t, "vectors.jsonl.gz", 4950), readVectors(t, "bounded.jsonl.gz", 70)) {
 		seen[v.f][v.op][v.dt]++
 	}
 	triples(func(f Func, op Op, dt Datatype) {

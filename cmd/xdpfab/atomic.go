@@ -319,7 +319,7 @@ func (r *request) after(before []byte) []byte {
 
 func opNames() []string {
 	var names []string
-	for op := range atomic.Op(atomic.NumOps) {
+	for op := range atomic.Ops() {
 		names = append(names, op.String())
 	}
 	return names

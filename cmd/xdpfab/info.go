@@ -201,7 +201,7 @@ func report(ctx context.Context, args []string, socket string) (r infoReport, er
 		Window: session.MaxWindow, InjectBytes: engine.InlineLen, CallElements: math.MaxUint32,
 		RegionName: mr.MaxName, MinFrameBytes: wire.MinMTU, Datatypes: atomic.NumDatatypes,
 	}
-	for op := range atomic.Op(atomic.NumOps) {
+	for op := range atomic.Ops() {
 		for dt := range atomic.Datatype(atomic.NumDatatypes) {
 			if f := formsOf(op, dt); len(f) > 0 {
 				e := opEntry{Op: op.String(), Datatype: dt.String(), Size: dt.Size(), Forms: f}

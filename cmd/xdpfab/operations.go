@@ -21,8 +21,8 @@ func formsOf(op atomic.Op, dt atomic.Datatype) []string {
 	return forms
 }
 
-// operationsText prints the table of fi_atomic(3): a row for each operation, with the
-// forms that are valid; datatypes of one class share a column.
+// operationsText prints the table of fi_atomic(3), and the operations that it lacks: a
+// row for each, with the forms that are valid; datatypes of one class share a column.
 func operationsText(w io.Writer) {
 	columns := []struct {
 		title string
@@ -33,7 +33,7 @@ func operationsText(w io.Writer) {
 		fmt.Fprintf(w, "\t%s", col.title)
 	}
 	fmt.Fprintln(w)
-	for op := range atomic.Op(atomic.NumOps) {
+	for op := range atomic.Ops() {
 		fmt.Fprint(w, op)
 		for _, col := range columns {
 			fmt.Fprintf(w, "\t%s", orDash(strings.Join(formsOf(op, col.dt), " ")))

@@ -159,7 +159,7 @@ enum xdpfab_flag {
 	                     * than 4 GiB less one byte: a uint64_t in place of the operands is its length */
 };
 
-/* enum fi_op */
+/* enum fi_op; from 32 on those that libfabric does not have */
 enum xdpfab_op {
 	XDPFAB_OP_MIN = 0,
 	XDPFAB_OP_MAX = 1,
@@ -181,6 +181,11 @@ enum xdpfab_op {
 	XDPFAB_OP_CSWAP_GT = 17,
 	XDPFAB_OP_MSWAP = 18,
 	XDPFAB_OP_DIFF = 19,
+	XDPFAB_OP_SUM_AT_MOST = 32,
+	XDPFAB_OP_DIFF_AT_LEAST = 33,
+	XDPFAB_OP_SUM_SAT = 34,
+	XDPFAB_OP_DIFF_SAT = 35,
+	XDPFAB_OP_MSUM = 36,
 };
 
 /* enum fi_datatype */

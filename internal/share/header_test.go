@@ -154,8 +154,8 @@ func enumsForC(t *testing.T) map[string]map[string]uint64 {
 	add("xdpfab_arrival_kind", "XDPFAB_", src.prefixed(t, "internal/share", "kind"), "kind")
 	add("xdpfab_arrival_flag", "XDPFAB_ARRIVAL_", src.prefixed(t, "internal/share", "flag"), "flag")
 	ops, datatypes := map[string]uint64{}, map[string]uint64{}
-	for i := range atomic.NumOps {
-		ops["XDPFAB_OP_"+strings.ToUpper(atomic.Op(i).String())] = uint64(i)
+	for op := range atomic.Ops() {
+		ops["XDPFAB_OP_"+strings.ToUpper(op.String())] = uint64(op)
 	}
 	for i := range atomic.NumDatatypes {
 		datatypes["XDPFAB_TYPE_"+strings.ToUpper(atomic.Datatype(i).String())] = uint64(i)

@@ -5,6 +5,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"os"
 	"regexp"
@@ -347,6 +348,23 @@ func TestDocOfNumbers(t *testing.T) {
 				t.Errorf("number %d is %q, the table says %q", n, name, row[i+1])
 			}
 		}
+	}
+	own := atomic.SumAtMost
+	for _, row := range table(t, "*t* is the element") {
+		if op := atomic.Op(number(t, row[0], 10)); op != own || op.String() != row[1] {
+			t.Errorf("operation %d is %v, the table says %q at %d", own, own, row[1], op)
+		}
+		for i, verb := range []Verb{VerbAtomic, VerbFetch, VerbCompare} {
+			plain, tagged := fmt.Sprintf("%02x", int(verb)), fmt.Sprintf("%02x", int(VerbTaggedAtomic)+i)
+			if valid := atomic.Valid(atomic.Func(i), own, atomic.Int128); valid != strings.Contains(row[2], plain) ||
+				valid != strings.Contains(row[2], tagged) {
+				t.Errorf("operation %v is valid with verb %v: %t, the table says verbs %s", own, verb, valid, row[2])
+			}
+		}
+		own++
+	}
+	if own != atomic.NumOps {
+		t.Errorf("the table of our own operations ends before %v", own)
 	}
 }
 

@@ -43,7 +43,7 @@ func randomRecord(rng *rand.Rand) Record {
 		rec.Ordinal = rng.Uint32()
 		return rec
 	}
-	rec.Op, rec.Datatype = uint8(rng.IntN(20)), uint8(rng.IntN(NumDatatypes))
+	rec.Op, rec.Datatype = uint8(rng.IntN(40)), uint8(rng.IntN(NumDatatypes))
 	rec.Key, rec.Incarnation = rng.Uint64N(2), rng.Uint32N(3)*rng.Uint32N(2)
 	rec.Offset = rng.Uint64() >> rng.IntN(64)
 	rec.Count = 1 + uint32(rng.IntN(4))

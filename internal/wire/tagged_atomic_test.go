@@ -72,7 +72,7 @@ func TestTaggedAtomicRoundTrip(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		room := MinMTU - HeaderLen + rng.IntN(1300)
-		form, op := VerbAtomic+Verb(rng.IntN(3)), uint8(rng.IntN(20))
+		form, op := VerbAtomic+Verb(rng.IntN(3)), uint8(rng.IntN(40))
 		if form == VerbAtomic && op == OpRead {
 			continue
 		}

@@ -46,11 +46,10 @@ type batchAnswer struct {
 	Code      int
 }
 
-// vectors reads the file and adds what it lacks: the one triple without a line,
-// and the two datatypes that C does not have.
-func vectors(t *testing.T) []vector {
+// unpack reads a file of vectors.
+func unpack(t *testing.T, name string) (all []vector) {
 	t.Helper()
-	file, err := os.Open("../../atomic/testdata/vectors.jsonl.gz")
+	file, err := os.Open("../../atomic/testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +58,6 @@ func vectors(t *testing.T) []vector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []vector
 	for dec := json.NewDecoder(z); dec.More(); {
 		var v vector
 		if err := dec.Decode(&v); err != nil {
@@ -67,8 +65,16 @@ func vectors(t *testing.T) []vector {
 		}
 		all = append(all, v)
 	}
-	if len(all) != 4950 {
-		t.Fatalf("%d vectors, want 4950", len(all))
+	return all
+}
+
+// vectors reads the files and adds what they lack: the one triple without a line,
+// and the two datatypes that C does not have.
+func vectors(t *testing.T) []vector {
+	t.Helper()
+	all := append(unpack(t, "vectors.jsonl.gz"), unpack(t, "bounded.jsonl.gz")...)
+	if len(all) != 4950+70 {
+		t.Fatalf("%d vectors, want 4950 and 70", len(all))
 	}
 	all = append(all, vector{Func: "fetch", Op: "read", Dt: "bfloat16", N: 2, Dst: "803fc07f", Out: "803fc07f", Res: "803fc07f"})
 	all = append(all, smallFloats...)
@@ -103,7 +109,7 @@ func testVectors(t *testing.T) {
 	checkCoverage(t, all)
 	net := testnet.NewPair(t, testnet.Options{})
 	viaDaemon(t, net.A)
-	serve(t, net.B, "--region", "r=64KiB")
+	serve(t, net.B, "--region", "r=72KiB")
 	ethernet := 1
 	if strings.HasSuffix(t.Name(), "/"+attachedWay) {
 		ethernet = 7 // the daemon executes as in the direct way

@@ -20,7 +20,8 @@ local verbs = {
   [0x33] = "tagged compare", [0x40] = "lookup", [0x41] = "list", [0x50] = "notice",
 }
 local ops = { [0] = "min", "max", "sum", "prod", "lor", "land", "bor", "band", "lxor", "bxor", "read", "write",
-  "cswap", "cswap_ne", "cswap_le", "cswap_lt", "cswap_ge", "cswap_gt", "mswap", "diff" }
+  "cswap", "cswap_ne", "cswap_le", "cswap_lt", "cswap_ge", "cswap_gt", "mswap", "diff",
+  [32] = "sum_at_most", [33] = "diff_at_least", [34] = "sum_sat", [35] = "diff_sat", [36] = "msum" }
 local datatypes = { [0] = "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float", "double",
   "float_complex", "double_complex", "long_double", "long_double_complex", "int128", "uint128", "float16", "bfloat16",
   "float8_e4m3", "float8_e5m2" }

@@ -56,8 +56,8 @@ func TestValidTellsTheTruth(t *testing.T) {
 			}
 		}
 	}
-	if accepted != 204+224+118 {
-		t.Errorf("%d combinations are supported, want 204 base, 224 fetch, 118 compare", accepted)
+	if accepted != 224+244+148 {
+		t.Errorf("%d combinations are supported, want 224 base, 244 fetch, 148 compare", accepted)
 	}
 	if _, err := f.client.QueryAtomic(3, atomic.Uint64, atomic.Sum, 0); !errors.Is(err, fi.ErrOpNotSupported) {
 		t.Errorf("a fourth form: %v, want ErrOpNotSupported", err)

@@ -44,8 +44,8 @@ func TestEveryKindOfCall(t *testing.T) {
 					}
 				}
 			}
-			if valid != 204+224+118 {
-				t.Errorf("there are %d combinations, want 204 base, 224 fetch, 118 compare", valid)
+			if valid != 224+244+148 {
+				t.Errorf("there are %d combinations, want 224 base, 244 fetch, 148 compare", valid)
 			}
 		})
 	}
