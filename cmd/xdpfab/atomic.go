@@ -63,12 +63,16 @@ type atomicReport struct {
 const atomicHelp = `atomic runs one operation on an array of elements in a peer's memory, and prints
 the values from before. The operation ran exactly once if the exit code is 0 or 6,
 and never if it is 1; with 3 it is unknown whether it ran, and the error says so.
-6 means that a compare-and-swap found another value in some element, and left it.
+6 means that the condition of cswap… or of sum_at_most or diff_at_least did not hold
+for some element, which was left as it was.
 
 OP is min, max, sum, prod, diff, lor, land, lxor, bor, band, bxor, read, write,
 cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE is one of
 those that ` + "`xdpfab info`" + ` lists. The comparisons read "compare value, relation,
-element", as in fi_atomic(3).
+element", as in fi_atomic(3). Integers have five more: sum_at_most adds if the sum
+is at most the compare value, diff_at_least subtracts if at least that is left;
+sum_sat and diff_sat stop at the datatype's limits; msum adds, and no carry leaves
+a bit that is set in the compare value, so that a word can hold several fields.
 
 Values:
   integers     42  -7  0xff                 refused when out of range
@@ -91,6 +95,7 @@ func (a *app) atomicCmd() *cobra.Command {
 		Short: "Run an atomic operation on a peer's memory",
 		Long:  atomicHelp,
 		Example: `  xdpfab atomic sum uint64 1 -i eth0 --peer 10.0.0.2 --region counters
+  xdpfab atomic diff_at_least uint32 3 --compare 0 -i eth0 --peer 10.0.0.2 --region quota
   xdpfab atomic read double --count 4 --offset 64 -i eth0 --peer 10.0.0.2 --region sums
   xdpfab atomic cswap int32 7 --compare 0 -i eth0 --peer 02:00:00:00:00:0b --key 0x1f
   xdpfab atomic max long_double 1e4000 -2.5 --form base -i eth0 --peer 10.0.0.2 --region r
@@ -114,7 +119,8 @@ func (a *app) atomicCmd() *cobra.Command {
 	fs.Uint64Var(&f.offset, "offset", 0, "offset of the first element in the region, in bytes")
 	fs.IntVar(&f.count, "count", 0, "number of elements; default: as many as values, or 1")
 	fs.StringSliceVar(&f.compare, "compare", nil,
-		"compare values, separated by commas or repeated; for cswap… and mswap")
+		"compare values, separated by commas or repeated; for cswap…, mswap, msum,\n"+
+			"sum_at_most and diff_at_least")
 	fs.StringVar(&f.form, "form", "", "base (no result), fetch or compare; default: one with a result")
 	fs.StringVar(&f.batch, "batch", "", "run the operations of a file, one JSON object a line; - for standard input")
 	fs.BoolVar(&f.hex, "hex", false, "values in and out are little-endian bytes in hex, the whole array at once")
@@ -139,13 +145,7 @@ func (a *app) atomic(c *cobra.Command, f *atomicFlags, args []string) (err error
 	if err := a.printAtomic(f, r, before); err != nil {
 		return err
 	}
-	if left := r.unswapped(before); len(left) > 0 {
-		i, size := left[0], r.dt.Size()
-		return &codeError{fmt.Errorf("%w: %d of %d elements stayed as they were; the first is %s+%d, which is %s: to "+
-			"swap it, give that to --compare", errNotSwapped, len(left), r.count, &f.region, r.offset+uint64(i*size),
-			value.Format(r.dt, before[i*size:(i+1)*size])), exitNotSwapped}
-	}
-	return nil
+	return r.stayed(before, &f.region)
 }
 
 // target connects, finds the region and makes the endpoint.

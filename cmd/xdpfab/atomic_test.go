@@ -102,6 +102,13 @@ func TestNotSwapped(t *testing.T) {
 		{"cswap uint128 1 --compare 0 --offset 16 -q", 0, ""},
 		{"cswap uint128 1 --compare 0 --offset 16 -q", exitNotSwapped, "which is 1"},
 		{"mswap uint8 0xff --compare 0 --offset 64 -q", 0, ""}, // has no condition
+		{"sum_at_most int8 3 --compare 5 --offset 72 -q", 0, ""},
+		{"sum_at_most int8 3 --compare 5 --offset 72 -q", exitNotSwapped,
+			"not within the bound: 1 of 1 elements stayed as they were; the first is r+72, which is 3: with 3 more it would be above 5, or beyond int8"},
+		{"diff_at_least int8 4 0 --compare 0 --offset 72 -q", exitNotSwapped,
+			"1 of 2 elements stayed as they were; the first is r+72, which is 3: with 4 less it would be below 0"},
+		{"diff_at_least int8 -125 --compare 0 --offset 72 -q", exitNotSwapped, "with -125 less it would be below 0"},
+		{"sum_sat int8 125 --offset 72 -q", 0, ""}, // has none either
 	} {
 		r := n.run("", n.line("atomic "+c.args+" --peer PEER --region r")...)
 		if r.code != c.code || r.out == "" || !strings.Contains(r.err, c.want) || (r.err == "") != (c.code == 0) {

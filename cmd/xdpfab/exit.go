@@ -27,7 +27,7 @@ const (
 	exitUnknown     = 3 // outcome unknown, or the peer restarted
 	exitUnreachable = 4
 	exitInterface   = 5 // privilege or interface
-	exitNotSwapped  = 6 // a compare-and-swap found another value
+	exitNotSwapped  = 6 // the condition of an operation did not hold
 )
 
 // codeError is an error whose exit code does not follow from what it wraps.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -126,24 +127,42 @@ func inWords(a mr.Access) string {
 	return "nothing"
 }
 
-// errNotSwapped means that a compare-and-swap found another value.
-var errNotSwapped = errors.New("not swapped")
+// Why an operation with a condition left an element as it was.
+var (
+	errNotSwapped = errors.New("not swapped")
+	errNotWithin  = errors.New("not within the bound")
+)
 
-// unswapped returns which elements a compare-and-swap left as they were. Each swap copies
-// the bits of the operand: of one that differs from the element in every bit, a change
-// shows.
-func (r *request) unswapped(before []byte) (left []int) {
-	if r.op < atomic.Cswap || r.op > atomic.CswapGT {
+// stayed returns an error if the operation left elements as they were, since its
+// condition did not hold.
+func (r *request) stayed(before []byte, region fmt.Stringer) error {
+	left := r.unapplied(before)
+	if len(left) == 0 {
 		return nil
 	}
-	probe := *r
-	probe.operand = make([]byte, len(before))
-	for i, b := range before {
-		probe.operand[i] = ^b
+	i, size := left[0], r.dt.Size()
+	element := func(b []byte) string { return value.Format(r.dt, b[i*size:(i+1)*size]) }
+	err, remedy := errNotSwapped, "to swap it, give that to --compare"
+	const beyond = "with %s %s it would be %s %s, or beyond %v"
+	switch operand, bound := element(r.operand), element(r.compare); r.op {
+	case atomic.SumAtMost:
+		err, remedy = errNotWithin, fmt.Sprintf(beyond, operand, "more", "above", bound, r.dt)
+	case atomic.DiffAtLeast:
+		err, remedy = errNotWithin, fmt.Sprintf(beyond, operand, "less", "below", bound, r.dt)
 	}
-	after, size := probe.after(before), r.dt.Size()
+	return &codeError{fmt.Errorf("%w: %d of %d elements stayed as they were; the first is %v+%d, which is %s: %s",
+		err, len(left), r.count, region, r.offset+uint64(i*size), element(before), remedy), exitNotSwapped}
+}
+
+// unapplied returns which these elements are.
+func (r *request) unapplied(before []byte) (left []int) {
+	if r.form != atomic.Compare {
+		return nil
+	}
+	size := r.dt.Size()
 	for i := range r.count {
-		if slices.Equal(after[i*size:(i+1)*size], before[i*size:(i+1)*size]) {
+		element := func(b []byte) []byte { return b[i*size : (i+1)*size] }
+		if !atomic.Applied(r.op, r.dt, element(before), element(r.operand), element(r.compare)) {
 			left = append(left, i)
 		}
 	}
