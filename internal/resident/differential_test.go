@@ -55,8 +55,8 @@ func (m *maker) record() wire.Record {
 	if m.mode&beyondRoom != 0 && m.one(2) {
 		rec.Verb = wire.VerbFetch
 	}
-	for rec.Op = uint8(m.IntN(20)); !supported(&rec); {
-		rec.Op = uint8(m.IntN(20))
+	for rec.Op = uint8(m.IntN(atomic.NumOps)); !supported(&rec); {
+		rec.Op = uint8(m.IntN(atomic.NumOps))
 	}
 	size := wire.ElemSize(rec.Datatype)
 	if m.one(4) {

@@ -219,7 +219,7 @@ func (d *Domain) QueryAtomic(f atomic.Func, dt atomic.Datatype, op atomic.Op, fl
 	}
 	attr.Count, attr.Align, attr.CoherentAlign = math.MaxUint32, dt.Align(), coherentAlign(dt)
 	attr.Order = OrderSizes{Unlimited, Unlimited, Unlimited}
-	if attr.Resident = dt <= atomic.Uint64 && op <= atomic.Diff; flags != 0 { // integers of 8 to 64 bits
+	if attr.Resident = dt <= atomic.Uint64; flags != 0 { // integers of 8 to 64 bits
 		attr.Count, attr.Resident = int(d.mostTagged(verbOf[f], op, dt)), false // a receive is in no region
 	}
 	return attr, nil

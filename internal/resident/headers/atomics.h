@@ -24,7 +24,48 @@ static __always_inline int less(__u64 a, __u64 b, const struct record *r)
 	return r->is_signed ? (__s64)a < (__s64)b : a < b;
 }
 
-/* What becomes of t by operand b and comparand c; all are extended. */
+/* Whether a sum or difference s of extended numbers, computed modulo 2^64, is too large or
+ * too small for the element. carried: it is so for 64 bits. */
+static __always_inline int inexact(__u64 s, int carried, const struct record *r)
+{
+	return carried || extend(s, r) != s;
+}
+
+static __always_inline int sum_inexact(__u64 t, __u64 b, __u64 s, const struct record *r)
+{
+	return inexact(s, r->is_signed ? (__s64)((t ^ s) & (b ^ s)) < 0 : s < t, r);
+}
+
+static __always_inline int diff_inexact(__u64 t, __u64 b, __u64 d, const struct record *r)
+{
+	return inexact(d, r->is_signed ? (__s64)((t ^ b) & (t ^ d)) < 0 : t < b, r);
+}
+
+/* The least or the greatest number that the element can be, extended. */
+static __always_inline __u64 limit(int least, const struct record *r)
+{
+	__u64 top = 1ull << (8 * r->size - 1 & 63), greatest = r->is_signed ? top - 1 : top - 1 + top;
+
+	return !least ? greatest : r->is_signed ? ~greatest : 0;
+}
+
+/* What becomes of t by operand b and comparand c, for the operations that are not libfabric's;
+ * all are extended. */
+static __always_inline __u64 apply_own(__u64 t, __u64 b, __u64 c, const struct record *r)
+{
+	__u64 s = t + b, d = t - b;
+
+	switch (r->op) {
+	case OP_SUM_AT_MOST: return sum_inexact(t, b, s, r) || less(c, s, r) ? t : s;
+	case OP_DIFF_AT_LEAST: return diff_inexact(t, b, d, r) || less(d, c, r) ? t : d;
+	case OP_SUM_SAT: return sum_inexact(t, b, s, r) ? limit(less(b, 0, r), r) : s;
+	case OP_DIFF_SAT: return diff_inexact(t, b, d, r) ? limit(!less(b, 0, r), r) : d;
+	case OP_MSUM: return ((t & ~c) + (b & ~c)) ^ ((t ^ b) & c);
+	}
+	return t;
+}
+
+/* The same for all operations. */
 static __always_inline __u64 apply(__u64 t, __u64 b, __u64 c, const struct record *r)
 {
 	switch (r->op) {
@@ -48,7 +89,7 @@ static __always_inline __u64 apply(__u64 t, __u64 b, __u64 c, const struct recor
 	case OP_CSWAP_GT: return less(t, c, r) ? b : t;
 	case OP_MSWAP: return t ^ ((t ^ b) & c);
 	}
-	return t;
+	return apply_own(t, b, c, r);
 }
 
 /* A compare-and-swap loop. */
@@ -107,10 +148,9 @@ __noinline int by_swapping(__u64 *word, struct scratch *s, __u32 at)
 }
 
 /* Operations that BPF has an instruction for, on elements of 32 and 64 bits. */
-enum {
-	AT_ONCE = 1 << OP_SUM | 1 << OP_DIFF | 1 << OP_BOR | 1 << OP_BAND | 1 << OP_BXOR |
-		  1 << OP_READ | 1 << OP_WRITE | 1 << OP_CSWAP,
-};
+#define AT_ONCE                                                                                  \
+	(OP_BIT(OP_SUM) | OP_BIT(OP_DIFF) | OP_BIT(OP_BOR) | OP_BIT(OP_BAND) | OP_BIT(OP_BXOR) | \
+	 OP_BIT(OP_READ) | OP_BIT(OP_WRITE) | OP_BIT(OP_CSWAP))
 
 static __always_inline int has_instruction(const struct record *r)
 {

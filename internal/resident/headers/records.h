@@ -14,13 +14,17 @@ enum op {
 	OP_MIN, OP_MAX, OP_SUM, OP_PROD, OP_LOR, OP_LAND, OP_BOR, OP_BAND, OP_LXOR, OP_BXOR,
 	OP_READ, OP_WRITE, OP_CSWAP, OP_CSWAP_NE, OP_CSWAP_LE, OP_CSWAP_LT, OP_CSWAP_GE,
 	OP_CSWAP_GT, OP_MSWAP, OP_DIFF,
+	OP_SUM_AT_MOST = 32, OP_DIFF_AT_LEAST, OP_SUM_SAT, OP_DIFF_SAT, OP_MSUM, OPS,
 };
 
+#define OP_BIT(op) (1ull << (op))
+
+/* Bits by operation: what there is for a verb. */
+#define OPS_FETCH (0xfff | OP_BIT(OP_DIFF) | OP_BIT(OP_SUM_SAT) | OP_BIT(OP_DIFF_SAT))
+#define OPS_BASE (OPS_FETCH & ~OP_BIT(OP_READ))
+#define OPS_COMPARE (0x7full << OP_CSWAP | OP_BIT(OP_SUM_AT_MOST) | OP_BIT(OP_DIFF_AT_LEAST) | OP_BIT(OP_MSUM))
+
 enum {
-	/* Bits by operation: what there is for a verb. */
-	OPS_FETCH = 0xfff | 1 << OP_DIFF,
-	OPS_BASE = OPS_FETCH & ~(1 << OP_READ),
-	OPS_COMPARE = 0x7f << OP_CSWAP,
 	DATATYPES = 8, /* int8, uint8, … uint64 */
 
 	REC_KEY = 1 << 0,
@@ -47,7 +51,8 @@ static __always_inline __u32 operands(const struct record *r)
 /* The first four bytes: 1 if this program executes what they ask for. */
 static __always_inline int parse_head(struct record *r, __u32 head)
 {
-	__u32 ops, datatype = head >> 16 & 0xff;
+	__u32 datatype = head >> 16 & 0xff;
+	__u64 ops;
 
 	r->verb = head;
 	r->op = head >> 8;
@@ -57,7 +62,7 @@ static __always_inline int parse_head(struct record *r, __u32 head)
 	case VERB_COMPARE: ops = OPS_COMPARE; break;
 	default: return 0;
 	}
-	if (datatype >= DATATYPES || r->op > OP_DIFF || !(ops >> r->op & 1))
+	if (datatype >= DATATYPES || r->op >= OPS || !(ops >> r->op & 1))
 		return 0;
 	r->size = 1 << (datatype >> 1);
 	r->is_signed = !(datatype & 1);
