@@ -75,6 +75,18 @@ var unsettledCalls = []unsettledCall{
 	{"Wait for StartCompare", func(ctx context.Context, h handles) (settles, error) {
 		return valued(h.word.StartCompare(ctx, atomic.Cswap, 40, 5).Wait(ctx))
 	}, "40", 5},
+	{"AddAtMost", func(ctx context.Context, h handles) (settles, error) {
+		return valued(xdpfab.AddAtMost(ctx, h.word, 2, 42))
+	}, "true", 42},
+	{"SubAtLeast of too much", func(ctx context.Context, h handles) (settles, error) {
+		return valued(xdpfab.SubAtLeast(ctx, h.word, 41, 0))
+	}, "false", 40},
+	{"AddField", func(ctx context.Context, h handles) (settles, error) {
+		return valued(xdpfab.AddField(ctx, h.word, 3, 3, 4))
+	}, "5", 8},
+	{"ClearBit", func(ctx context.Context, h handles) (settles, error) {
+		return valued(xdpfab.ClearBit(ctx, h.word, 5))
+	}, "true", 8},
 	{"Store", func(ctx context.Context, h handles) (settles, error) { return stored[int](nil, h.word.Store(ctx, 6)) }, "[]", 6},
 	{"Peer.Write", func(ctx context.Context, h handles) (settles, error) {
 		return stored[int](nil, h.peer.Write(ctx, h.region, 8*h.at[0], []byte{1}))
