@@ -51,6 +51,10 @@ const (
 var bugs = []bug{
 	{"dedupe off by one: the last frame runs again", "", []edit{
 		{sessionTarget, "case d == 0:\n", "case d == 0, d == -1:\n"}}},
+	{"a sum with a bound forgets the bound", "", []edit{
+		{"atomic/bounded.go", "return s, exact && !a.less(c, s)", "return s, exact"}}},
+	{"a difference with a bound wraps around", "", []edit{
+		{"atomic/bounded.go", "d, exact := a.difference(t, b)\n\t\treturn d, exact && !a.less(d, c)", "d, _ := a.difference(t, b)\n\t\treturn d, !a.less(d, c)"}}},
 	{"acknowledged without having run, for want of a buffer", "", []edit{
 		{executorSession, "return session.NoBuffer, wire.ReasonOK", "s.Executed(nil, 0, ops, 0)\n\t\treturn session.Execute, wire.ReasonOK"}}},
 	{"ack covers frames that are only held", "", []edit{

@@ -48,7 +48,7 @@ type wordOutput struct {
 	value value
 }
 
-// wordModel is the model of a word: a register with sums and swaps, on which
+// wordModel is the model of a word: a register with sums, bounds and swaps, on which
 // the operations of each pair take effect in the order posted.
 var wordModel = porcupine.Model{
 	Init: func() any { return wordState{} },

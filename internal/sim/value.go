@@ -57,6 +57,14 @@ func change(code uint8, t atomic.Datatype, v, operand, compare value) value {
 		if less(t, operand, v) {
 			return operand
 		}
+	case uint8(atomic.SumAtMost):
+		if s := add(t, v, operand); !less(t, s, v) && !less(t, compare, s) { // operands are not negative
+			return s
+		}
+	case uint8(atomic.DiffAtLeast):
+		if least := add(t, compare, operand); !less(t, v, least) { // both are small
+			return value{lo: v.lo - operand.lo, hi: v.hi}
+		}
 	case uint8(atomic.Cswap):
 		if v == compare {
 			return operand
@@ -65,6 +73,16 @@ func change(code uint8, t atomic.Datatype, v, operand, compare value) value {
 		return value{}
 	}
 	return v
+}
+
+// bound makes a compare-and-swap of an integer, now and then, an operation with a bound.
+func (o *op) bound() {
+	switch o.compare % 4 {
+	case 0:
+		o.code, o.compare = uint8(atomic.SumAtMost), 20-o.compare // lets some pass and some not
+	case 1:
+		o.code, o.compare = uint8(atomic.DiffAtLeast), o.compare/4
+	}
 }
 
 func add(t atomic.Datatype, a, b value) value {

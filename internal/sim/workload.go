@@ -360,6 +360,9 @@ func (o *op) drawWord(w *world, target int) {
 	default:
 		o.verb, o.code = wire.VerbCompare, uint8(atomic.Cswap)
 		o.compare = uint64(d.IntN(16))
+		if o.datatype != atomic.Float && o.datatype != atomic.Double {
+			o.bound()
+		}
 	}
 }
 
