@@ -16,6 +16,9 @@ func FuzzApply(f *testing.F) {
 	f.Add(uint8(Compare), uint8(CswapGE), uint8(Float16), uint8(2), int64(3), bytes.Repeat([]byte{0, 0x7e, 0, 0x80}, 8))
 	f.Add(uint8(Fetch), uint8(Read), uint8(Uint128), uint8(8), int64(1), make([]byte, 64))
 	f.Add(uint8(Fetch), uint8(Max), uint8(Float8E4M3), uint8(1), int64(-1), make([]byte, 3))
+	f.Add(uint8(Compare), uint8(SumAtMost), uint8(Int16), uint8(2), int64(3), bytes.Repeat([]byte{0xff, 0x7f, 0, 0x80}, 8))
+	f.Add(uint8(Fetch), uint8(DiffSat), uint8(Uint128), uint8(16), int64(2), bytes.Repeat([]byte{1, 0xff}, 24))
+	f.Add(uint8(Compare), uint8(Msum), uint8(Uint64), uint8(8), int64(1), bytes.Repeat([]byte{0x88}, 16))
 	f.Add(uint8(255), uint8(255), uint8(255), uint8(255), int64(1)<<62, []byte{})
 	f.Fuzz(func(t *testing.T, fn, op, dt, off uint8, n int64, data []byte) {
 		// Arenas with guards around; data fills all of them.
