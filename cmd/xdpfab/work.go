@@ -146,8 +146,8 @@ func (t *team) each(ctx context.Context, f func(ctx context.Context, id int, p *
 // total returns how many rounds there are in all.
 func (t *team) total() int { return len(t.peers) * t.rounds }
 
-// tally runs f as every client on its own handle of the first word, and returns the value
-// that the word had before, and the one that it has then.
+// tally runs f as every client on its own handle of the first word, and returns the
+// values of the word before and after.
 func tally[T xdpfab.Element](ctx context.Context, t *team, word uint64,
 	f func(ctx context.Context, id int, p *xdpfab.Peer, w xdpfab.Remote[T]) error) (before, after T, err error) {
 	w, err := xdpfab.Word[T](ctx, t.peers[0], t.region, word)
@@ -229,8 +229,8 @@ func holding(ctx context.Context, lock xdpfab.Remote[uint64], owner uint64, f fu
 		if mine {
 			break
 		}
-		// Another client has the lock for two round trips. Each of those that wait looks
-		// again a little later, at a time of its own.
+		// Another client has the lock for two round trips. Each of those that
+		// wait looks again a little later, at a time of its own.
 		time.Sleep(time.Duration(rand.IntN(50)) * time.Microsecond)
 	}
 	if err := f(); err != nil {

@@ -17,8 +17,8 @@ import (
 
 var requests = flag.Int("n", 10_000, "how many requests to measure")
 
-// The words: requests, those of which nobody knows whether they are among them, and for
-// each power of two the requests that took less nanoseconds.
+// The words: the requests, the requests that may or may not have been counted, and for
+// each power of two the requests that took fewer nanoseconds.
 const (
 	total, unsure, buckets = 0, 1, 2
 	words                  = buckets + 65

@@ -17,7 +17,7 @@ import (
 // Opener puts an interface to use, as xdpfab.Open does.
 type Opener func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error)
 
-// Question is a peer that is asked for.
+// Question names the peer to diagnose.
 type Question struct {
 	Addr      wire.Addr // of the peer
 	Interface string

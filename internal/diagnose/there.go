@@ -65,8 +65,8 @@ func (d *diagnosis) askNeighbour(ctx context.Context) Step {
 	return ok(fmt.Sprintf("%v is at %v", d.way.hop.Next(d.Peer.IP), mac))
 }
 
-// askMAC looks whether a host is known to have the peer's MAC address. Its link-local
-// address is asked for, which most hosts make of the MAC address.
+// askMAC looks whether a host is known to have the peer's MAC address. It asks for the
+// link-local address that most hosts make of their MAC address.
 func (d *diagnosis) askMAC(ctx context.Context) Step {
 	if len(d.way.aliases) == 0 && d.privileged {
 		ip := linkLocal(d.Peer.MAC)

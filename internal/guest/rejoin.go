@@ -171,7 +171,7 @@ func (a *Attached) moveRegions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// offered is a region as a host is told of it.
+// offered is a region as this process describes it to a host.
 type offered struct {
 	share.Region
 	memory *mr.Memory

@@ -60,7 +60,7 @@ func run(bin, out string) error {
 	return nil
 }
 
-// date is that of the build, or the one that a reproducible build gives.
+// date is the date of the build, or the date that a reproducible build sets.
 func date() string {
 	var seconds int64
 	if _, err := fmt.Sscan(os.Getenv("SOURCE_DATE_EPOCH"), &seconds); err == nil {

@@ -49,7 +49,7 @@ type Value struct {
 // Precedes reports whether a setting takes precedence over another one.
 func (v Value) Precedes(other Value) bool { return v.rank > other.rank }
 
-// Settings are those that are set. The zero value has none.
+// Settings are the settings that a user has made. The zero value has none.
 type Settings struct{ values map[string]Value }
 
 // Files returns the files of a user, the one that takes precedence first.

@@ -9,7 +9,7 @@ import (
 )
 
 // Screen shows one page after the other in the same place of a terminal: each line
-// replaces the one that stood there, so that nothing flickers.
+// replaces the line that stood there, so that nothing flickers.
 type Screen struct {
 	Out io.Writer
 	// Rows returns how many lines the terminal has; what is below them is left out. 0 if

@@ -144,8 +144,8 @@ func here(ctx context.Context, folder string) (found []daemon) {
 	return found
 }
 
-// routeTo returns the interface by which the kernel would send to an address. For an own
-// address it is the one that has it.
+// routeTo returns the interface by which the kernel would send to an address. An own
+// address gives the interface that has it.
 func routeTo(ip netip.Addr) (string, error) {
 	routes, err := netlink.RouteGet(ip.AsSlice())
 	if err == nil && len(routes) == 0 {
