@@ -182,6 +182,7 @@ func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen
 		return nil, errors.Join(err, dom.CloseAll())
 	}
 	a.tellWay(f, dom, chosen)
+	a.tellAbsent(f, dom, attr.Control)
 	return dom, nil
 }
 
@@ -226,6 +227,17 @@ func (a *app) tellWay(f *linkFlags, dom *xdpfab.Domain, chosen *way.Choice) {
 		daemon = "the daemon at " + in.Daemon
 	}
 	fmt.Fprintf(a.err, "xdpfab: interface %s, %s; transport %s, through %s\n", in.Name, why, in.Transport, daemon)
+}
+
+// tellAbsent says on stderr that no daemon answered at the socket that the configuration
+// names, and that the domain was opened without one.
+func (a *app) tellAbsent(f *linkFlags, dom *xdpfab.Domain, socket string) {
+	s, err := a.settings()
+	if err != nil || socket == "" || dom.Interface().Daemon != "" {
+		return
+	}
+	fmt.Fprintf(a.err, "xdpfab: no daemon answers at %s, which %s names: %s is used without one; start the daemon, "+
+		"or correct the path\n", socket, s.Get(settings.Control).From, f.ifname)
 }
 
 // settings reads the configuration.

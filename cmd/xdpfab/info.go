@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -120,12 +122,16 @@ if an interface is named.`,
 			if advises && !probe && socket != "" {
 				return usage(c, "--control: --advise asks no daemon, unless it is with --probe")
 			}
+			s, err := a.settings()
+			if err != nil {
+				return err
+			}
+			socket = cmp.Or(socket, s.Get(settings.Control).Value)
 			var found *probed
 			if probe {
 				if len(args) != 1 || fabric || operations {
 					return usage(c, "--probe: want an interface to probe, alone or with --advise")
 				}
-				var err error
 				if found, err = probeInterface(c.Context(), args[0], socket); err != nil {
 					return err
 				}
@@ -158,7 +164,8 @@ if an interface is named.`,
 	c.Flags().BoolVar(&advises, "advise", false, "compare the machine with docs/tuning.md")
 	c.Flags().BoolVar(&probe, "probe", false, "open the interface for an instant, to show the mode that it really gets")
 	c.Flags().BoolVar(&fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
-	c.Flags().StringVar(&socket, "control", "", "control socket of the daemon that may serve the interface")
+	c.Flags().StringVar(&socket, "control", "", "control socket of the daemon that may serve the interface; default: "+
+		"that of the configuration")
 	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")
 	return c
 }

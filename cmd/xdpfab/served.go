@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/nic"
-	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // servedBy describes which daemon serves an interface.
@@ -87,13 +85,13 @@ func (s *served) silence() string {
 
 // controlOf is the control socket at which programs look for the daemon of an interface.
 func controlOf(ifname, socket string) string {
-	return cmp.Or(socket, os.Getenv(fi.ControlEnv), control.DefaultPath(ifname))
+	return cmp.Or(socket, control.DefaultPath(ifname))
 }
 
 // statusOf asks the daemon of an interface. The status is nil if there is no daemon that
 // serves it and answers this user. The error says that a daemon has not answered in time.
 func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) (*control.Status, error) {
-	named := cmp.Or(socket, os.Getenv(fi.ControlEnv)) != ""
+	named := socket != ""
 	path := controlOf(ifname, socket)
 	silent := fmt.Errorf("the daemon at %s has not told its status within %v: it is stopped, or its machine is "+
 		"overloaded: have it go on (kill -CONT), or restart it", path, limit)

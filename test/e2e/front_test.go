@@ -65,6 +65,8 @@ func TestNewcomer(t *testing.T) {
 	// In a container there is the daemon's socket, and no interface of that name.
 	contained := home("XDPFAB_CONTROL=" + d.socket)
 	says(start(t, net.A, xdpfabPath, command(ip), contained), "chosen by the daemon at "+d.socket, "through the daemon at "+d.socket)
+	says(start(t, net.A, xdpfabPath, append(command(ip), "-i", net.A.IfName), home("XDPFAB_CONTROL="+dir+"/none.sock")),
+		"no daemon answers at "+dir+"/none.sock, which XDPFAB_CONTROL names: "+net.A.IfName+" is used without one")
 	shown := start(t, net.A, xdpfabPath, []string{"config"}, contained)
 	if shown.wants(0); !strings.Contains(shown.out.String(), "XDPFAB_CONTROL") || !strings.Contains(shown.out.String(), file) {
 		t.Errorf("config says %s", shown.out.String())
@@ -74,5 +76,5 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("found %q after %d additions of 5", last.out.String(), adds)
 	}
 	write("xdpfab/config.toml", "interfce = \"eth0\"\n")
-	start(t, net.A, xdpfabPath, command(ip), home()).wants(2, file, "interfce: unknown key", "known are control, interface, timeout")
+	start(t, net.A, xdpfabPath, command(ip), home()).wants(2, file, "interfce: unknown key", "known are control, directory, interface, timeout")
 }
