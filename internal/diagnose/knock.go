@@ -21,9 +21,10 @@ import (
 // knocks is how many datagrams are sent. Each may get lost.
 const knocks = 3
 
-// knocksBeside is how many are sent while a session is tried, too. A host sends a burst
-// of errors and then one a second, and the frames of the session have used the burst up.
-const knocksBeside = 12
+// knocksBeside bounds how many are sent while a session is tried, too, which ends them. A
+// host sends a burst of errors and then one a second. The frames of the session use up
+// the burst, and have their part of those after it.
+const knocksBeside = 60
 
 // knockPause is the time for the answer to one.
 const knockPause = 200 * time.Millisecond

@@ -62,8 +62,8 @@ func remedy(err error) error {
 		fs.ErrPermission, xsk.ErrPermission, xsk.ErrMemlock, xsk.ErrUnsupported, bpf.ErrNoNative, bpf.ErrKernel,
 	} {
 		if errors.Is(err, lack) {
-			return fmt.Errorf("%w; or do without, more slowly, by UDP sockets: DomainAttr.Transport, --transport udp",
-				err)
+			return fmt.Errorf("%w; or reach IP addresses without, more slowly, by UDP sockets: "+
+				"DomainAttr.Transport, --transport udp", err)
 		}
 	}
 	return err
