@@ -82,8 +82,8 @@ func setCondition[N comparable](op Op, dt Datatype, when func(t, b, c N) bool) {
 
 // Applied reports whether an operation that has run stored its value. It takes the value
 // from before, the operand and the comparand of one element: [Cswap] to [CswapGT],
-// [SumAtMost] and [DiffAtLeast] depend on them, and all other operations always store.
-// [Valid] has to hold for [Compare], the operation and the datatype, or it is true.
+// [SumAtMost] and [DiffAtLeast] depend on them, and all other operations always store. It
+// returns true as well if the operation is not [Valid] for [Compare] and the datatype.
 func Applied(op Op, dt Datatype, before, operand, compare []byte) bool {
 	if op >= NumOps || dt >= NumDatatypes || conditions[op][dt] == nil {
 		return true

@@ -49,7 +49,8 @@ const (
 	DiffSat                    // t = t - b, likewise
 	Msum                       // t = t + b, but no carry leaves a bit that is set in c
 
-	// NumOps is one more than the largest Op. [Ops] has those below it.
+	// NumOps is one more than the largest Op. Not every number below it is an Op: see
+	// [Ops].
 	NumOps = 32 + iota
 )
 

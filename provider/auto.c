@@ -24,8 +24,8 @@ struct automatic {
 	bool ends;   /* it is called because it has to end; atomic */
 };
 
-/* Waits for a call, at most so many ms. Of the domain's descriptors only a thread that has
- * armed the bell wants to hear. */
+/* Waits for a call, at most so many ms. A thread that has armed the bell waits for the domain's
+ * descriptors, too. */
 static void nap(struct domain *d, bool armed, int ms)
 {
 	uint64_t calls;
@@ -136,7 +136,7 @@ int auto_start(struct domain *d)
 	return start(d, false);
 }
 
-/* From then on the program's threads share the domain with one more. */
+/* From here on the program's threads share the domain with one more. */
 static void begin_feeding(struct domain *d)
 {
 	int error;

@@ -200,7 +200,7 @@ struct stx {
 	bool closed;
 };
 
-/* The lock is none if there is only one thread in the domain. */
+/* lock and unlock do nothing while only one thread uses the domain. */
 static inline void lock(struct domain *d)
 {
 	if (d->locks)

@@ -68,8 +68,8 @@ func AddField[T Integer](ctx context.Context, word Remote[T], offset, width int,
 	return cut(was[:]), nil
 }
 
-// SetBit sets a bit of a word, counted from the lowest, and reports whether it was set:
-// of many callers one finds it clear.
+// SetBit sets a bit of a word, counted from the lowest, and reports whether it was set
+// already: of many callers only one finds it clear.
 func SetBit[T Integer](ctx context.Context, word Remote[T], bit int) (was bool, err error) {
 	return changeBit(ctx, word, atomic.Bor, bit, func(mask U128) U128 { return mask })
 }

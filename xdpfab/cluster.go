@@ -40,8 +40,9 @@ func NewCluster(d *Domain, names *directory.Directory) *Cluster {
 
 // Dial opens a session to the node with a name in the directory: at the first of its
 // addresses at which it answers, unless it has answered before. A host's name among them
-// stands for all its addresses. Dial fails with directory.ErrNoNode, or as Domain.Dial
-// does at each address. The peer belongs to the cluster: it is closed with that.
+// stands for all the host's addresses. Dial fails with directory.ErrNoNode, or as
+// Domain.Dial does at each address. The peer belongs to the cluster, and is closed with
+// it.
 func (c *Cluster) Dial(ctx context.Context, name string) (*Peer, error) {
 	n, err := c.names.Node(name)
 	if err != nil {

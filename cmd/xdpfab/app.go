@@ -41,7 +41,7 @@ type app struct {
 	env   func(string) string
 	files []string
 
-	reached string // why the peer that answered a dial may be silent later; empty: none did
+	reached string // why the peer that answered a dial may be silent later; empty if none did
 }
 
 // run executes a command line and returns the exit code.

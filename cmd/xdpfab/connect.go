@@ -76,8 +76,8 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	return cl, chosenFor(err, &by.chosen)
 }
 
-// whySilent adds to the error of an operation why a peer may be silent that has answered
-// before. Why it has never answered, the error of the dial says.
+// whySilent adds to the error of an operation why a peer that has answered before may be
+// silent. The error of a dial says by itself why a peer may never have answered.
 func (a *app) whySilent(err error) error {
 	if a.reached == "" || !errors.Is(err, xdpfab.ErrPeerSilent) {
 		return err

@@ -18,18 +18,19 @@ import (
 	"github.com/xdpfab/xdpfab/internal/resident"
 )
 
-// pinRoot is the folder below which daemons keep resident regions by themselves. If it is
-// another user's, as the package's user has it, a daemon adds a dash and its own user.
+// pinRoot is the folder below which daemons keep resident regions by themselves. If it
+// belongs to another user, such as the package's, a daemon adds a dash and the number of
+// its own user.
 const pinRoot = "/sys/fs/bpf/xdpfab"
 
-// pinRoots are those that there are.
+// pinRoots returns pinRoot, and the folders of other users beside it.
 func pinRoots() []string {
 	others, _ := filepath.Glob(pinRoot + "-*") // no pattern of this form is wrong
 	return append([]string{pinRoot}, others...)
 }
 
-// leftBelow lists the state below folders. A missing one is an error if it is the only
-// one.
+// leftBelow lists the state below folders. A folder that is missing is an error if it is
+// the only one.
 func leftBelow(roots []string) (all []resident.Left, err error) {
 	for _, root := range roots {
 		some, err := resident.List(root)

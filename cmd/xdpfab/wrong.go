@@ -42,7 +42,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usage(c, "--%s %q: want %s", f.Name, invalid.GetValue(), want)
 }
 
-// likeFlag names the flag that a name which is none may stand for.
+// likeFlag names the flag that an unknown one may stand for.
 func likeFlag(c *cobra.Command, name string) string {
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
@@ -154,7 +154,7 @@ func (r *request) stayed(before []byte, region fmt.Stringer) error {
 		err, len(left), r.count, region, r.offset+uint64(i*size), element(before), remedy), exitNotSwapped}
 }
 
-// unapplied returns which these elements are.
+// unapplied returns the elements that the operation left as they were, by index.
 func (r *request) unapplied(before []byte) (left []int) {
 	if r.form != atomic.Compare {
 		return nil

@@ -22,8 +22,8 @@ import (
 // captures is whether somebody captures packets: one program at a time.
 type captures struct{ taken atomic.Bool }
 
-// admitCapture lets a program see packets. In them are the keys of regions and what is in
-// those, also of guests.
+// admitCapture lets a program see packets. They contain the keys and the contents of
+// regions, those of guests included.
 func (s *server) admitCapture(_ context.Context, p control.Program) (control.Place, error) {
 	if p.UID != 0 && p.UID != uint32(os.Geteuid()) {
 		return nil, fmt.Errorf("user %d: only root and the daemon's own user, %d, may capture packets, which hold the "+

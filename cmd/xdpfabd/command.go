@@ -113,7 +113,7 @@ func build() version.Report {
 		version.Protocol{Name: "handover", Version: host.HandoverVersion})
 }
 
-// noArgs refuses arguments: an interface is most often given so.
+// noArgs refuses arguments. Most often that is an interface, so the error has its flag.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 		args[0])
 }
 
-// flagError adds to the error of a flag that there is none of which may be meant.
+// flagError adds to the error of an unknown flag which one may be meant.
 func flagError(cmd *cobra.Command, err error) error {
 	unknown := new(pflag.NotExistError)
 	if !errors.As(err, &unknown) {

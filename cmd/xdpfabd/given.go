@@ -61,9 +61,9 @@ func (c Config) claim() claim {
 	return x
 }
 
-// claimOf returns what the daemon claims of the one that has this status. Who serves UDP
-// takes the place of one that does not: its program adds UDP to what that one has. Such a
-// daemon, of an older release, too, agrees to what it has itself.
+// claimOf returns what the daemon claims of the one that has this status. A daemon with
+// UDP can take the place of one without: its program adds UDP to what is there. Then it
+// claims no UDP, since any release agrees to a claim of what it has itself.
 func (c Config) claimOf(was control.Status) claim {
 	x := c.claim()
 	x.UDP = x.UDP && (was.PID == 0 || was.Interface.UDP)

@@ -77,8 +77,8 @@ func (c Config) pinFolder(log *slog.Logger) string {
 }
 
 // ownRoot returns the folder of a BPF file system below which this user's daemons keep
-// resident regions. What belongs to another user, as the package's does for root, who
-// starts a daemon by hand, is not for this one: that user can replace what is in it.
+// resident regions. It is none that belongs to another user, who could replace what is in
+// it: so a daemon that root starts by hand does not use the package's.
 func ownRoot(at string) string {
 	root := filepath.Join(at, "xdpfab")
 	if err := trust.Folder(root); err == nil || errors.Is(err, fs.ErrNotExist) || trust.Folder(at) != nil {

@@ -75,8 +75,8 @@ func (w *wishes) handle(sig os.Signal, now time.Time) {
 	}
 }
 
-// reloadOf returns how the configuration takes effect as it is now: another daemon takes
-// over. Under systemd the unit does it.
+// reloadOf returns what has the present configuration take effect: another daemon that
+// takes over. Under systemd the unit starts it.
 func reloadOf(ifname string) string {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return "start xdpfabd as this one was, with --takeover"

@@ -34,7 +34,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return errFailure(err)
 	}
-	was, _ := daemonAt(cfg.controlPath()) // which the next line says better, if there is none
+	was, _ := daemonAt(cfg.controlPath()) // if there is none, the next line has a better error
 	conn, err := control.AskToTakeOver(ctx, cfg.controlPath())
 	if err != nil && ctx.Err() != nil {
 		return s.giveUp()

@@ -15,7 +15,7 @@ import (
 
 // Options say which packets are captured.
 type Options struct {
-	Snaplen int      `json:"snaplen"`         // of each packet at most so many bytes; 0 for all
+	Snaplen int      `json:"snaplen"`         // at most so many bytes of each packet; 0 for all
 	Peers   []string `json:"peers,omitempty"` // MAC or IP addresses; only packets from or to one of them; none: all
 }
 
@@ -82,7 +82,7 @@ func (c *Capture) wants(packet []byte) bool {
 	if len(c.peers) == 0 {
 		return true
 	}
-	_, x, _ := wire.Decap(packet) // a packet that is not well formed has addresses, too
+	_, x, _ := wire.Decap(packet) // which finds addresses in a malformed packet, too
 	for i := range c.peers {
 		p := &c.peers[i]
 		if p.IsIP() && (x.RemoteIP == p.IP || x.LocalIP == p.IP) {
@@ -95,16 +95,16 @@ func (c *Capture) wants(packet []byte) bool {
 	return false
 }
 
-// Write writes what the engines show until stop is closed or the stream breaks, of which
-// it returns the error. Then quiet is called, which takes the taps away, and what was
-// captured until then is written, too; last completes the totals, which end the stream.
+// Write writes what the engines show until stop is closed. Then it calls quiet, which
+// takes the taps away, and writes what was captured until then, and the totals, which
+// last completes. If the stream breaks, Write calls quiet and returns the error.
 func (c *Capture) Write(w io.Writer, stop <-chan struct{}, quiet func(), last func(*Totals)) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			// A packet of the last microseconds may have been timed and not be there yet.
+			// An engine may have taken the time of a packet, and not copied it yet.
 			if err := c.flush(w, c.now()-int64(lookEvery)/2); err != nil {
 				quiet()
 				return err

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package capture copies the packets of engines, for people who want to see them: where
-// an XDP program takes them, tcpdump does not. Each engine copies into a [Ring] of its
-// own, which is bounded: a packet that finds no room is counted and left out, and an
-// engine never waits. One goroutine takes the packets out, in the order of time, and
+// an XDP program takes packets, tcpdump does not see them. Each engine copies into a ring
+// of its own, which is bounded: a packet that finds no room is counted and left out, and
+// an engine never waits. One goroutine takes the packets out, in the order of time, and
 // writes them to the client of the daemon's control socket, which reads them with
 // [Reader].
 package capture

@@ -49,8 +49,8 @@ func (p *Packet) encode(head *[headLen]byte) {
 // Totals are what a capture has come to.
 type Totals struct {
 	Dropped  uint64 `json:"dropped"`  // packets that found no room
-	Executed uint64 `json:"executed"` // that the XDP program has answered meanwhile, which are not captured
-	Lent     int    `json:"lent"`     // queues that programs have, whose packets are not captured
+	Executed uint64 `json:"executed"` // requests that the XDP program answered meanwhile, which are not captured
+	Lent     int    `json:"lent"`     // queues that programs drive, whose packets are not captured
 }
 
 // writeTotals writes the end of a stream.

@@ -22,7 +22,7 @@ type startCapture struct {
 	Error string `json:"error,omitempty"` // why there is none
 }
 
-// captures has users ask for packets. end ends their conversations.
+// captures lets users ask for packets. end ends their conversations.
 func (s *Service) captures(mux *http.ServeMux) (end func()) {
 	all := &attachments{admit: s.Capture}
 	mux.Handle("POST "+pathCapture, all)
@@ -46,7 +46,7 @@ func ServeCapture(conn *net.UnixConn, begin func(capture.Options) (start capture
 	}
 	stop := make(chan struct{})
 	told := Tell(conn, startCapture{Start: start})
-	go func() { // until the connection is closed, at the latest by who called
+	go func() { // until the connection is closed: by the caller at the latest
 		defer close(stop)
 		_, _ = conn.Read(make([]byte, 1))
 	}()

@@ -108,7 +108,8 @@ func (s sink) regions(list []Region) {
 	}
 }
 
-// applied sends what was applied to memory that has some labels.
+// applied sends the counters of what was applied to memory, with the labels of the
+// memory.
 func (s sink) applied(ops, bytes *prometheus.Desc, a *Applied, labels ...string) {
 	labels = slices.Clip(labels)
 	s.counter(ops, a.Reads, append(labels, "read")...)

@@ -28,7 +28,7 @@ type shared[T any] struct {
 	last *question[T] // nil before the first
 }
 
-// question is one that was asked.
+// question is a question that was asked, and its answer.
 type question[T any] struct {
 	asked    time.Time
 	answered chan struct{} // closed after all below was written

@@ -145,8 +145,8 @@ func (f *Finding) Hint(ifname string) string {
 	return b.String() + " " + f.more(ifname)
 }
 
-// Later says in a line why a peer may be silent that has answered before: what opens a
-// session is short.
+// Later says in a line why a peer that has answered before may be silent. The packets
+// that open a session are short, so that longer ones may get lost all the same.
 func Later(peer, ifname string) string {
 	return "it has answered before: the likely causes: (1) packets as long as the MTU are lost, in a switch or " +
 		"tunnel with a smaller one: set the MTU of both ends to that; (2) the peer or the way to it has failed " +

@@ -21,9 +21,9 @@ import (
 // knocks is how many datagrams are sent. Each may get lost.
 const knocks = 3
 
-// knocksBeside bounds how many are sent while a session is tried, too, which ends them. A
-// host sends a burst of errors and then one a second. The frames of the session use up
-// the burst, and have their part of those after it.
+// knocksBeside bounds how many are sent while a session is tried, too; they end with
+// that. A host sends a burst of errors and then one a second. The frames of the session
+// use up the burst, and get a share of the later errors.
 const knocksBeside = 60
 
 // knockPause is the time for the answer to one.

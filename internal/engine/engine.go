@@ -77,8 +77,8 @@ type Config struct {
 	// called on the engine's thread, and must copy the packet. It may be nil.
 	Outside func(packet []byte, queue int) bool
 	// Spread gives the sessions that peers begin to the engines of the group in turn,
-	// whatever queue their hellos arrive on. Frames of a session that arrive
-	// elsewhere are passed on as ever. That of the group's first engine counts.
+	// whatever queue their hellos arrive on. Frames of a session that arrive elsewhere
+	// are passed on as ever. The first engine's value counts for the group.
 	Spread bool
 	// GuestRing takes the operations to their targets in place of sessions of this
 	// engine, which then has no use for packets; nil for an engine that has an

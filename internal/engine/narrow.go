@@ -3,7 +3,7 @@
 package engine
 
 // surePacket is the MTU of every path that IPv6 can take, bytes (RFC 8200, section 5).
-// Tunnels below hosts with an MTU of 1500 carry 1400 to 1450, and more than this one.
+// Tunnels between hosts with an MTU of 1500 carry more: 1400 to 1450 bytes.
 const surePacket = 1280
 
 // narrowFor is how long long frames are not tried again on a path that has dropped them,

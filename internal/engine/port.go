@@ -29,11 +29,11 @@ type Port interface {
 	Wake()
 }
 
-// Tap has show see each packet that the engine receives or sends, until the next call of
-// Tap; nil ends that. A packet that the engine sends to itself, or that another engine of
-// the group has received for it, is not shown. show is called on the engine's thread,
-// must not block, and must copy what it keeps. Without it the engine uses its port
-// directly, so that taps which are not there cost nothing. Engine's thread only.
+// Tap has the engine show each packet that it receives or sends, until the next call of
+// Tap; nil ends that. It shows no packet that it sends to itself, or that another engine
+// of the group has received for it. show is called on the engine's thread, must not
+// block, and must copy what it keeps. Without a tap the engine uses its port directly, at
+// no cost. Engine's thread only.
 func (e *Engine) Tap(show func(packet []byte, sent bool)) {
 	if e.port = e.cfg.Port; show != nil {
 		e.port = &tapped{Port: e.cfg.Port, show: show}

@@ -74,7 +74,7 @@ type Guest struct {
 	peers     uint32 // numbers given out
 	regions   map[uint64]*guestRegion
 	spanned   int     // bytes, of regions
-	withdrawn Applied // to regions that it has no more
+	withdrawn Applied // to regions that it no longer has
 	Tallies   *share.Observers
 	listeners map[uint16]*guestPassive
 	blocks    map[uint16]*node.Block // by first number: of the guest's scalable endpoints

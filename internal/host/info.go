@@ -52,7 +52,7 @@ type Applied struct {
 	BytesWritten uint64 `json:"bytes_written"`
 }
 
-// Add adds what was applied to others.
+// Add adds the counts of x.
 func (a *Applied) Add(x Applied) {
 	a.Reads, a.Writes = a.Reads+x.Reads, a.Writes+x.Writes
 	a.BytesRead, a.BytesWritten = a.BytesRead+x.BytesRead, a.BytesWritten+x.BytesWritten
@@ -114,7 +114,8 @@ func (g *Guest) meet() error {
 	return nil
 }
 
-// unlist takes a region off the guest's, whose sum it stays in. g.Mu is held.
+// unlist removes a region from those of the guest. What was applied to it stays in the
+// guest's sum. g.Mu is held.
 func (g *Guest) unlist(key uint64, r *guestRegion) {
 	delete(g.regions, key)
 	g.spanned -= len(r.memory.Bytes())

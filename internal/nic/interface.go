@@ -28,7 +28,7 @@ type Interface struct {
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
 	// Served are the addresses at which UDP is accepted: its own, and those of interfaces
-	// above whose packets come there.
+	// above it whose packets come to it.
 	Served []string `json:"served"`
 	Above  []Above  `json:"above,omitempty"`
 	Below  []Below  `json:"below,omitempty"`

@@ -23,7 +23,8 @@ type Above struct {
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
 	// Served is whether its addresses are served on the interface below: packets to them
-	// have to come there, be it to that one's MAC address or to a bridge's or VLAN's own.
+	// have to come to that one, be it to its MAC address or to the bridge's or VLAN's
+	// own.
 	Served bool `json:"served"`
 }
 

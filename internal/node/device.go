@@ -21,8 +21,8 @@ import (
 type Device interface {
 	Ports() []engine.Port
 	MAC() wire.MAC
-	// Sifted reports whether the ports have only packets that are for this node, at MAC
-	// or at another address of its.
+	// Sifted reports whether the ports receive packets for this node alone, be they to
+	// MAC or to another of its addresses.
 	Sifted() bool
 	MTU() int
 	Medium() wire.Medium // of the ports' packets

@@ -21,7 +21,7 @@ const askPause = time.Second
 type path struct {
 	remote    netip.Addr
 	source    netip.Addr // the watcher's
-	local     wire.MAC   // at which the source is; the watcher's
+	local     wire.MAC   // of the interface that has source; the watcher's
 	next      netip.Addr // the neighbour that packets go to; the watcher's
 	mac       wire.MAC   // the neighbour's, zero until it is known; the watcher's
 	told      way        // that all followers have, zero before the first; guarded by the watcher's mu

@@ -213,8 +213,8 @@ func (i *Interface) load(queues int, o Options) (err error) {
 	return err
 }
 
-// serve makes the program take frames for the MAC addresses, and UDP packets for the
-// addresses, that the interface has now, with those above it, and returns the latter. Any
+// serve makes the program take frames for the MAC addresses that the interface and those
+// above it have now, and UDP packets for their IP addresses, which it returns. Any
 // goroutine may call it: the addresses that were read last count.
 func (i *Interface) serve() ([]netip.Addr, error) {
 	i.serving.Lock()

@@ -81,9 +81,9 @@ func (w *watcher) close() {
 	w.group.Wait()
 }
 
-// Watch begins to follow the interface: addresses are served as they come and go,
-// Follow makes its calls, and f is told of every change since Open, on one
-// goroutine. That it is down already is told before Watch returns. f must not call Close.
+// Watch begins to follow the interface: addresses are served as they come and go, Follow
+// makes its calls, and f is told of every change since Open, on one goroutine. If the
+// interface is down already, f hears that before Watch returns. f must not call Close.
 // Watch may be called once.
 func (i *Interface) Watch(f func(Event)) {
 	w := i.watcher
@@ -117,7 +117,7 @@ func (w *watcher) run() {
 	defer check.Stop()
 	settled := time.NewTimer(time.Hour)
 	defer settled.Stop()
-	w.judge() // what was so from the beginning gives no notice
+	w.judge() // the kernel gives no notice of what was so from the beginning
 	for {
 		select {
 		case <-w.done:

@@ -175,7 +175,8 @@ func (h *Residence) SettleIn() error {
 }
 
 // keep has what is resident outlive the process from here on, if that is wanted. When it
-// fails, nothing does. What was found outlives it already: it may have UDP from here on.
+// fails, nothing does. What was found outlives it already; keep writes down whether it
+// may have UDP from here on.
 func (h *Store) keep(dev node.NetInterface, x *resident.Executor) (err error) {
 	switch {
 	case h == nil:

@@ -182,8 +182,8 @@ func (x *Executor) Digest(k *session.Key) uint64 { return k.Digest(x.salt) }
 // Node returns what the process before has left of the node.
 func (x *Executor) Node() Node { return x.node }
 
-// NoteUDP writes down whether sessions may be over UDP: then the next process has to
-// serve it, too.
+// NoteUDP writes down whether sessions may be over UDP. If so, the next process has to
+// serve UDP, too.
 func (x *Executor) NoteUDP(is bool) error {
 	x.node.UDP = is
 	return x.book.writeNode(&x.node)

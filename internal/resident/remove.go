@@ -86,9 +86,9 @@ func removeAs(uid int, path string) error {
 // nobodysGroup is a group that nothing belongs to, by convention.
 const nobodysGroup = 65534
 
-// withRightsOf calls f on a thread that reaches for files as a user does who is in no
-// group: without root's right to pass over permissions, and without what root's groups
-// may do. The thread keeps root's other rights.
+// withRightsOf calls f on a thread that accesses files as a user who is in no group:
+// without root's right to pass over permissions, and without what root's groups may do.
+// The thread keeps root's other rights.
 func withRightsOf(uid int, f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -102,8 +102,8 @@ func withRightsOf(uid int, f func() error) error {
 	return <-done
 }
 
-// reachAs has the calling thread reach for files as a user. setfsuid(2) and setfsgid(2)
-// report no error: what they have set tells.
+// reachAs has the calling thread access files as a user. setfsuid(2) and setfsgid(2)
+// report no error, so it looks at what they have set.
 func reachAs(uid int) error {
 	if err := unix.Setgroups(nil); err != nil {
 		return fmt.Errorf("setgroups: %w", err)

@@ -32,7 +32,7 @@ type Session struct {
 	nakDue   bool   // likewise, as a frame is missing
 	echo     uint32 // number of a probe that wants it back, if echoDue
 	echoDue  bool
-	echoPad  int // bytes of zeros in the answer: the most of those answered by it
+	echoPad  int // zeros in the answer, bytes: those of the longest probe that it answers
 	resetDue wire.ResetReason
 	ended    wire.ResetReason
 	frozen   bool

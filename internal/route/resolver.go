@@ -29,7 +29,7 @@ const netlinkTimeout = 5 * time.Second
 type Hop struct {
 	via     int        // index of the interface whose routes and neighbours lead there
 	MAC     wire.MAC   // of the next hop; the interface's own for its own addresses
-	Local   wire.MAC   // to send from: the interface's own, or that of one above whose address Source is
+	Local   wire.MAC   // to send from: of the interface, or of the one above it that has Source
 	Source  netip.Addr // address of the interface to send from
 	Gateway netip.Addr // the next hop's address; not valid if the destination is on the link
 }
@@ -44,8 +44,8 @@ type Resolver struct {
 	// chain is the interface, or that of the VLAN, and those above it whose addresses are
 	// served: see chained.
 	chain atomic.Pointer[[]int]
-	// macs are the addresses at which packets to these come, by index, if they are not
-	// the interface's own.
+	// macs are the MAC addresses at which packets to the interfaces of the chain arrive,
+	// by index, where these are not the interface's own.
 	macs atomic.Pointer[map[int]wire.MAC]
 
 	mu     sync.RWMutex // held for reading during a request, so that Close does not close its socket meanwhile
@@ -123,7 +123,8 @@ func ask[T any](r *Resolver, f func(h *netlink.Handle) (T, error)) (T, error) {
 }
 
 // Networks lists the unicast addresses of the interface and of those above it (Upper),
-// each with the length of its network's prefix, unless packets to it may come elsewhere.
+// each with the length of its network's prefix. It leaves out addresses whose packets may
+// arrive elsewhere.
 func (r *Resolver) Networks() ([]netip.Prefix, error) {
 	if err := r.chained(); err != nil {
 		return nil, fmt.Errorf("route: interfaces above %s: %w", r.name, err)

@@ -23,19 +23,20 @@ type Upper struct {
 	Name  string
 	Kind  string // "bridge", "bond", "team", "vrf", …
 	// Foreign is whether packets to its addresses may arrive elsewhere than at the lower
-	// interface: those to a bond or a team with another MAC address than its port come to
-	// another port. Bridges and VLANs take what comes to a MAC address of their own.
+	// interface: those to a bond or a team that does not have its port's MAC address come
+	// to another port. Bridges and VLANs take what comes to a MAC address of their own.
 	Foreign bool
 	MAC     string
 	at      wire.MAC // where packets to its addresses arrive
 }
 
-// above returns an interface whose lower one is at a MAC address.
+// above describes the interface l. Packets to the one below it arrive at the MAC address
+// at, or may arrive elsewhere, if that one is foreign.
 func above(l netlink.Link, at wire.MAC, foreign bool) Upper {
 	a := l.Attrs()
 	u := Upper{Index: a.Index, Name: a.Name, Kind: l.Type(), MAC: a.HardwareAddr.String(), Foreign: foreign, at: at}
 	switch u.Kind {
-	case "vrf": // it forwards no frames: its addresses are asked for, and found, at the interface below
+	case "vrf": // it forwards no frames: neighbours find its addresses at the interface below
 	case "bridge", "vlan":
 		copy(u.at[:], a.HardwareAddr)
 	default:
@@ -80,8 +81,8 @@ func (r *Resolver) Uppers() (uppers []Upper, err error) {
 	return append(uppers, more...), err
 }
 
-// MACs are the addresses of interfaces above at which packets come to this interface, as
-// Networks or Addrs found them last; its own is not among them.
+// MACs returns the MAC addresses of interfaces above whose packets come to this
+// interface, as Networks or Addrs found them last. Its own is not among them.
 func (r *Resolver) MACs() (macs []wire.MAC) {
 	for _, mac := range *r.macs.Load() {
 		if !slices.Contains(macs, mac) {
@@ -91,7 +92,7 @@ func (r *Resolver) MACs() (macs []wire.MAC) {
 	return macs
 }
 
-// macOf is the address at which packets to an interface of the chain come.
+// macOf returns the MAC address at which packets to an interface of the chain arrive.
 func (r *Resolver) macOf(index int) wire.MAC {
 	if mac, other := (*r.macs.Load())[index]; other {
 		return mac

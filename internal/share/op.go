@@ -28,7 +28,7 @@ type rest struct {
 	data    []byte             // likewise
 	ready   *engine.Completion // the second one, of one that was open at another host
 	stream  *stream            // of one that comes part by part
-	began   int64              // when one that is timed was taken; 0 of others
+	began   int64              // when this one was taken, if it is timed; otherwise 0
 }
 
 // done frees an operation.

@@ -4,11 +4,11 @@
 
 package share
 
-// The time of a guest's operations, from the round that took the entry to the round that
-// wrote the completion. One operation of a guest is timed at a time, so that others cost
-// nothing: it is the first that a call of Take takes, and is marked as one with something
-// in rest, at which done looks anyway. Messages wait for the receiver, and streams for
-// the guest, so that these are left out.
+// A host ring measures the time of a guest's operations, from the round that took the
+// entry to the round that wrote the completion. It times one operation at a time, so that
+// the others cost nothing: the first that a call of Take takes. That one is marked as
+// having something in rest, at which done looks anyway. Messages are left out, because
+// they wait for the receiver, and so are streams, because they wait for the guest.
 
 // Times are those of the operations that a host ring has timed. They belong to the
 // engine's thread, and begin anew when another host takes over.
@@ -17,8 +17,8 @@ type Times struct {
 	Took  uint64 // by these, nanoseconds
 }
 
-// toTime returns the operation that the next entry becomes, if that is to be timed; nil
-// for none.
+// toTime returns the operation that the next entry will become; nil if that one is not to
+// be timed.
 func (f *HostRing) toTime() *op {
 	if f.timing || len(f.aside) > 0 || len(f.free) == 0 {
 		return nil
@@ -27,8 +27,8 @@ func (f *HostRing) toTime() *op {
 }
 
 // time begins to time an operation that the entry at a position of the ring has become.
-// The guest can change the entry by now, which may add a time that is not of such an
-// operation.
+// The guest may have changed the entry meanwhile. Then the time may be that of a message
+// or a stream.
 func (f *HostRing) time(o *op, position uint64) {
 	verb := f.segment.entries[position&uint64(len(f.ops)-1)].Verb
 	if f.taken == position || o.peer == nil || o.watch || o.more && o.stream != nil || !verb.Array() {

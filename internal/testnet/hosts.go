@@ -63,7 +63,7 @@ func (h *Hosts) serve(c net.Conn) {
 	}
 }
 
-// Of messages (RFC 1035, section 4.1).
+// Fields of messages (RFC 1035, section 4.1).
 const (
 	headerSize   = 12
 	answerFlags  = 0x8580 // a response, authoritative, recursion desired and available

@@ -65,8 +65,8 @@ func hears(ctx context.Context, name string, index int, addrs []netip.Addr) (bes
 }
 
 // deaf is the refusal of an interface whose packets a program takes. It advises nothing
-// that a live process would lose its program by. socket is where the interface's daemon
-// has its control socket, if it has one.
+// that could take the program away from a live process. socket is where the interface's
+// daemon has its control socket, if there is one.
 func deaf(program *bpf.BusyError, folder, socket string) error {
 	left := fmt.Errorf("udp: %s: XDP program %d takes the packets to UDP port %d, which sockets would never see",
 		program.Interface, program.ProgramID, wire.UDPPort)

@@ -240,7 +240,7 @@ func alike(s string) string {
 
 var joined = regexp.MustCompile(`~+`)
 
-// firstOther shows the first lines that differ, without what may.
+// firstOther shows the first lines that differ, without what may differ.
 func firstOther(is, want string) string {
 	a, b := strings.Split(alike(is), "\n"), strings.Split(alike(want), "\n")
 	for i := range min(len(a), len(b)) {

@@ -76,7 +76,7 @@ func Open(ctx context.Context, s Source) (*Directory, error) {
 	return d, nil
 }
 
-// errSilent: the source has reported neither entries nor a failure.
+// errSilent means that the source has reported neither entries nor a failure.
 var errSilent = errors.New("it has not answered yet: is it there, and reachable?")
 
 // wait waits until the entries have been read once.

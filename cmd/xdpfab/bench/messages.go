@@ -143,7 +143,7 @@ func (x *run) messages(ctx context.Context, t *target) error {
 
 // begin has the other side take part in the messages of endpoint i.
 func (x *run) begin(ctx context.Context, t *target, c *caller, i int, l *talk) (*load.Transfer, error) {
-	// Before the other side may send.
+	// This side is ready before the other one may send.
 	own, err := load.NewTransfer(l.line, load.TransferConfig{Test: x.c.test(i), Size: int(x.c.Size),
 		Flight: x.c.Window}, l.back)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/directory/etcd"
 )
 
-// None is the text for no directory, where another one would be taken.
+// None is the text that stands for no directory, even if the configuration names one.
 const None = "none"
 
-// AwayError means that the directory cannot be reached at present. All else that is
-// wrong with one is for its user to mend.
+// AwayError means that the directory cannot be reached at present. Every other error is
+// for the user to mend.
 type AwayError struct{ err error }
 
 func (e *AwayError) Error() string { return e.err.Error() }
@@ -28,8 +28,8 @@ func (e *AwayError) Error() string { return e.err.Error() }
 func (e *AwayError) Unwrap() error { return e.err }
 
 // Read reads the entries of a directory: a URL of etcd, or the path of a file. It waits
-// for etcd until ctx ends. log hears of entries that cannot be understood; nil is for
-// none.
+// for etcd until ctx ends. log, which may be nil, hears of entries that cannot be
+// understood.
 func Read(ctx context.Context, text string, log *slog.Logger) (*directory.Directory, error) {
 	if !strings.Contains(text, "://") {
 		return readFile(ctx, text)
@@ -48,7 +48,8 @@ func Read(ctx context.Context, text string, log *slog.Logger) (*directory.Direct
 	return d, nil
 }
 
-// readFile reads a file at once: a directory waits for one that is wrong to be mended.
+// readFile reads a file, and fails at once if the file is wrong: directory.Open would
+// wait until somebody mends it.
 func readFile(ctx context.Context, path string) (*directory.Directory, error) {
 	f, err := os.Open(path)
 	if err != nil {

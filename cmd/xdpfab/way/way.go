@@ -144,8 +144,8 @@ func here(ctx context.Context, folder string) (found []daemon) {
 	return found
 }
 
-// routeTo returns the interface by which the kernel would send to an address. An own
-// address gives the interface that has it.
+// routeTo returns the interface by which the kernel would send to an address. For one of
+// this machine's addresses that is the interface that has it.
 func routeTo(ip netip.Addr) (string, error) {
 	routes, err := netlink.RouteGet(ip.AsSlice())
 	if err == nil && len(routes) == 0 {
@@ -164,8 +164,8 @@ func routeTo(ip netip.Addr) (string, error) {
 	return i.Name, nil
 }
 
-// remedy is what gives an address a route. An interface that is down keeps its addresses,
-// and the routes of their networks come back with it.
+// remedy says what gives an address a route. An interface that is down keeps its
+// addresses, and the routes of their networks come back with it.
 func remedy(ip netip.Addr) string {
 	all, _ := net.Interfaces()
 	for _, i := range all {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// conns tells of the ends of connections to etcd, of which package grpc makes others by
-// itself. It implements stats.Handler.
+// conns tells when a connection to etcd ends. Package grpc makes the next one by itself.
+// conns implements stats.Handler.
 type conns struct {
 	mu   sync.Mutex
 	next chan struct{} // closed when the next one ends

@@ -98,17 +98,17 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 	}
 }
 
-// errLost: a connection has ended. The watch goes on with the next one by itself, from
-// the revision that it had reached. But the server there may be one that came back
-// without its data: its revisions begin anew, and that one lies in its future. So all is
-// read anew.
+// errLost means that a connection has ended. The watch goes on with the next one by
+// itself, from the revision that it had reached. But the server may have come back
+// without its data. Then its revisions begin anew, and the one that the watch waits for
+// lies far ahead. So all is read anew.
 var errLost = errors.New("a connection has ended")
 
 // follow reads all entries, and then each change, until ctx ends or etcd is away.
 func (s *Source) follow(ctx context.Context, report func([]directory.Node, error)) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()             // ends the watch
-	lost := s.conns.ended() // from before the entries are read: whatever ends is noticed
+	lost := s.conns.ended() // before the entries are read, so that no end goes unnoticed
 	got, err := s.get(ctx)
 	if err != nil {
 		return err
