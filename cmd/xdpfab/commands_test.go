@@ -93,7 +93,7 @@ var refusals = []refusal{
 	{"atomic sum uint8 1 --region r --key 5", exitUsage, "want one of --region and --key"},
 	{"atomic sum uint8 1 --key zzz", exitUsage, "64-bit number"},
 	{"atomic sum uint8 1 --region " + strings.Repeat("n", 65), exitUsage, "at most 64"},
-	{"atomic sum uint8 1 --region r", exitUsage, "missing the peer's address: want --peer PEER"},
+	{"atomic sum uint8 1 --region r", exitUsage, "missing the peer's address: name it with --peer"},
 	{"atomic sum uint8 1 --region r --peer ::x", exitUsage, "bad address"},
 	{"atomic sum uint8 1 --region absent --peer PEER", exitFailed, "no memory region of this name"},
 	{"atomic sum uint8 1 --region ro --peer PEER", exitFailed, "does not grant this right"},

@@ -90,32 +90,44 @@ func (d *diagnosis) tryLengths(ctx context.Context) Step {
 		return leftOut("the peer does not answer")
 	}
 	mtu := d.dom.Interface().MTU
-	if n := d.stat("paths_narrow"); n > 0 {
-		return failed(fmt.Sprintf("packets of this interface's MTU, %d, do not pass, and those of 1280 do", mtu),
-			"give all interfaces and switches on the way the MTU of both ends")
+	full, narrow := mtu, d.stat("paths_narrow") > 0
+	if narrow { // sessions have found out, and send no longer packets than these
+		full = wire.SureMTU
 	}
-	to, err := d.longest(ctx, mtu, d.writeNowhere)
+	to, err := d.longest(ctx, full, d.writeNowhere)
 	if err != nil {
 		return doubtful("a long request: "+tell.Plain(err), "")
 	}
-	if to < mtu {
+	if to < full {
 		return d.hole("to the peer", to, mtu)
 	}
-	region, readable := d.readable(mtu)
+	region, readable := d.readable(full)
+	if narrow && !readable {
+		return d.narrow(mtu)
+	}
 	if !readable {
 		return ok(fmt.Sprintf("packets of %d bytes pass to the peer; none of its regions can be read to try the way "+
 			"back", mtu))
 	}
-	back, err := d.longest(ctx, mtu, func(ctx context.Context, p *xdpfab.Peer, n int) error {
+	back, err := d.longest(ctx, full, func(ctx context.Context, p *xdpfab.Peer, n int) error {
 		return p.Read(ctx, region, 0, make([]byte, n))
 	})
 	if err != nil {
 		return doubtful("a long answer: "+tell.Plain(err), "")
 	}
-	if back < mtu {
+	if back < full {
 		return d.hole("from the peer", back, mtu)
 	}
+	if narrow {
+		return d.narrow(mtu)
+	}
 	return ok(fmt.Sprintf("packets of %d bytes pass both ways", mtu))
+}
+
+func (d *diagnosis) narrow(mtu int) Step {
+	return failed(fmt.Sprintf("packets of this interface's MTU, %d, are lost on the way; those of %d pass, and xdpfab "+
+		"sends no longer ones", mtu, wire.SureMTU), "give the switches and tunnels between the MTU of both ends, or "+
+		"the ends theirs: ip link set dev "+d.Interface+" mtu N")
 }
 
 func (d *diagnosis) hole(way string, most, mtu int) Step {

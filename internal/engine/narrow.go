@@ -2,9 +2,7 @@
 
 package engine
 
-// surePacket is the MTU of every path that IPv6 can take, bytes (RFC 8200, section 5).
-// Tunnels between hosts with an MTU of 1500 carry more: 1400 to 1450 bytes.
-const surePacket = 1280
+import "github.com/xdpfab/xdpfab/internal/wire"
 
 // narrowFor is how long long frames are not tried again on a path that has dropped them,
 // nanoseconds: as long as RFC 8899 keeps such knowledge.
@@ -12,7 +10,7 @@ const narrowFor = int64(600e9)
 
 // sureFrame is maxFrame of a path of which nothing is known.
 func (e *Engine) sureFrame(p *path) int {
-	return min(e.maxFrame(p), surePacket-p.Kind().Overhead()-e.cfg.SealRoom)
+	return min(e.maxFrame(p), wire.SureMTU-p.Kind().Overhead()-e.cfg.SealRoom)
 }
 
 // frame is the longest frame for a new session with the peer.

@@ -260,7 +260,7 @@ func (e *takenError) Error() string {
 	return fmt.Sprintf("%s is in use by another xdpfab process or domain%s, and one at a time can have it: if it is a "+
 		"daemon, go through it by its control socket (--control, XDPFAB_CONTROL, DomainAttr.Control); if it is a "+
 		"program, run xdpfabd in its place, and let both go through that; if it has died, `xdpfab resident list` "+
-		"shows what it left", e.ifname, owner)
+		"shows the regions that it left, and `xdpfab resident remove` ends them", e.ifname, owner)
 }
 
 func (e *takenError) Unwrap() error { return e.err }

@@ -155,8 +155,8 @@ func (n *Node) narrow(l wire.Link, frame int) {
 	peer := wire.Addr{MAC: l.Remote, IP: l.RemoteIP}
 	go n.Log(slog.LevelWarn, "frames as long as the MTU allows do not pass: those of this peer are short",
 		slog.String("interface", n.Dev.Info().Name), slog.Any("peer", peer), slog.Int("mtu", n.Dev.MTU()),
-		slog.Int("frame", frame), slog.String("remedy", "raise the MTU on the way, or lower the interface's to "+
-			"that of the way: xdpfab diagnose PEER finds it, ip link set dev "+n.Dev.Info().Name+" mtu N sets it"))
+		slog.Int("frame", frame), slog.String("remedy", "raise the MTU of the switches and tunnels on the way, "+
+			"or lower the interface's to theirs: ip link set dev "+n.Dev.Info().Name+" mtu N"))
 }
 
 // NewLife names this life of the domain to its peers. It is never 0.

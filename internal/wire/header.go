@@ -11,6 +11,7 @@ const (
 	MinFrame  = 46     // shorter frames are zero-padded, so that Ethernet (60 B without FCS) never pads
 	MaxFrame  = 0xffff // the most that the 16 bits of a hello can announce; sessions agree on far less
 	MinMTU    = 256    // smallest usable interface MTU, bytes
+	SureMTU   = 1280   // of every path that IPv6 can take (RFC 8200, section 5); overlays have some more, 1400 to 1450
 	EtherType = 0x88B5 // raw encapsulation (IEEE 802 local experimental EtherType 1)
 	UDPPort   = 34997  // UDP destination port in both directions: EtherType as a number
 	MaxLanes  = 64     // AF_XDP sockets on one RX queue

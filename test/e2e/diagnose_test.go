@@ -143,18 +143,27 @@ func TestDiagnoseMTU(t *testing.T) {
 	a, b := net.Sides[0], net.Sides[1]
 	serve(t, b, "--region", "r=64KiB")
 	hub, port := net.Port(0)
-	testnet.IP(t, hub, "link set "+port+" mtu 1492")
-	r := diagnosed(t, a, 1, b.MAC.String()+patient)
-	verdicts(t, &r, "session=ok", "round trip=ok", "regions=ok", "queues=ok", "MTU=failed")
-	if !strings.Contains(r.Cause, "1500, are lost on the way to the peer; those of 1492 pass") || !strings.Contains(r.Remedy, "mtu 1492") {
-		t.Errorf("cause %q, remedy %q", r.Cause, r.Remedy)
+	put := func() *process {
+		return xdpfab(t, a, []string{"put", b.MAC.String(), "-", "--region", "r", "-i", a.IfName, "--timeout", "2s"},
+			input(strings.Repeat("x", 65536)))
 	}
-
-	// A command whose session has begun before the silence names the cause as well. The
-	// frames of a write are somewhat shorter than the MTU.
+	for mtu, want := range map[int][2]string{
+		1492: {"1500, are lost on the way; those of 1280 pass", "mtu N"},
+		1000: {"1500, are lost on the way to the peer; those of 576 pass", "mtu 576"},
+	} {
+		testnet.IP(t, hub, fmt.Sprintf("link set %s mtu %d", port, mtu))
+		r := diagnosed(t, a, 1, b.MAC.String()+patient)
+		verdicts(t, &r, "session=ok", "round trip=ok", "regions=ok", "queues=ok", "MTU=failed")
+		if !strings.Contains(r.Cause, want[0]) || !strings.Contains(r.Remedy, want[1]) {
+			t.Errorf("MTU %d: cause %q, remedy %q", mtu, r.Cause, r.Remedy)
+		}
+	}
 	testnet.IP(t, hub, "link set "+port+" mtu 1300")
+	put().wants(0) // in short frames
+
+	// A command whose session has begun before the silence names the cause as well.
+	testnet.IP(t, hub, "link set "+port+" mtu 1000")
 	m := mistake{name: "long packets get lost", code: 3, wrong: "outcome unknown: peer does not answer", want: "packets as long as the MTU are lost",
 		remedy: "set the MTU of both ends to that"}
-	m.judge(t, xdpfab(t, a, []string{"put", b.MAC.String(), "-", "--region", "r", "-i", a.IfName, "--timeout", "2s"},
-		input(strings.Repeat("x", 65536))))
+	m.judge(t, put())
 }
