@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/capture"
@@ -45,6 +46,7 @@ type capturing struct {
 	s       *server
 	log     *slog.Logger
 	dropped uint64
+	free    sync.Once
 }
 
 // Host implements control.Place.
@@ -58,7 +60,7 @@ func (c *capturing) Host(conn *net.UnixConn) {
 }
 
 // Leave implements control.Place.
-func (c *capturing) Leave() { c.s.captures.taken.Store(false) }
+func (c *capturing) Leave() { c.free.Do(func() { c.s.captures.taken.Store(false) }) }
 
 // begin has the engines show their packets.
 func (c *capturing) begin(o capture.Options) (start capture.Start, write func(io.Writer, <-chan struct{}) error,
@@ -78,6 +80,7 @@ func (c *capturing) begin(o capture.Options) (start capture.Start, write func(io
 		for _, st := range n.Steppers {
 			st.Call(func() { st.Eng.Tap(nil) })
 		}
+		c.Leave() // before the client hears that the capture has ended: the next may begin
 	}
 	last := func(t *capture.Totals) {
 		t.Executed = c.executed() - before

@@ -94,8 +94,12 @@ func (c Config) validateSockets() (found []problem) {
 func (s *server) service(path string) control.Service {
 	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}, control.PeersVerb(s.host.Peers),
 		control.Look("region-list", s.regionList))
-	return control.Service{
-		Source: s.status, Detail: s.detail, Verbs: verbs, Capture: s.admitCapture,
+	offer := control.Service{
+		Source: s.status, Detail: s.detail, Verbs: verbs,
 		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },
 	}
+	if path == s.cfg.controlPath() { // others may be in containers, whose root is not the host's
+		offer.Capture = s.admitCapture
+	}
+	return offer
 }

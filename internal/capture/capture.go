@@ -3,6 +3,7 @@
 package capture
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -40,13 +41,14 @@ type Capture struct {
 	snaplen int
 	peers   []wire.Addr
 	rings   []ring
-	now     func() int64
+	began   time.Time
+	all     []byte   // what one look has found; the writer's
+	places  [][2]int // where its packets lie
 }
 
 // New returns a capture of the packets of so many engines.
 func New(queues int, o Options) (*Capture, error) {
-	c := &Capture{snaplen: cmp.Or(o.Snaplen, mostData), rings: make([]ring, queues),
-		now: func() int64 { return time.Now().UnixNano() }}
+	c := &Capture{snaplen: cmp.Or(o.Snaplen, mostData), rings: make([]ring, queues), began: time.Now()}
 	if o.Snaplen < 0 || o.Snaplen > mostData {
 		return nil, fmt.Errorf("snaplen of %d bytes: want at most %d, or 0 for whole packets", o.Snaplen, mostData)
 	}
@@ -77,6 +79,9 @@ func (c *Capture) Tap(queue int) func(packet []byte, sent bool) {
 	}
 }
 
+// now is the time of a packet, nanoseconds since 1970: by a clock that nobody sets back.
+func (c *Capture) now() int64 { return c.began.UnixNano() + int64(time.Since(c.began)) }
+
 // wants reports whether a packet is from or to one of the peers.
 func (c *Capture) wants(packet []byte) bool {
 	if len(c.peers) == 0 {
@@ -104,8 +109,7 @@ func (c *Capture) Write(w io.Writer, stop <-chan struct{}, quiet func(), last fu
 	for {
 		select {
 		case <-tick.C:
-			// An engine may have taken the time of a packet, and not copied it yet.
-			if err := c.flush(w, c.now()-int64(lookEvery)/2); err != nil {
+			if err := c.flush(w); err != nil {
 				quiet()
 				return err
 			}
@@ -113,7 +117,7 @@ func (c *Capture) Write(w io.Writer, stop <-chan struct{}, quiet func(), last fu
 		case <-stop:
 		}
 		quiet()
-		if err := c.flush(w, c.now()); err != nil {
+		if err := c.flush(w); err != nil {
 			return err
 		}
 		var t Totals
@@ -125,27 +129,24 @@ func (c *Capture) Write(w io.Writer, stop <-chan struct{}, quiet func(), last fu
 	}
 }
 
-// flush writes what was captured up to a time, in the order of time.
-func (c *Capture) flush(w io.Writer, until int64) error {
-	var all, sorted []byte
-	var places [][2]int // where the packets lie in all
+// flush writes the packets that the rings have now, in the order of time.
+func (c *Capture) flush(w io.Writer) error {
+	c.all, c.places = c.all[:0], c.places[:0]
 	for i := range c.rings {
-		for {
-			from, is := len(all), false
-			if all, is = c.rings[i].take(all, until); !is {
-				break
-			}
-			places = append(places, [2]int{from, len(all)})
+		r := &c.rings[i]
+		for end := r.put.Load(); r.taken.Load() < end; {
+			from := len(c.all)
+			c.all = r.take(c.all)
+			c.places = append(c.places, [2]int{from, len(c.all)})
 		}
 	}
-	timeOf := func(p [2]int) uint64 { return binary.LittleEndian.Uint64(all[p[0]:]) }
-	slices.SortStableFunc(places, func(a, b [2]int) int { return cmp.Compare(timeOf(a), timeOf(b)) })
-	for _, p := range places {
-		sorted = append(sorted, all[p[0]:p[1]]...)
+	timeOf := func(p [2]int) uint64 { return binary.LittleEndian.Uint64(c.all[p[0]:]) }
+	slices.SortStableFunc(c.places, func(a, b [2]int) int { return cmp.Compare(timeOf(a), timeOf(b)) })
+	to := bufio.NewWriterSize(w, 1<<16)
+	for _, p := range c.places {
+		if _, err := to.Write(c.all[p[0]:p[1]]); err != nil {
+			return err
+		}
 	}
-	if len(sorted) == 0 {
-		return nil
-	}
-	_, err := w.Write(sorted)
-	return err
+	return to.Flush()
 }

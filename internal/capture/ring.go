@@ -44,20 +44,13 @@ func (r *ring) read(b []byte, at uint64, n int) []byte {
 	return append(b, r.memory[:n-first]...)
 }
 
-// take appends the oldest packet, with its head, to b. It returns false if there is none,
-// or if it was captured after the time until.
-func (r *ring) take(b []byte, until int64) ([]byte, bool) {
+// take appends the oldest packet, with its head, to b. There must be one.
+func (r *ring) take(b []byte) []byte {
 	at := r.taken.Load()
-	if at == r.put.Load() {
-		return b, false
-	}
 	var space [headLen]byte
 	head := r.read(space[:0], at, headLen)
-	if int64(binary.LittleEndian.Uint64(head)) > until {
-		return b, false
-	}
 	n := headLen + int(binary.LittleEndian.Uint32(head[headCaptured:]))
 	b = r.read(b, at, n)
 	r.taken.Store(at + uint64(n))
-	return b, true
+	return b
 }

@@ -50,7 +50,20 @@ func ServeCapture(conn *net.UnixConn, begin func(capture.Options) (start capture
 		defer close(stop)
 		_, _ = conn.Read(make([]byte, 1))
 	}()
-	return errors.Join(told, write(conn, stop)) // write has to undo what begin did
+	return errors.Join(told, write(impatient{conn}, stop)) // write has to undo what begin did
+}
+
+// impatient is a connection whose client has to take what is written within some time.
+type impatient struct{ *net.UnixConn }
+
+// takeWithin is that time: of a client that is stopped, or does not read.
+const takeWithin = 10 * time.Second
+
+func (i impatient) Write(b []byte) (int, error) {
+	if err := i.SetWriteDeadline(time.Now().Add(takeWithin)); err != nil {
+		return 0, err
+	}
+	return i.UnixConn.Write(b)
 }
 
 // Capture has the daemon send packets, in a stream for capture.NewReader. CloseWrite of
