@@ -62,8 +62,9 @@ func (a *app) residentListCmd() *cobra.Command {
 		Short: "List the folders in which resident regions are kept",
 		Long: `list shows the folders below FOLDER, in which processes keep resident regions. Without
 one it looks below ` + pinRoot + `, and below those that end in a dash and a user's number,
-where a daemon of that user keeps them if the former is another's. STATE is "in use" while a process has it, "left" after that process died
-and while the kernel serves the regions, and "damaged" when nothing serves them.`,
+where a daemon of that user keeps them if the former belongs to another user. STATE is
+"in use" while a process has it, "left" after that process died and while the kernel
+serves the regions, and "damaged" when nothing serves them.`,
 		Example: "  xdpfab resident list",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

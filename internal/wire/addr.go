@@ -83,10 +83,10 @@ func parseHost(s string) (a Addr, err error) {
 		return a, nil
 	}
 	ip, err := netip.ParseAddr(s)
-	if p, e := netip.ParseAddrPort(s); e == nil {
-		return a, fmt.Errorf("leave out the port, which is %d on every node: %v", UDPPort, p.Addr())
-	}
 	if err != nil {
+		if p, e := netip.ParseAddrPort(s); e == nil {
+			return a, fmt.Errorf("leave out the port, which is %d on every node: %v", UDPPort, p.Addr())
+		}
 		return a, errors.New(
 			"neither a MAC address such as 02:00:00:00:00:0b nor an IP address such as 10.0.0.2 or fd00::2")
 	}
