@@ -12,7 +12,7 @@ enum {
 	STACK = 128 << 10,
 	FOREVER = -1,
 	/* ms that the program has to leave the queues alone before the thread looks: */
-	PATIENCE = 1,		/* with automatic progress; */
+	PATIENCE = 1,		/* with automatic progress, or if more came while the thread worked; */
 	PATIENCE_MANUAL = 100, /* with manual progress, where a peer waits for some seconds */
 };
 
@@ -50,14 +50,14 @@ static void call(struct automatic *a)
 static bool rests(struct domain *d)
 {
 	struct automatic *a = d->automatic;
-	bool rests;
+	bool idle;
 
 	if (!a->manual)
 		return false;
 	lock(d);
-	rests = a->rests = d->streams == NULL;
+	idle = a->rests = d->streams == NULL;
 	unlock(d);
-	return rests;
+	return idle;
 }
 
 /* Makes progress until there is none. Returns whether the bell will be rung for more. */
@@ -89,10 +89,12 @@ static void *run(void *arg)
 			seen = UINT64_MAX; /* the program may well go on by itself */
 			continue;
 		}
-		if (polled == seen && work(d))
-			nap(d, true, FOREVER);
-		else /* the bell would wake this thread for what the program takes by itself */
+		if (polled != seen) /* the bell would wake this thread for what the program takes by itself */
 			nap(d, false, patience);
+		else if (work(d))
+			nap(d, true, FOREVER);
+		else /* something came meanwhile */
+			nap(d, false, PATIENCE);
 		seen = polled;
 	}
 	return NULL;
