@@ -19,6 +19,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -126,9 +127,29 @@ func explainOpen(cfg Config, err error) error {
 	if e != nil || s.Interface.Name != cfg.Interface || s.Elsewhere() {
 		return err
 	}
-	return fmt.Errorf("xdpfabd, process %d, serves %s already, at %s; take its place with --takeover and that "+
-		"--control, or stop it first: %w", s.PID, cfg.Interface, control.DefaultPath(cfg.Interface), unix.EBUSY)
+	return &servedError{fmt.Sprintf("xdpfabd, process %d, serves %s already, at %s; take its place with --takeover "+
+		"and that --control, or stop it first", s.PID, cfg.Interface, control.DefaultPath(cfg.Interface)), err}
 }
+
+// servedError means that a daemon has the interface. Its text has the remedy, and names
+// the program that is in the way; the remedies of err would contradict it.
+type servedError struct {
+	text string
+	err  error
+}
+
+func (e *servedError) Error() string {
+	b := new(bpf.BusyError)
+	switch {
+	case !errors.As(e.err, &b):
+		return fmt.Sprintf("%s: %v", e.text, e.err)
+	case b.LinkID != 0:
+		return fmt.Sprintf("%s: %v: program %d, link %d", e.text, bpf.ErrBusy, b.ProgramID, b.LinkID)
+	}
+	return fmt.Sprintf("%s: %v: program %d", e.text, bpf.ErrBusy, b.ProgramID)
+}
+
+func (e *servedError) Unwrap() error { return e.err }
 
 // daemonAt asks the daemon of a control socket for its status.
 func daemonAt(path string) (control.Status, error) {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -19,9 +20,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/fabrictest"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/version"
@@ -266,6 +271,20 @@ func TestServeRefusesLiveSocket(t *testing.T) {
 	checkStatus(t, cfg)
 	if err := first.end(t); err != nil {
 		t.Error(err)
+	}
+}
+
+// A daemon whose interface another one serves names that one, what to do, and the program
+// that is in the way, whose own remedy is not repeated.
+func TestServedInterface(t *testing.T) {
+	busy := &bpf.BusyError{Interface: "eth0", Mode: bpf.Native, ProgramID: 7, Name: nic.ProgramName, LinkID: 3}
+	err := error(&servedError{"process 1 serves eth0 already", fmt.Errorf("open: %w", nic.Taken("eth0", busy))})
+	const want = "process 1 serves eth0 already: interface has another XDP program: program 7, link 3"
+	if b := new(bpf.BusyError); err.Error() != want || !errors.As(err, &b) || b != busy || !errors.Is(err, unix.EBUSY) {
+		t.Errorf("got %v, want %s, and the program to errors.As", err, want)
+	}
+	if err := error(&servedError{"taken", unix.EBUSY}); err.Error() != "taken: "+unix.EBUSY.Error() {
+		t.Errorf("without a program: %v", err)
 	}
 }
 
