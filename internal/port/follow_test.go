@@ -258,3 +258,23 @@ func TestFollowBridge(t *testing.T) {
 	testnet.IP(t, p.A, "link set br0 address "+now.String())
 	links.await(t, "the new MAC address", func(l wire.Link) bool { return l.Local == now && l.Remote == first.Remote })
 }
+
+// A link from an address of a bridge that is not served yet leaves from the MAC address
+// that the bridge has by now.
+func TestLinkFromNewBridgeAddress(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	was, now := mac(t, "02:00:00:00:00:99"), mac(t, "02:00:00:00:00:98")
+	testnet.IP(t, p.A, "link add br0 address "+was.String()+" type bridge", "link set br0 up", "link set veth0 master br0",
+		"addr flush dev veth0", "addr add "+p.A.IP4.String()+"/24 dev br0")
+	n := open(t, p.A, Options{RingSize: 32, UDP: true})
+	testnet.IP(t, p.A, "addr add 10.78.0.1/24 dev br0")
+	source, to := netip.MustParseAddr("10.78.0.1"), netip.MustParseAddr("10.78.0.2")
+	hop, err := n.resolver.Look(to, []netip.Addr{source})
+	if err != nil || hop.Local != was || hop.Source != source {
+		t.Fatalf("the hop is %+v, %v, want from %v", hop, err, was)
+	}
+	testnet.IP(t, p.A, "link set br0 address "+now.String())
+	if l, err := n.linkOver(wire.Addr{IP: to}, hop, nil); err != nil || l.Local != now || l.LocalIP != source {
+		t.Errorf("the link is %+v, %v, want from %v", l, err, now)
+	}
+}

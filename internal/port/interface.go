@@ -338,6 +338,7 @@ func (i *Interface) linkOver(a wire.Addr, hop route.Hop, err error) (wire.Link, 
 		if _, err := i.serve(); err != nil {
 			return wire.Link{}, err
 		}
+		hop.Local = i.resolver.LocalOf(hop) // serve has read the MAC addresses again
 	}
 	return wire.Link{Kind: a.Kind(), VLAN: i.vlan.ID(), Local: hop.Local, Remote: hop.MAC, LocalIP: hop.Source,
 		RemoteIP: a.IP}, nil

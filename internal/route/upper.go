@@ -100,6 +100,10 @@ func (r *Resolver) macOf(index int) wire.MAC {
 	return r.mac
 }
 
+// LocalOf returns the MAC address to send from by a hop, as Networks or Addrs found it
+// last, which may have been after the hop was found.
+func (r *Resolver) LocalOf(h Hop) wire.MAC { return r.macOf(h.via) }
+
 // tagged returns the 802.1Q interface of the VLAN; nil if there is none.
 func (r *Resolver) tagged() (netlink.Link, error) {
 	all, err := ask(r, func(h *netlink.Handle) ([]netlink.Link, error) { return h.LinkList() })
