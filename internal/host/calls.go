@@ -368,7 +368,7 @@ func (g *Guest) deregister(_ context.Context, key uint64) (any, error) {
 	if r == nil {
 		return nil, nil // the guest has ended
 	}
-	return nil, r.close()
+	return nil, g.closeRegion(r)
 }
 
 // counters are those of the interface and of the guest.

@@ -73,8 +73,9 @@ type Guest struct {
 	endpoints map[uint16]*GuestEndpoint
 	peers     uint32 // numbers given out
 	regions   map[uint64]*guestRegion
-	spanned   int     // bytes, of regions
-	withdrawn Applied // to regions that it no longer has
+	spanned   int            // bytes, of regions
+	closing   []*guestRegion // that it no longer has, but that may be in use by pollers
+	withdrawn Applied        // to regions that are closed
 	Tallies   *share.Observers
 	listeners map[uint16]*guestPassive
 	blocks    map[uint16]*node.Block // by first number: of the guest's scalable endpoints

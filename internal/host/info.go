@@ -114,12 +114,22 @@ func (g *Guest) meet() error {
 	return nil
 }
 
-// unlist removes a region from those of the guest. What was applied to it stays in the
-// guest's sum. g.Mu is held.
+// unlist removes a region from those of the guest, which closeRegion has to close then.
+// What was applied to it stays in the guest's sum. g.Mu is held.
 func (g *Guest) unlist(key uint64, r *guestRegion) {
 	delete(g.regions, key)
 	g.spanned -= len(r.memory.Bytes())
+	g.closing = append(g.closing, r)
+}
+
+// closeRegion closes a region that was unlisted. What pollers still apply to it counts.
+func (g *Guest) closeRegion(r *guestRegion) error {
+	err := r.close()
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	g.closing = slices.DeleteFunc(g.closing, func(c *guestRegion) bool { return c == r })
 	g.withdrawn.Add(Applied(r.region.Tally()))
+	return err
 }
 
 // describe returns what the guest has, and where its operations are counted, if it has
@@ -132,6 +142,9 @@ func (g *Guest) describe() (AttachedGuest, *share.HostRing) {
 	i.Endpoints, i.Regions, i.Memory, i.Peers = len(g.endpoints), len(g.regions), g.spanned, int(g.open.Load())
 	i.Applied = g.withdrawn
 	for _, r := range g.regions {
+		i.Applied.Add(Applied(r.region.Tally()))
+	}
+	for _, r := range g.closing {
 		i.Applied.Add(Applied(r.region.Tally()))
 	}
 	for _, ep := range g.endpoints {

@@ -129,7 +129,7 @@ func (g *Guest) KeepRegions() {
 	over := g.parted()
 	g.h.Mu.Unlock()
 	for _, r := range over {
-		_ = r.close()
+		_ = g.closeRegion(r)
 	}
 }
 
@@ -279,7 +279,7 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 	g.Mu.Unlock()
 	last := g.Ended && !g.keeps()
 	h.Mu.Unlock()
-	err := k.region.close()
+	err := g.closeRegion(k.region)
 	if last {
 		g.releaseRest()
 	}

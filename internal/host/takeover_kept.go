@@ -146,7 +146,7 @@ func (g *Guest) releaseRestored() {
 	regions := g.parted()
 	g.h.Mu.Unlock()
 	for _, r := range regions {
-		_ = r.close()
+		_ = g.closeRegion(r)
 	}
 	g.releaseRest()
 }
