@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -26,9 +27,10 @@ import (
 )
 
 const (
-	callLimit  = 3 * time.Second // of one call of etcd
-	retryPause = time.Second     // between attempts while etcd is away
-	lookPause  = 5 * time.Second // between two pings of a silent connection; package grpc takes 10 s at least
+	callLimit  = 3 * time.Second        // of one call of etcd
+	retryPause = time.Second            // between attempts while etcd is away
+	lostPause  = 100 * time.Millisecond // before all is read anew, and as much again at most, by chance
+	lookPause  = 5 * time.Second        // between two pings of a silent connection; package grpc takes 10 s at least
 )
 
 // connecting says how often a connection is tried. By the rule of package grpc the pauses
@@ -88,11 +90,13 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, errLost) {
-			continue // a server that is away is reported when it does not answer
+		wait := retryPause
+		if errors.Is(err, errLost) { // a server that is away is reported when it does not answer
+			wait = lostPause + rand.N(lostPause)
+		} else {
+			report(nil, explain(err))
 		}
-		report(nil, explain(err))
-		if !pause(ctx, retryPause) {
+		if !pause(ctx, wait) {
 			return ctx.Err()
 		}
 	}
@@ -101,7 +105,8 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 // errLost means that a connection has ended. The watch goes on with the next one by
 // itself, from the revision that it had reached. But the server may have come back
 // without its data. Then its revisions begin anew, and the one that the watch waits for
-// lies far ahead. So all is read anew.
+// lies far ahead. So all is read anew, after a pause: a proxy may end each connection
+// once it has answered, and the watches of many nodes lose a server at one moment.
 var errLost = errors.New("a connection has ended")
 
 // follow reads all entries, and then each change, until ctx ends or etcd is away.
