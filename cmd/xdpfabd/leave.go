@@ -311,7 +311,7 @@ func (to *leaving) resides() bool {
 		slices.ContainsFunc(to.given, func(r *region) bool { return r.Backing == backingResident })
 }
 
-// opened waits until the next daemon has opened the interface.
+// opened waits until the next daemon has opened the interface, or its own regions.
 func opened(conn net.Conn, resident bool) (verdict, error) {
 	limit := stepLimit
 	if resident {
@@ -350,8 +350,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 	err = control.Tell(to.conn, verdict{})
 	unread := err != nil
 	if err == nil {
-		step()
-		_, err = hear(to.conn)
+		_, err = opened(to.conn, to.resides())
 		unread = errors.Is(err, syscall.ECONNRESET) // what the kernel makes of an end before all is read
 	}
 	if unread {
