@@ -30,6 +30,20 @@ const dirMode = 0o755
 // variable for tests, whose verdicts must not depend on how busy the machine is.
 var AskLimit = time.Second
 
+// burial is how long a process may hold its socket after it was killed: as long as the
+// kernel takes to give back its memory.
+const burial = 3 * time.Second
+
+// pause waits a little, and reports whether the context lasts.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(20 * time.Millisecond):
+		return true
+	}
+}
+
 // LiveError describes which process serves a socket. It matches ErrLive.
 type LiveError struct {
 	Path string
@@ -64,8 +78,15 @@ func Listen(ctx context.Context, path string, a Access) (net.Listener, error) {
 		return nil, fmt.Errorf("control socket: %w; choose another path, or make the directory", err)
 	}
 	l, err := claim(ctx, path, a)
-	if live := new(LiveError); errors.As(err, &live) {
+	for end := time.Now().Add(burial); ; l, err = claim(ctx, path, a) {
+		live := new(LiveError)
+		if !errors.As(err, &live) {
+			break
+		}
 		live.PID = owner(path) // without the lock: it may take a while
+		if live.PID != 0 || time.Now().After(end) || !pause(ctx) {
+			break
+		}
 	}
 	switch {
 	case made && err != nil:

@@ -30,6 +30,33 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// A process that was killed has its socket until the kernel is done with it. The next one
+// waits for that.
+func TestDyingSocketIsAwaited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	dying, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for { // the first question finds out that it says nothing
+			c, err := dying.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+			_ = dying.Close()
+		}
+	}()
+	l, err := Listen(t.Context(), path, Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLiveSocketIsLeftAlone(t *testing.T) {
 	defer func(was time.Duration) { AskLimit = was }(AskLimit)
 	AskLimit = testnet.Patience
