@@ -175,6 +175,11 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		return
 	}
 	s.log.Info("another daemon takes this one's place", "release", c.Release)
+	for _, r := range s.served.all() {
+		if !slices.Contains(given, r) {
+			s.log.Warn("the next daemon does not serve this region: it ends here", "region", r.Name, "size", r.Size)
+		}
+	}
 }
 
 // offer tells the next daemon what it will get, and returns when that one says go.

@@ -128,6 +128,10 @@ func TestTakeoverOtherRegions(t *testing.T) {
 	next := launch(t, net.B, socket, "--region", "new=4KiB", "--region", "both=4KiB", "--takeover")
 	next.ready()
 	d.wants(0)
+	const ends = "it ends here"
+	if told := d.err.String(); strings.Count(told, ends) != 1 || !strings.Contains(told, ends+`" region=former`) {
+		t.Errorf("the log tells of other regions that end than former:\n%s", told)
+	}
 	d = next
 	for region, want := range map[string]uint64{"both": 7, "late": 7, "new": 0} {
 		args := []string{"atomic", "read", "uint64", "-i", net.A.IfName, "--peer", d.addr(), "--region", region}
