@@ -101,7 +101,7 @@ carried.
 
 func printSessions(w io.Writer, list []host.PeerInfo) {
 	if len(list) == 0 {
-		fmt.Fprintln(w, "no sessions: no peer has dialled this node, or has been dialled, within the last 30 s or more")
+		fmt.Fprintln(w, "no sessions are open at present; `xdpfab stat` counts those that were")
 		return
 	}
 	fmt.Fprintln(w, "SESSION\tPEER\tROLE\tENDPOINT\tSTATE\tBEFORE\tINFLIGHT\tRTT\tSILENCE")

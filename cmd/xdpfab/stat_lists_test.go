@@ -81,7 +81,7 @@ func TestStatLists(t *testing.T) {
 		}
 	}
 	for list, want := range map[string]string{"regions": "no regions: add one with", "guests": "no guests: no program has attached to the daemon of eth7",
-		"sessions": "no sessions: no peer"} {
+		"sessions": "no sessions are open at present"} {
 		if r := n.run("", "stat", list, "--control", empty); r.code != 0 || !strings.HasPrefix(r.out, want) {
 			t.Errorf("empty: stat %s: %+v, want %q", list, r, want)
 		}

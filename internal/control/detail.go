@@ -52,8 +52,9 @@ var (
 		"pid", "user")
 	descGuestTaken = desc("guest_entries_total", "Entries taken from an attached program's submission ring.", "pid",
 		"user")
-	descGuestRefused = desc("guest_entries_refused_total", "Of these, those that were no operation.", "pid", "user")
-	descGuestDone    = desc("guest_completions_total", "Completions given to an attached program.", "pid", "user")
+	descGuestRefused = desc("guest_entries_refused_total", "Entries of its rings that were no operation.", "pid",
+		"user")
+	descGuestDone = desc("guest_completions_total", "Completions given to an attached program.", "pid", "user")
 
 	descQueueSessions = desc("queue_sessions", "Sessions, of both roles, of a queue's poller.", "queue")
 	descQueueReceived = desc("queue_packets_received_total",
