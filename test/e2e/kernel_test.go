@@ -42,7 +42,7 @@ func TestKernelTraffic(t *testing.T) {
 	before := d.counters()["ops_executed"]
 	bench.eventually("going on", func() bool { return d.counters()["ops_executed"] > before })
 	bench.signal(unix.SIGINT) // ends the measurement, which is then verified and printed
-	if b := decoded[benchReport](bench); !b.Verified || b.Ops == 0 {
+	if b := decoded[benchReport](bench); !b.Verified || b.Acknowledged == 0 {
 		t.Errorf("bench beside the kernel's traffic: %+v", b)
 	}
 	c := d.counters()
