@@ -49,7 +49,7 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	return all, nil
 }
 
-// hostAddresses resolves addresses, of which each may be given by the name of a host.
+// hostAddresses resolves addresses, each of which may be the name of a host.
 // Those that cannot be resolved are left out if there are others.
 func hostAddresses(ctx context.Context, c *cobra.Command, texts []string) (all []wire.Addr, err error) {
 	for _, text := range texts {
