@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -17,6 +18,10 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
+
+// A process is in the network namespace of its first thread (/proc/self/ns/net). So that
+// one stays with TestMain: a test that entered a namespace on it would change the answer.
+func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
 
