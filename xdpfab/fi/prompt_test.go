@@ -56,12 +56,19 @@ func TestAcknowledgementWaitsForAnswer(t *testing.T) {
 			t.Fatal("without the habit of answers, an acknowledgement waited")
 		}
 	}
-	for range 20 {
-		trip(t, sides, &message, &receive)
+	// The acknowledgement leaves at once beside a frame of another kind. A machine that stops
+	// this thread makes timers send such frames, so that one attempt proves nothing.
+	const attempts = 50
+	waited := false
+	for i := 0; i < attempts && !waited; i++ {
+		for range 20 {
+			trip(t, sides, &message, &receive)
+		}
+		settle()
+		waited = !acknowledged()
 	}
-	settle()
-	if acknowledged() {
-		t.Error("with the habit of answers, the acknowledgement did not wait")
+	if !waited {
+		t.Errorf("with the habit of answers, none of %d acknowledgements waited", attempts)
 	}
 	settle()
 	if !acknowledged() {
