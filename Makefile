@@ -77,7 +77,7 @@ test-package: pages provider
 	DEBCOMPRESS=none DEBVERSION=99.next scripts/deb bin/deb-next
 	scripts/debian bin/debian
 	XDPFAB_DEBS=$(CURDIR)/bin/deb XDPFAB_DEBS_NEXT=$(CURDIR)/bin/deb-next XDPFAB_DEBIAN=$(CURDIR)/bin/debian/root \
-		$(NOCGO) $(GO) test -count=1 -timeout 60m -v -run '^TestPackage$$' ./test/vm -args -boot
+		$(NOCGO) $(GO) test -count=1 -timeout 120m -v -run '^TestPackage$$' ./test/vm -args -boot
 
 # A newcomer's first minutes in such a Debian, by README's command lines: whether all is answered as
 # docs/transcripts/newcomer.txt has it. UPDATE=1 writes that anew. 10 minutes on idle cores without KVM.
