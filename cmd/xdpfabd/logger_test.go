@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -76,8 +77,10 @@ func TestDebugLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := xdpfab.Word[uint64](ctx, peer, "nowhere", 0); err == nil {
-		t.Error("a region that is not there was found")
+	for range 3 { // as ping does
+		if _, err := peer.Lookup(ctx, "nowhere"); !errors.Is(err, xdpfab.ErrNoRegion) {
+			t.Errorf("a region that is not there: %v", err)
+		}
 	}
 	for _, r := range []xdpfab.RemoteRegion{{Key: 7}, {Key: 0xbad}} {
 		if v, err := xdpfab.WordAt[uint64](peer, r, 1<<20).Load(ctx); err == nil {
@@ -88,7 +91,10 @@ func TestDebugLog(t *testing.T) {
 		t.Errorf("an endpoint that is not there: %v", none)
 	}
 	counters := statusOf(t, cfg).Counters
-	for name, want := range map[string]uint64{"op_refused_no_access": 1, "op_refused_not_found": 1, "op_refused_out_of_bounds": 1, "op_refused_no_such_key": 1} {
+	if n, counted := counters["op_refused_not_found"]; counted {
+		t.Errorf("a question is counted as a refusal: %d", n)
+	}
+	for name, want := range map[string]uint64{"op_refused_no_access": 1, "lookups_not_found": 3, "op_refused_out_of_bounds": 1, "op_refused_no_such_key": 1} {
 		if counters[name] != want {
 			t.Errorf("%s is %d, want %d", name, counters[name], want)
 		}
@@ -100,13 +106,19 @@ func TestDebugLog(t *testing.T) {
 		t.Error(err)
 	}
 	wants := []string{`msg="session accepted" peer=02:00:00:00:00:0a endpoint=0 session=0x`,
-		`cause="no access" verb=fetch region=scores offset=0 bytes=8`, `cause="not found" verb=lookup name=nowhere`,
+		`cause="no access" verb=fetch region=scores offset=0 bytes=8`, `msg="no region has the name that a peer looked up" peer=02:00:00:00:00:0a endpoint=0 session=0x`, ` name=nowhere`,
 		`cause="out of bounds" verb=fetch region=scores offset=8388608 bytes=8`,
 		`cause="no such key" verb=fetch region=0x0000000000000bad offset=8388608 bytes=8`,
 		`msg="session refused" peer=02:00:00:00:00:0a endpoint=7 cause="no such endpoint"`,
 		`msg="session of a peer ended" peer=02:00:00:00:00:0a endpoint=0`, `cause="closed by the peer"`}
 	for _, want := range wants {
 		testnet.Eventually(t, "the log has "+want, func() bool { return strings.Contains(p.log.String(), want) })
+	}
+	if n := strings.Count(p.log.String(), "name=nowhere"); n != 1 {
+		t.Errorf("the log has %d lines of a name that one session looked up three times, want one:\n%s", n, p.log)
+	}
+	if strings.Contains(p.log.String(), "not found") {
+		t.Errorf("a question is logged as a refusal:\n%s", p.log)
 	}
 	if err := p.end(t); err != nil {
 		t.Error(err)

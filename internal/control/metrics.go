@@ -137,6 +137,7 @@ var helps = map[string]string{
 	"frames_resent":              "Request frames sent again.",
 	"requests_executed":          "Request frames of peers executed.",
 	"ops_executed":               "Operation records of peers executed.",
+	"lookups_not_found":          "Questions of peers about regions that are not there, pings among them; no refusals.",
 	"resident_ops_executed":      "Operation records that the XDP program executed.",
 	"resident_requests_executed": "Request frames that the XDP program executed as they arrived.",
 	"resident_duplicates":        "Request frames that the XDP program had executed before, and answered again.",

@@ -23,6 +23,7 @@ const (
 	FramesResent     // request frames sent again
 	RequestsExecuted // frames
 	OpsExecuted      // records of them
+	LookupsNotFound  // records of them that asked for regions which are not there
 	Hellos
 	HellosUnauthorized // without the authorization key of their endpoint
 	SessionsOpened     // by this side
@@ -53,6 +54,7 @@ type Counters [numCounters]uint64
 
 var counterNames = [verdictBase]string{
 	"packets_received", "packets_sent", "ops_sent", "frames_resent", "requests_executed", "ops_executed",
+	"lookups_not_found",
 	"hellos", "hellos_unauthorized", "sessions_opened", "sessions_accepted", "sessions_retired", "sessions_evicted",
 	"messages_stalled",
 	"peers_restarted", "sessions_failed",
@@ -83,7 +85,8 @@ func (c *Counters) Each(f func(name string, value uint64)) {
 	for i, v := range c {
 		switch Counter(i) {
 		case verdictBase + Counter(session.Drop), verdictBase + Counter(session.Execute),
-			verdictBase + Counter(session.Gone), refusedBase + Counter(wire.ReasonOK), opBase + Counter(wire.StatusOK):
+			verdictBase + Counter(session.Gone), refusedBase + Counter(wire.ReasonOK), opBase + Counter(wire.StatusOK),
+			opBase + Counter(wire.StatusNotFound):
 			continue
 		}
 		if i >= int(helloBase) && !refuses(wire.HelloStatus(Counter(i)-helloBase)) {

@@ -21,6 +21,7 @@ const (
 	SessionOpened                    // by this side
 	SessionEnded                     // opened by this side, or never accepted; Why
 	OpsRefused                       // of the peer, in one frame or several that ran at once; Failed
+	NameNotFound                     // the first that the peer looked up in vain in the session; Failed
 )
 
 // Note tells of something that began, ended or was refused: see Config.Journal.
@@ -31,7 +32,7 @@ type Note struct {
 	Session  wire.SessionID // of this node; 0 if there is none
 	Why      string
 	Traffic  *Traffic          // that the session has carried; nil if that is not told
-	Failed   *session.Failures // of OpsRefused
+	Failed   *session.Failures // of OpsRefused and NameNotFound
 }
 
 // Why sessions that peers began end.
@@ -53,14 +54,23 @@ func (t *target) note(kind NoteKind, why string, carried *Traffic) {
 	}
 }
 
-// refused counts operations of the peer that failed.
+// refused counts operations of the peer that failed, and questions that found nothing. Of
+// those the journal is told once a session, since a ping is such a question, too.
 func (t *target) refused(f *session.Failures) {
 	for s, n := range f.By {
 		t.e.count[opBase+Counter(s)] += uint64(n)
 	}
 	t.traffic.Refused += uint64(f.Count)
+	t.e.count[LookupsNotFound] += uint64(f.NotFound)
 	if tell := t.e.cfg.Journal; tell != nil {
-		tell(&Note{Kind: OpsRefused, Peer: t.from, Endpoint: t.endpoint, Session: t.slot.id, Failed: f})
+		n := Note{Kind: OpsRefused, Peer: t.from, Endpoint: t.endpoint, Session: t.slot.id, Failed: f}
+		if f.Count > 0 {
+			tell(&n)
+		}
+		if f.Sought.Name() != "" && !t.sought {
+			n.Kind, t.sought = NameNotFound, true
+			tell(&n)
+		}
 	}
 	*f = session.Failures{}
 }

@@ -33,6 +33,7 @@ type target struct {
 	ended     bool   // this side ended it: no frame runs
 	waits     bool   // on the engine's list of those whose next message waits for room
 	midway    bool   // a message has begun, and lacks what the initiator has to send
+	sought    bool   // the journal knows of a name that was looked up in vain
 	stall     stall
 }
 

@@ -129,7 +129,7 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 
 // failed returns what was refused since the last caller emptied it; nil for nothing.
 func (x *Executor) failed() *session.Failures {
-	if x.refused.Count == 0 {
+	if x.refused.Count == 0 && x.refused.NotFound == 0 {
 		return nil
 	}
 	return x.refused

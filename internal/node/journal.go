@@ -60,7 +60,9 @@ func (j *journal) note() func(*engine.Note) {
 		if x.Traffic != nil {
 			e.traffic = *x.Traffic
 		}
-		if x.Failed != nil {
+		if x.Kind == engine.NameNotFound {
+			e.failed = x.Failed.Sought
+		} else if x.Failed != nil {
 			e.count, e.failed = x.Failed.Count, x.Failed.First
 		}
 		select {
@@ -107,6 +109,7 @@ var journalTexts = [...]string{
 	engine.SessionOpened:    "session opened",
 	engine.SessionEnded:     "session ended",
 	engine.OpsRefused:       "operations refused",
+	engine.NameNotFound:     "no region has the name that a peer looked up",
 }
 
 func (j *journal) log(e *entry) {
@@ -123,6 +126,8 @@ func (j *journal) log(e *entry) {
 			slog.Uint64("resent", e.traffic.FramesResent+e.traffic.AnswersResent))
 	case engine.OpsRefused:
 		attrs = append(attrs, j.refused(e)...)
+	case engine.NameNotFound:
+		attrs = append(attrs, slog.String("name", e.failed.Name()))
 	}
 	if lost := j.lost.Swap(0); lost > 0 {
 		attrs = append(attrs, slog.Uint64("lines_lost", lost))
@@ -137,8 +142,6 @@ func (j *journal) refused(e *entry) []slog.Attr {
 	switch {
 	case op.Verb == 0:
 		return attrs
-	case op.Name() != "":
-		return append(attrs, slog.String("verb", op.Verb.String()), slog.String("name", op.Name()))
 	case !op.Verb.Array():
 		return append(attrs, slog.String("verb", op.Verb.String()))
 	}
