@@ -10,6 +10,7 @@ import (
 	"net"
 	"os/user"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
@@ -39,24 +40,32 @@ func (s *server) guest(p control.Program, socket string) (g *guest, err error) {
 	return g, err
 }
 
-// guest is a program that a rule has let attach. It implements control.Place.
+// guest is a program that a rule has let attach. It implements control.Place. The log is
+// at level debug about one that only uses the memory of other nodes, as each command of
+// the client does.
 type guest struct {
-	s     *server
-	log   *slog.Logger
-	rule  *rule
-	place *place
+	s      *server
+	log    *slog.Logger
+	rule   *rule
+	place  *place
+	serves atomic.Bool // it is, or was, there for peers
 }
 
 // limits are those of the guest.
 func (g *guest) limits() host.GuestLimits {
 	l := g.rule.limits()
 	l.Attached = g.place.settle
+	l.Serves = func() {
+		if !g.serves.Swap(true) {
+			g.log.Info("guest serves peers", g.rule.rights()...)
+		}
+	}
 	return l
 }
 
 // Host implements control.Place.
 func (g *guest) Host(conn *net.UnixConn) {
-	g.log.Info("guest attached", g.rule.rights()...)
+	g.log.Debug("guest attached", g.rule.rights()...)
 	since := time.Now()
 	g.place.talks(conn)
 	g.gone(since, g.s.host.Serve(conn, g.limits()))
@@ -65,14 +74,19 @@ func (g *guest) Host(conn *net.UnixConn) {
 // gone logs the end of the guest.
 func (g *guest) gone(since time.Time, err error) {
 	after := time.Since(since).Round(time.Millisecond).String()
+	level := slog.LevelDebug
+	if g.serves.Load() {
+		level = slog.LevelInfo
+	}
+	tell := func(what string) { g.log.Log(context.Background(), level, what, "after", after) }
 	switch {
 	case err != nil:
 		g.s.denied.turnedOut.Add(1)
 		g.log.Warn("guest turned out", "error", err)
 	case g.s.leaves.Load(): // its conversation ends here in both cases
-		g.log.Info("guest handed to the next daemon, or gone", "after", after)
+		tell("guest handed to the next daemon, or gone")
 	default:
-		g.log.Info("guest gone", "after", after)
+		tell("guest gone")
 	}
 }
 

@@ -261,7 +261,9 @@ func (g *Guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 	ep.events.Store(s.Events)
 	ep.messages.Store(s.Messages)
 	ep.attends.Store(s.Attends)
-	ep.on.Store(s.On)
+	if ep.on.Store(s.On); s.On {
+		g.limits.Serves()
+	}
 	if anew {
 		g.h.n.EndTargets(ep.number)
 	}
@@ -315,6 +317,7 @@ func (g *Guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 		return nil, err
 	}
 	g.settled = true
+	g.limits.Serves()
 	g.regions[a.Key] = r
 	g.log("guest serves a region", slog.String("name", a.Name), slog.Int("bytes", a.Length),
 		slog.Bool("read", mr.Access(a.Access)&mr.RemoteRead != 0),

@@ -56,6 +56,10 @@ type GuestLimits struct {
 	Budgets []*Budget
 	// Attached, if it is not nil, is called when the program has attached.
 	Attached func()
+	// Serves, if it is not nil, is called when the program begins to be there for peers:
+	// it has a region, an endpoint that accepts sessions or connections, or borrows a
+	// queue. It may be called again, from any goroutine, and must not block.
+	Serves func()
 
 	// Rule names what sets these limits, in the errors that the guest gets; "the host"
 	// unless given.
@@ -87,6 +91,9 @@ func (l GuestLimits) withDefaults() GuestLimits {
 	}
 	if l.Attached == nil {
 		l.Attached = func() {}
+	}
+	if l.Serves == nil {
+		l.Serves = func() {}
 	}
 	l.Attach, l.Rule = cmp.Or(l.Attach, time.Minute), cmp.Or(l.Rule, "the host")
 	return l

@@ -90,6 +90,7 @@ func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 		x.Passed()
 		share.CloseAll(other[:])
 	}
+	g.limits.Serves()
 	g.takeLoan(x)
 	g.startLoan(x)
 	parts, err := json.Marshal(l.Parts)

@@ -92,6 +92,7 @@ func (g *Guest) listen(_ context.Context, number uint16) (any, error) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	p.Listens = true
+	g.limits.Serves()
 	return nil, nil
 }
 

@@ -45,6 +45,7 @@ func (g *Guest) takeBack(ctx context.Context, name string) (any, error) {
 		return nil, fmt.Errorf("region %q: %w", name, err)
 	}
 	k.taken = true
+	g.limits.Serves()
 	return handed{k.region.told, fd}, nil
 }
 

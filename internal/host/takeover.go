@@ -271,7 +271,9 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 			return err
 		}
 	}
-	g.restoreCredits(&s.In)
+	if g.restoreCredits(&s.In); len(s.Regions)+len(s.Passives) > 0 {
+		g.limits.Serves()
+	}
 	if err := errors.Join(g.restoreLeft(s.Left), h.restoreRegions(g, s.Regions)); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func TestGuestInC(t *testing.T) {
 	d := launch(t, net.B, filepath.Join(t.TempDir(), socketName), "--region", "words=4KiB:backing="+file)
 	d.ready()
 	socket := filepath.Join(folder, "c-"+socketName) // a folder that nobody can enter
-	flags := []string{"--give-up", silence.String(), "--socket-mode", "0666", "--guest", "allow:user=65534"}
+	flags := []string{"--give-up", silence.String(), "--socket-mode", "0666", "--guest", "allow:user=65534", "--log-level", "debug"}
 	h := launch(t, net.A, socket, flags...)
 	h.ready()
 	p := start(t, net.A, guest, []string{socket, d.addr(), "1000000000"}, unprivileged)

@@ -85,7 +85,7 @@ func host(t *testing.T, side *testnet.Side, flags ...string) *node {
 func hostAt(t *testing.T, side *testnet.Side, socket string, flags ...string) *node {
 	t.Helper()
 	// How long a silent peer is waited for is the daemon's to say.
-	flags = append([]string{"--give-up", silence.String()}, flags...)
+	flags = append([]string{"--give-up", silence.String(), "--log-level", "debug"}, flags...)
 	h := launch(t, side, socket, flags...)
 	h.ready()
 	hosts.Store(side, h)
