@@ -138,7 +138,7 @@ func TestReceiverOverrun(t *testing.T) {
 	a, b := openPair(t, testnet.Options{}, Options{RingSize: 32})
 	s, qa, qb := newStream(t, a, b, wire.Ethernet, 0), a.Queues()[0], b.Queues()[0]
 	for psn := uint32(0); psn < 104; {
-		psn += uint32(s.send(t, qa, psn, 8))
+		psn += uint32(s.send(t, qa, psn, min(8, 104-int(psn))))
 	}
 	for end := time.Now().Add(patience); ; {
 		c := b.counters(t)
