@@ -84,11 +84,7 @@ func (c *capturing) begin(o capture.Options) (start capture.Start, write func(io
 	}
 	last := func(t *capture.Totals) {
 		t.Executed = c.executed() - before
-		for _, q := range c.s.host.LentQueues() {
-			if q.PID != 0 || q.State != "free" {
-				t.Lent++
-			}
-		}
+		t.Lent = c.s.lentOut()
 		c.dropped = t.Dropped
 	}
 	start = capture.Start{Interface: n.Dev.Info().Name, Queues: len(n.Steppers)}

@@ -22,6 +22,16 @@ func (s *server) lending() lending {
 	return l
 }
 
+// lentOut is how many queues programs have, or may have still.
+func (s *server) lentOut() (n int) {
+	for _, q := range s.host.LentQueues() {
+		if q.PID != 0 || q.State != "free" {
+			n++
+		}
+	}
+	return n
+}
+
 // lends reports an error if one of the queues that are lent is not among those behind the
 // daemon's own which it can lend.
 func (c Config) lends(lent []int, own int) error {
