@@ -9,6 +9,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ type Source struct {
 	name   string // the URL without the password
 	prefix string // of all keys, ends with "/nodes/"
 	client *clientv3.Client
-	conns  *conns
+	losses *losses
 	log    *slog.Logger
 }
 
@@ -65,8 +66,8 @@ func Open(text string, log *slog.Logger) (*Source, error) {
 	cfg.Logger = zap.NewNop() // what concerns the user comes as an error
 	cfg.DialTimeout = callLimit
 	cfg.DialKeepAliveTime, cfg.DialKeepAliveTimeout = lookPause, callLimit
-	ends := newConns()
-	cfg.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(ends), grpc.WithConnectParams(connecting)}
+	losses := newLosses()
+	cfg.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(losses), grpc.WithConnectParams(connecting)}
 	client, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("directory %s: %w", t.name, err)
@@ -74,7 +75,7 @@ func Open(text string, log *slog.Logger) (*Source, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{name: t.name, prefix: t.prefix, client: client, conns: ends, log: log}, nil
+	return &Source{name: t.name, prefix: t.prefix, client: client, losses: losses, log: log}, nil
 }
 
 // Close ends the connection. Whoever watches or announces ends that first.
@@ -102,18 +103,16 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 	}
 }
 
-// errLost means that a connection has ended. The watch goes on with the next one by
-// itself, from the revision that it had reached. But the server may have come back
+// errLost means that a connection or a watch has ended. The client goes on with the next
+// one by itself, from the revision that it had reached. But the server may have come back
 // without its data. Then its revisions begin anew, and the one that the watch waits for
 // lies far ahead. So all is read anew, after a pause: a proxy may end each connection
 // once it has answered, and the watches of many nodes lose a server at one moment.
-var errLost = errors.New("a connection has ended")
+var errLost = errors.New("a connection to etcd has ended")
 
 // follow reads all entries, and then each change, until ctx ends or etcd is away.
 func (s *Source) follow(ctx context.Context, report func([]directory.Node, error)) error {
-	ctx, end := context.WithCancel(ctx)
-	defer end()             // ends the watch
-	lost := s.conns.ended() // before the entries are read, so that no end goes unnoticed
+	lost := s.losses.after() // before the entries are read, so that none goes unnoticed
 	got, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -123,29 +122,37 @@ func (s *Source) follow(ctx context.Context, report func([]directory.Node, error
 		s.enter(nodes, string(kv.Key), kv.Value)
 	}
 	report(list(nodes), nil)
-	changes := s.client.Watch(clientv3.WithRequireLeader(ctx), s.prefix, clientv3.WithPrefix(),
-		clientv3.WithRev(got.Header.Revision+1))
-	for {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil) // ends the watch
+	go func() {
 		select {
-		case change, ok := <-changes:
-			if err := change.Err(); err != nil {
-				return err
-			}
-			if !ok {
-				return errors.New("etcd has ended the watch")
-			}
-			for _, e := range change.Events {
-				if e.Type == clientv3.EventTypeDelete {
-					delete(nodes, strings.TrimPrefix(string(e.Kv.Key), s.prefix))
-				} else {
-					s.enter(nodes, string(e.Kv.Key), e.Kv.Value)
-				}
-			}
-			report(list(nodes), nil)
 		case <-lost:
-			return errLost
+			end(errLost)
+		case <-ctx.Done():
 		}
+	}()
+	for change := range s.changes(ctx, end, got.Header.Revision+1) {
+		if err := change.Err(); err != nil {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+		for _, e := range change.Events {
+			if e.Type == clientv3.EventTypeDelete {
+				delete(nodes, strings.TrimPrefix(string(e.Kv.Key), s.prefix))
+			} else {
+				s.enter(nodes, string(e.Kv.Key), e.Kv.Value)
+			}
+		}
+		report(list(nodes), nil)
 	}
+	return cmp.Or(context.Cause(ctx), errors.New("etcd has ended the watch"))
+}
+
+// changes begins a watch. The client waits for its beginning as long as ctx lives, however
+// often it fails: end is called after callLimit.
+func (s *Source) changes(ctx context.Context, end context.CancelCauseFunc, revision int64) clientv3.WatchChan {
+	limit := time.AfterFunc(callLimit, func() { end(context.DeadlineExceeded) })
+	defer limit.Stop()
+	return s.client.Watch(clientv3.WithRequireLeader(ctx), s.prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
 }
 
 // enter notes an entry. One that cannot be understood is left out, and the others stand.
