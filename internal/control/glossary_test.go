@@ -133,6 +133,12 @@ var (
 	matcher    = regexp.MustCompile(`([a-z_]+)\s*[=!]~?\s*"`)
 )
 
+// partsOf has the series that a metric of several has.
+var partsOf = map[dto.MetricType][]string{
+	dto.MetricType_HISTOGRAM: {"bucket", "count", "sum"},
+	dto.MetricType_SUMMARY:   {"count", "sum"},
+}
+
 // Rules and panels ask for metrics and labels that exist.
 func TestExpressionsNameMetrics(t *testing.T) {
 	all := everything(t)
@@ -144,10 +150,8 @@ func TestExpressionsNameMetrics(t *testing.T) {
 		for _, x := range names {
 			name, labels, _ := strings.Cut(x, "{")
 			f := all[name]
-			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
-				if base, is := strings.CutSuffix(name, suffix); is && f == nil && all[base].GetType() == dto.MetricType_HISTOGRAM {
-					f = all[base]
-				}
+			if i := strings.LastIndexByte(name, '_'); f == nil && slices.Contains(partsOf[all[name[:i]].GetType()], name[i+1:]) {
+				f = all[name[:i]]
 			}
 			if f == nil {
 				t.Errorf("%s: no metric %s", where, name)
