@@ -58,10 +58,10 @@ type Config struct {
 	// Room is called on the engine's thread before sessions whose messages wait try
 	// again, after a call of Engine.Room. It may be nil.
 	Room func()
-	// Key returns the authorization key of an endpoint that accepts sessions, nil if
-	// it has none; ok is false if there is no such endpoint. It is called on the
-	// engine's thread. Nil means that no endpoint has a key.
-	Key func(endpoint uint16) (key *session.Key, ok bool)
+	// Keys returns the authorization keys of an endpoint that accepts sessions; ok is
+	// false if there is no such endpoint. It is called on the engine's thread. Nil means
+	// that no endpoint has keys.
+	Keys func(endpoint uint16) (keys session.Keys, ok bool)
 	// Sealer makes the step that seals and opens the frames of a session, at each
 	// side. It is called on the engine's thread when the session is accepted. Nil,
 	// and a nil Sealer, stand for the checksum.

@@ -63,8 +63,8 @@ func (e *Engine) elsewhere(endpoint uint16) bool {
 	return is && e.passOn(queue)
 }
 
-// door judges whether a hello comes from where it claims, and whether it proves the key
-// of the endpoint that it is for, which it returns.
+// door judges whether a hello comes from where it claims, and whether it proves a key of
+// the endpoint that it is for, which it returns.
 func (e *Engine) door(m *wire.HelloMsg, payload []byte, src *wire.Source) (key *session.Key, status wire.HelloStatus,
 	cookie wire.Cookie) {
 	var from [64]byte
@@ -76,16 +76,17 @@ func (e *Engine) door(m *wire.HelloMsg, payload []byte, src *wire.Source) (key *
 	return key, status, wire.Cookie{}
 }
 
-// authorize judges whether a hello proves the key of the endpoint that it is for, and
-// returns the key.
+// authorize judges whether a hello proves a key of the endpoint that it is for, and returns
+// that.
 func (e *Engine) authorize(m *wire.HelloMsg, payload []byte) (key *session.Key, status wire.HelloStatus) {
-	if e.cfg.Key != nil {
+	var keys session.Keys
+	if e.cfg.Keys != nil {
 		var ok bool
-		if key, ok = e.cfg.Key(m.Endpoint); !ok {
+		if keys, ok = e.cfg.Keys(m.Endpoint); !ok {
 			return nil, wire.HelloNoEndpoint
 		}
 	}
-	if status = key.Admit(&e.at.header, m, payload); status != wire.HelloAccepted {
+	if key, status = keys.Admit(&e.at.header, m, payload); status != wire.HelloAccepted {
 		e.count[HellosUnauthorized]++
 	}
 	return key, status

@@ -10,11 +10,40 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// require gives the endpoints of node 1 a key. Its number there is that of the regions,
+// require gives the endpoints of node 1 keys. Their number there is that of the regions,
 // which have none: 0.
-func (c *cable) require(key *session.Key) {
+func (c *cable) require(keys ...*session.Key) {
 	for _, e := range c.nodes[1].eng {
-		e.cfg.Key = func(uint16) (*session.Key, bool) { return key, true }
+		e.cfg.Keys = func(uint16) (session.Keys, bool) { return keys, true }
+	}
+}
+
+// An endpoint of several keys accepts a session with each of them, and with none only if
+// that is one of them.
+func TestEndpointOfSeveralKeys(t *testing.T) {
+	one, two, three := session.NewKey([]byte("one"), 0), session.NewKey([]byte("two"), 0), session.NewKey([]byte("three"), 0)
+	for name, k := range map[string]struct {
+		keys []*session.Key
+		ours *session.Key
+		why  session.Reason
+	}{
+		"the first":              {[]*session.Key{one, two}, one, session.Alive},
+		"the last":               {[]*session.Key{nil, one, two}, two, session.Alive},
+		"none among keys":        {[]*session.Key{nil, one, two}, nil, session.Alive},
+		"another among keys":     {[]*session.Key{nil, one, two}, three, session.RefusedOtherKey},
+		"none to keys alone":     {[]*session.Key{one, two}, nil, session.RefusedKeyless},
+		"a key to none of them":  {[]*session.Key{nil}, one, session.RefusedKey},
+		"a key to an empty list": {nil, one, session.RefusedKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCable(t, session.Config{})
+			c.require(k.keys...)
+			c.nodes[0].eng[0].origin.SetKey(k.ours)
+			r := c.done(c.post(c.peer(ethernet()), 0, 5))
+			if ok := k.why == session.Alive; (r.Outcome == Success) != ok || r.Reason != k.why {
+				t.Errorf("fate %v, %v; want success: %t, %v", r.Outcome, r.Reason, ok, k.why)
+			}
+		})
 	}
 }
 
@@ -103,8 +132,15 @@ func TestKeyAgainstReplay(t *testing.T) {
 // initiator has proven, whatever numbers the two processes have for keys.
 func TestKeyAtTakeover(t *testing.T) {
 	one, same, other := session.NewKey([]byte("one"), 0), session.NewKey([]byte("one"), 0), session.NewKey([]byte("other"), 0)
-	for name, k := range map[string]struct{ before, after *session.Key }{
-		"none": {nil, nil}, "the same": {one, same}, "another": {one, other}, "none any more": {one, nil}, "one by now": {nil, one},
+	for name, k := range map[string]struct {
+		before *session.Key
+		after  session.Keys
+		goesOn bool
+	}{
+		"none": {nil, session.Keys{nil}, true}, "the same": {one, session.Keys{same}, true}, "another": {one, session.Keys{other}, false},
+		"none any more": {one, nil, false}, "one by now": {nil, session.Keys{one}, false},
+		"one of several": {one, session.Keys{nil, other, same}, true}, "none of several": {one, session.Keys{nil, other}, false},
+		"none beside a key": {nil, session.Keys{other, nil}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCable(t, session.Config{})
@@ -114,7 +150,7 @@ func TestKeyAtTakeover(t *testing.T) {
 			if r := c.done(c.post(p, 0, 5)); r.Outcome != Success {
 				t.Fatalf("fate %v", r.Outcome)
 			}
-			c.require(k.after)
+			c.require(k.after...)
 			for _, e := range c.nodes[1].eng {
 				e.Pause()
 				all, err := e.Export()
@@ -126,9 +162,9 @@ func TestKeyAtTakeover(t *testing.T) {
 				}
 				e.Resume()
 			}
-			r, goesOn := c.done(c.post(p, 0, 7)), k.before.Digest(nil) == k.after.Digest(nil)
-			if (r.Outcome == Success) != goesOn || (c.word(0) == 7) != goesOn {
-				t.Errorf("fate %v, %v, and the word is %d; want success: %t", r.Outcome, r.Reason, c.word(0), goesOn)
+			r := c.done(c.post(p, 0, 7))
+			if (r.Outcome == Success) != k.goesOn || (c.word(0) == 7) != k.goesOn {
+				t.Errorf("fate %v, %v, and the word is %d; want success: %t", r.Outcome, r.Reason, c.word(0), k.goesOn)
 			}
 		})
 	}

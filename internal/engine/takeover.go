@@ -226,10 +226,10 @@ func (e *Engine) Import(all []PairState, spare func(endpoint uint16) bool) error
 
 // knows reports whether there is an endpoint of a number.
 func (e *Engine) knows(endpoint uint16) bool {
-	if e.cfg.Key == nil {
+	if e.cfg.Keys == nil {
 		return true
 	}
-	_, is := e.cfg.Key(endpoint)
+	_, is := e.cfg.Keys(endpoint)
 	return is
 }
 
@@ -325,14 +325,15 @@ func (t *target) restore(s *TargetState, p session.TargetParams) error {
 // messages go. It reports whether there is such an endpoint, with the key that the
 // initiator has proven.
 func (e *Engine) rebind(t *target, p *session.TargetParams, proven uint64) bool {
-	var key *session.Key
-	if e.cfg.Key != nil {
+	var keys session.Keys
+	if e.cfg.Keys != nil {
 		var is bool
-		if key, is = e.cfg.Key(t.endpoint); !is {
+		if keys, is = e.cfg.Keys(t.endpoint); !is {
 			return false
 		}
 	}
-	if key.Digest(nil) != proven {
+	key, is := keys.Of(proven)
+	if !is {
 		return false
 	}
 	t.key, p.Key = key, key

@@ -74,7 +74,10 @@ type Node struct {
 	journal  *journal            // nil unless the log takes its lines
 	memory   []*memory.Memory
 	Table    *mr.Table
-	Numbers  Numbers                   // who has which
+	Numbers  Numbers // who has which
+
+	targetKeys atomic.Pointer[session.Keys] // of Authorize; nil for none
+
 	Paused   atomic.Bool               // until Resume
 	LinkDown atomic.Bool               // the interface, or its carrier
 	Guests   atomic.Pointer[GuestHost] // nil until there is a host of guests
@@ -112,7 +115,7 @@ func (n *Node) Run(life, resident uint64) error {
 		c := engine.Config{
 			GuestRing: n.Dev.GuestRing(),
 			Medium:    n.Dev.Medium(),
-			Port:      port, Accept: n.accept, Request: n.requested, Key: n.keyOf,
+			Port:      port, Accept: n.accept, Request: n.requested, Keys: n.keysOf,
 			Local: n.Dev.MAC(), Sifted: n.Dev.Sifted(), MTU: n.Dev.MTU(), Queue: q, Sessions: n.Config.Sessions,
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
 			Spread:  n.Config.Spread,

@@ -299,12 +299,16 @@ func (n *Node) requested(endpoint uint16, asked *wire.Connection, from wire.Addr
 	return wire.HelloNoEndpoint, wire.Connection{}
 }
 
-// keyOf returns the key of an endpoint that accepts sessions.
-func (n *Node) keyOf(endpoint uint16) (*session.Key, bool) {
-	if t := n.Numbers.Serving(endpoint); t != nil {
-		return t.SessionKey(), true
+// keysOf returns the keys of an endpoint that accepts sessions.
+func (n *Node) keysOf(endpoint uint16) (session.Keys, bool) {
+	switch t := n.Numbers.Serving(endpoint).(type) {
+	case nil:
+		return nil, false
+	case target:
+		return t.keys(), true
+	default:
+		return session.Keys{t.SessionKey()}, true
 	}
-	return nil, false
 }
 
 // EventsOf returns where the events of an endpoint go, or nil if no queue is bound for
