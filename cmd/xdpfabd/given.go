@@ -10,10 +10,6 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/internal/host"
-	"github.com/xdpfab/xdpfab/internal/version"
 )
 
 // promise keeps the regions as they are until release.
@@ -47,27 +43,6 @@ func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 		}
 	}
 	return given, nil
-}
-
-// claim returns what the daemon of a configuration claims.
-func (c Config) claim() claim {
-	x := claim{
-		Version: host.HandoverVersion, Release: version.Version,
-		Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:],
-	}
-	for _, r := range c.Regions {
-		x.Regions = append(x.Regions, r.legacy())
-	}
-	return x
-}
-
-// claimOf returns what the daemon claims of the one that has this status. A daemon with
-// UDP can take the place of one without: its program adds UDP to what is there. Then it
-// claims no UDP, since any release agrees to a claim of what it has itself.
-func (c Config) claimOf(was control.Status) claim {
-	x := c.claim()
-	x.UDP = x.UDP && (was.PID == 0 || was.Interface.UDP)
-	return x
 }
 
 // legacy describes the region to another daemon.

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
+	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/mr"
+)
+
+// Two daemons agree on a takeover while the former one serves: the next one claims its
+// place, and the former one's verdict says what that one gets.
+
+// claim is the first message of a takeover, from the daemon that takes over.
+type claim struct {
+	Version   int // host.HandoverVersion
+	Release   string
+	Interface string
+	NetNS     uint64
+	UDP       bool
+	Regions   []legacyOf
+	Sockets   []string // paths of the further ones
+}
+
+// legacyOf is a region, as far as it has to be the same in both daemons.
+type legacyOf struct {
+	Name    string
+	Size    int
+	Access  mr.Access
+	Backing string
+	Huge    mr.Huge
+}
+
+func (l legacyOf) String() string {
+	return fmt.Sprintf("%d bytes, access %v, backing %s, huge pages %v", l.Size, l.Access, l.Backing, l.Huge)
+}
+
+// verdict describes whether a step has succeeded.
+type verdict struct {
+	Error  string
+	PID    int // of the next daemon
+	Queues int // of this one
+	lending
+	Pin  string // folder in which this one keeps its resident regions; empty for none
+	VLAN string `json:",omitempty"` // whose frames it takes; an older release takes any
+	// Regions are those that pass to the next daemon: those that it claims, and those
+	// that a command added here. It makes the others anew.
+	Regions []legacyOf
+	Keys    []uint64 // of those, in this order, which stay; none from an older release
+	Files   []fileID // in which those lie, in this order; none from an older release
+}
+
+func refusal(err error) verdict {
+	if err == nil {
+		return verdict{}
+	}
+	return verdict{Error: err.Error()}
+}
+
+// hear receives a verdict, and returns its error.
+func hear(conn net.Conn) (v verdict, err error) {
+	if err = control.Hear(conn, &v); err == nil && v.Error != "" {
+		err = errors.New(v.Error)
+	}
+	return v, err
+}
+
+// claim returns what the daemon of a configuration claims.
+func (c Config) claim() claim {
+	x := claim{
+		Version: host.HandoverVersion, Release: version.Version,
+		Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:],
+	}
+	for _, r := range c.Regions {
+		x.Regions = append(x.Regions, r.legacy())
+	}
+	return x
+}
+
+// claimOf returns what the daemon claims of the one that has this status. A daemon with
+// UDP can take the place of one without: its program adds UDP to what is there. Then it
+// claims no UDP, since any release agrees to a claim of what it has itself.
+func (c Config) claimOf(was control.Status) claim {
+	x := c.claim()
+	x.UDP = x.UDP && (was.PID == 0 || was.Interface.UDP)
+	return x
+}
+
+// agree returns the regions that the next daemon will serve on, and the answer to its
+// claim. It reports an error unless the claim is for this daemon's place and interface.
+func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
+	if err = s.fits(c); err == nil {
+		given, err = s.served.given(c.Regions)
+	}
+	if err == nil {
+		err = s.host.CanHandOver()
+	}
+	v = verdict{Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder(),
+		VLAN: s.cfg.VLAN.String()}
+	for _, r := range given {
+		id, e := r.file()
+		v.Regions, v.Keys, v.Files = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key()), append(v.Files, id)
+		err = errors.Join(err, e)
+	}
+	return given, v, err
+}
+
+// fits reports an error unless the claim is for this daemon's place.
+func (s *server) fits(c *claim) error {
+	own := s.cfg.claim()
+	switch {
+	case c.Version != own.Version:
+		return fmt.Errorf(
+			"release %s hands over version %d, release %s takes version %d: stop this daemon and start the other",
+			version.Version, own.Version, c.Release, c.Version)
+	case c.Interface != own.Interface || c.NetNS != own.NetNS:
+		return fmt.Errorf(
+			"this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control",
+			own.Interface, own.NetNS, c.Interface, c.NetNS)
+	case s.host.Node().Dev.Info().Name != own.Interface:
+		is := s.host.Node().Dev.Info().Name
+		return fmt.Errorf(
+			"%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
+				" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
+	case s.host.Node().Dev.Info().Transport == udpnode.UDP.String():
+		return errors.New("this daemon has UDP sockets, and hands over to no other one: stop it and start the other")
+	case c.UDP != own.UDP:
+		return fmt.Errorf("udp is %t here and %t there, where sessions over UDP could not go on: want true, or stop "+
+			"this daemon and start the other", own.UDP, c.UDP)
+	}
+	if !slices.Equal(c.Sockets, own.Sockets) {
+		return fmt.Errorf(
+			"further control sockets %q here and %q there: want the same in the same order, or stop this daemon and"+
+				" start the other", own.Sockets, c.Sockets)
+	}
+	return nil
+}
