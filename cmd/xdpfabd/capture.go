@@ -70,13 +70,17 @@ func (c *capturing) begin(o capture.Options) (start capture.Start, write func(io
 	if err != nil {
 		return start, nil, err
 	}
-	before := c.executed()
 	for q, st := range n.Steppers {
 		show := x.Tap(q)
 		st.Call(func() { st.Eng.Tap(show) })
 	}
-	c.log.Info("capture begins", "peers", o.Peers, "snaplen", o.Snaplen)
+	if o.Resident {
+		c.s.host.ShowResident(true)
+	}
+	before := c.executed()
+	c.log.Info("capture begins", "peers", o.Peers, "snaplen", o.Snaplen, "resident", o.Resident)
 	quiet := func() {
+		c.s.host.ShowResident(false)
 		for _, st := range n.Steppers {
 			st.Call(func() { st.Eng.Tap(nil) })
 		}
@@ -87,7 +91,7 @@ func (c *capturing) begin(o capture.Options) (start capture.Start, write func(io
 		t.Lent = c.s.lentOut()
 		c.dropped = t.Dropped
 	}
-	start = capture.Start{Interface: n.Dev.Info().Name, Queues: len(n.Steppers)}
+	start = capture.Start{Interface: n.Dev.Info().Name, Queues: len(n.Steppers), Resident: o.Resident}
 	return start, func(w io.Writer, stop <-chan struct{}) error { return x.Write(w, stop, quiet, last) }, nil
 }
 

@@ -18,12 +18,16 @@ import (
 type Options struct {
 	Snaplen int      `json:"snaplen"`         // at most so many bytes of each packet; 0 for all
 	Peers   []string `json:"peers,omitempty"` // MAC or IP addresses; only packets from or to one of them; none: all
+	// The engines take the requests that the XDP program would answer, so that these are
+	// captured, too.
+	Resident bool `json:"resident,omitempty"`
 }
 
 // Start is what a daemon answers before the first packet.
 type Start struct {
 	Interface string `json:"interface"`
 	Queues    int    `json:"queues"`
+	Resident  bool   `json:"resident,omitempty"` // as in Options, if the daemon knows that one
 }
 
 // Sizes of the rings, bytes. All of them together have at most ringsLen.

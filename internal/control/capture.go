@@ -85,6 +85,9 @@ func (c *Client) Capture(ctx context.Context, o capture.Options) (conn *net.Unix
 		err = errors.New("the daemon is of an older release, which captures nothing: restart it")
 	case err == nil && answer.Error != "":
 		err = errors.New(answer.Error)
+	case err == nil && o.Resident && !answer.Resident:
+		err = errors.New("the daemon is of an older release, which captures nothing that the XDP program answers: " +
+			"restart it, or do without --resident")
 	}
 	if err != nil {
 		return nil, start, errors.Join(fmt.Errorf("control socket %s: capture: %w", c.path, err), conn.Close())

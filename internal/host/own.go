@@ -122,6 +122,9 @@ func (h *Host) ResidentMemory(name string, size int) (*mr.Memory, error) {
 	return m, nil
 }
 
+// ShowResident has the engines see what is for resident regions, or no longer.
+func (h *Host) ShowResident(on bool) { residence.Of(h.n).Show(on) }
+
 // Close ends the node that the host has for itself: its guests, and every session.
 // Closing twice is no error.
 func (h *Host) Close() error {

@@ -42,6 +42,7 @@ type Residence struct {
 	Handing  atomic.Bool                         // a handover has begun: nothing becomes resident
 	// the domain ends, and another process takes over its state; stored under mu
 	Leaving atomic.Bool
+	shown   bool // see Show; under mu
 	Counted programTallies
 }
 
@@ -191,6 +192,19 @@ func (h *Residence) Pads() bool {
 	return h.servers.Load() != nil && (i.Driver == "veth" || i.XDP == "generic")
 }
 
+// Show has the engines see all frames of resident sessions, and send the answers, or no
+// longer.
+func (h *Residence) Show(on bool) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.shown = on
+	if servers := h.servers.Load(); servers != nil {
+		for q, v := range *servers {
+			h.n.Steppers[q].Call(func() { v.Show(on) })
+		}
+	}
+}
+
 // serve makes a server for each engine. h.mu is held.
 func (h *Residence) serve() (servers []*resident.Server, err error) {
 	for _, st := range h.n.Steppers {
@@ -200,6 +214,7 @@ func (h *Residence) serve() (servers []*resident.Server, err error) {
 		if err != nil {
 			return nil, err
 		}
+		v.Show(h.shown)
 		servers = append(servers, v)
 	}
 	return servers, nil

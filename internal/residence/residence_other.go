@@ -81,6 +81,9 @@ func (h *Residence) Register(*mr.Memory, mr.Options) (*mr.Region, error) { retur
 // Look does nothing.
 func (h *Residence) Look() {}
 
+// Show does nothing.
+func (h *Residence) Show(bool) {}
+
 // Count adds nothing.
 func (h *Residence) Count(map[string]uint64) error { return nil }
 

@@ -91,7 +91,7 @@ func TestKill(t *testing.T) {
 	if err := first.Register(m, Region{Key: residentKey, Length: 64, Incarnation: 5, Access: RemoteRead | RemoteWrite}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.begin(newCaller(first.objects.XdpfabCall), &killed, session.FirstPSN(killed.Epoch)); err != nil {
+	if _, err := first.begin(newCaller(first.objects.XdpfabCall), &killed, session.FirstPSN(killed.Epoch), 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Pin(folder, Node{Life: 1}); err != nil {
@@ -216,12 +216,12 @@ func TestAdoptHalfDone(t *testing.T) {
 	first := mustLoad(t, Config{Sessions: 2, Regions: 1})
 	folder := testnet.BPFFS(t)
 	c := newCaller(first.objects.XdpfabCall)
-	if _, err := first.begin(c, &killed, session.FirstPSN(killed.Epoch)); err != nil {
+	if _, err := first.begin(c, &killed, session.FirstPSN(killed.Epoch), 0); err != nil {
 		t.Fatal(err)
 	}
 	other := killed
 	other.Local++
-	if _, err := first.begin(c, &other, session.FirstPSN(other.Epoch)); err != nil {
+	if _, err := first.begin(c, &other, session.FirstPSN(other.Epoch), 0); err != nil {
 		t.Fatal(err)
 	}
 	s, err := first.state(1)

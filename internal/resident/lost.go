@@ -97,16 +97,18 @@ func (s *Session) judge() {
 
 // attend tells the program whether user space has to see all frames, and why.
 func (s *Session) attend() {
-	s.v.c.call(callAttend, uint32(s.p.Local), s.attended(), nil)
+	s.v.c.call(callAttend, uint32(s.p.Local), uint32(s.attended()), nil)
 }
 
 // Bits of enum attended.
 const (
 	attendHolds = 1 << iota
 	attendRelays
+	attendShown
 )
 
-func (s *Session) attended() (why uint32) {
+func (s *Session) attended() uint8 {
+	why := s.v.attended()
 	if s.heldMask != 0 {
 		why |= attendHolds
 	}

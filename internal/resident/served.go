@@ -297,10 +297,9 @@ func (s *Session) Detach() {
 	}
 	s.released = true
 	s.v.x.leave(s)
-	attended := s.attended()
-	s.dropHeld()
-	if s.losses.relays = false; attended != 0 {
-		s.attend()
+	if s.attended() != 0 {
+		s.v.c.call(callAttend, uint32(s.p.Local), 0, nil)
 	}
+	s.dropHeld()
 	s.toSend, s.infoDue, s.nakDue, s.echoDue, s.resetDue = 0, false, false, false, 0
 }

@@ -29,6 +29,7 @@ type Server struct {
 	holds *session.Pool
 	frame []byte // of a call
 	resp  []byte // what local answers
+	shown bool   // see Show
 }
 
 // DefaultHolds is the largest number of buffers for early frames, if the caller does not
@@ -81,7 +82,7 @@ func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Sessi
 			return nil, err
 		}
 	}
-	place, err := v.x.begin(v.c, &p, psn)
+	place, err := v.x.begin(v.c, &p, psn, v.attended())
 	if err != nil {
 		v.x.book.erase(recordsMap, uint32(p.Local))
 		return nil, err

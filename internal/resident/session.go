@@ -13,8 +13,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// begin makes a session whose next frame is psn, at a place that it returns.
-func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place uint32, err error) {
+// begin makes a session whose next frame is psn, at a place that it returns. attended says
+// why user space has to see its frames from the first on, if it has to.
+func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32, attended uint8) (place uint32, err error) {
 	if p.MaxFrame > MaxFrame || p.Window < 1 || p.Window > window {
 		return 0, fmt.Errorf("%w: frames of %d bytes and a window of %d; want at most %d and %d", ErrConfig, p.MaxFrame,
 			p.Window, MaxFrame, window)
@@ -27,7 +28,7 @@ func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32) (place 
 	s := executorSession{
 		Id: uint32(p.Local), Remote: p.Remote, Epoch: p.Epoch, Expected: psn, Freed: psn - 1, Auth: x.Digest(p.Key),
 		Payload: uint32(p.MaxFrame - headerLen), Credit: uint16(p.Window), Life: lifeLive, Lane: p.Local.Lane(),
-		Kind: uint8(p.Kind), Dscp: p.Class.DSCP, Priority: p.Class.PCP,
+		Kind: uint8(p.Kind), Dscp: p.Class.DSCP, Priority: p.Class.PCP, Attended: attended,
 	}
 	if p.Features&wire.FeatureUnordered != 0 {
 		s.Unordered = 1

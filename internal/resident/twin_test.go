@@ -133,7 +133,7 @@ func newTwin(t testing.TB, o setting) *twin {
 		w.params.Features = wire.FeatureUnordered
 	}
 	var err error
-	if w.place, err = w.x.begin(w.c, &w.params, session.FirstPSN(w.params.Epoch)); err != nil {
+	if w.place, err = w.x.begin(w.c, &w.params, session.FirstPSN(w.params.Epoch), 0); err != nil {
 		t.Fatal(err)
 	}
 	w.mem = memory.New(w.table)

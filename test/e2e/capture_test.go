@@ -141,6 +141,47 @@ func TestCapture(t *testing.T) {
 	p.wants(1, "the daemon has ended")
 }
 
+// With --resident a capture has what the XDP program would answer, of sessions that are
+// there already and of those to come. Without it the program answers again.
+func TestCaptureOfResidentRegions(t *testing.T) {
+	testnet.Require(t)
+	if testnet.KernelBefore(t, 5, 18) {
+		t.Skip("needs Linux 5.18")
+	}
+	net := testnet.NewPair(t, testnet.Options{})
+	d := serve(t, net.B, "--region", "hot=4KiB:resident", "--pin", "none")
+	args := func(command string, more ...string) []string {
+		return append([]string{command, d.addr(), "-i", net.A.IfName, "--region", "hot"}, more...)
+	}
+	file := filepath.Join(t.TempDir(), "x.pcapng")
+	p := capturing(t, d, "-w", file, "--json", "--resident")
+	xdpfab(t, net.A, args("bench", "--mode", "latency", "--count", "1000", "--timeout", silence.String())).wants(0)
+	p.signal(os.Interrupt)
+	if total := decoded[captured](p); total.Executed != 0 || total.Packets < 2000 {
+		t.Errorf("a session that began meanwhile: %+v, want 1000 requests and their answers", total)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	received, sent := framesOf(t, bytes.NewReader(text), wire.MAC(net.A.MAC))
+	if !slices.Contains(received, wire.Request) || !slices.Contains(sent, wire.Response) {
+		t.Errorf("%d packets received and %d sent, want requests and responses", len(received), len(sent))
+	}
+
+	executes := func() {
+		t.Helper()
+		before := d.counters()["xdp_executed"]
+		d.eventually("the XDP program answers", func() bool { return d.counters()["xdp_executed"] > before })
+	}
+	ping := start(t, net.A, xdpfabPath, args("ping", "-c", "0", "--interval", "1ms"))
+	executes()
+	capturing(t, d, "-w", os.DevNull, "--resident", "--count", "100").wants(0, "100 packets captured")
+	executes()
+	ping.signal(os.Interrupt)
+	ping.code()
+}
+
 // dissected has tshark read a capture with the dissector, if it is installed: every frame
 // is understood, and none tells of an error but a reset, which ends a session, or says to
 // a frame that was late that its session has ended.

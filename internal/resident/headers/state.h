@@ -53,6 +53,7 @@ enum claim {
 enum attended {
 	HOLDS = 1, /* it holds early ones */
 	RELAYS = 2, /* what this program sends is lost: it sends the answers */
+	SHOWN = 4, /* somebody captures packets */
 };
 
 /* The target half of a session. Invariants as for session.Target: answers exist for the
