@@ -369,6 +369,13 @@ soak:
 	@scripts/need root go ip
 	$(GO) test -timeout 0 -count=1 -v -run '^TestSoak$$' ./test/soak -args -minutes=$(MINUTES)
 
+# The parts of package xdpfab/sync, each on SEEDS random runs with faults, crashes and restarts; `make
+# test` has three of each.
+.PHONY: sync-seeds
+sync-seeds:
+	@scripts/need go
+	XDPFAB_SEEDS=$(SEEDS) $(NOCGO) $(GO) test -timeout 0 -count=1 -parallel 8 ./xdpfab/sync
+
 # Eight processes pass MESSAGES messages through a wire with faults; `make test` passes
 # 20,000.
 MESSAGES ?= 1000000

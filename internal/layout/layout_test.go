@@ -52,6 +52,7 @@ var imports = map[string][]string{
 	"internal/host":         {"bpf", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/udpnode", "internal/wire", "mr", "xsk"},
 	"xdpfab/fi":             {"bpf", "internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"xdpfab":                {"xdpfab/directory", "xdpfab/fi", "internal/calls", "internal/engine", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/wire", "mr", "atomic"},
+	"xdpfab/sync":           {"xdpfab", "atomic"},
 	"xdpfab/directory":      {},
 	"xdpfab/directory/etcd": {"xdpfab/directory"},
 	"internal/testnet/veth": {"internal/dump"},
@@ -79,7 +80,7 @@ var imports = map[string][]string{
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
-	"examples":                   {"xdpfab", "xdpfab/fi", "mr", "atomic", "internal/testnet", "examples/internal/start", "examples/internal/tutorial/step2"},
+	"examples":                   {"xdpfab", "xdpfab/fi", "xdpfab/sync", "mr", "atomic", "internal/testnet", "examples/internal/start", "examples/internal/tutorial/step2"},
 	"test/e2e":                   {"*"},
 	"test/e2e/recipes":           {"xdpfab"},
 	"test/soak":                  {"*"},
@@ -124,6 +125,7 @@ var external = map[string][]string{
 	"internal/residence": {},
 	"xdpfab/fi":          {},
 	"xdpfab":             {},
+	"xdpfab/sync":        {},
 	"xdpfab/directory":   {},
 }
 

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the surface of the public package
 // public are the packages for users of the module. What they export is written down in
 // api, one line a symbol, so that whoever changes it sees the change, and so does the
 // review.
-var public = []string{"atomic", "bpf", "mr", "xdpfab", "xdpfab/directory", "xdpfab/directory/etcd", "xdpfab/fi", "xsk"}
+var public = []string{"atomic", "bpf", "mr", "xdpfab", "xdpfab/directory", "xdpfab/directory/etcd", "xdpfab/fi", "xdpfab/sync", "xsk"}
 
 func TestSurface(t *testing.T) {
 	for _, name := range public {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/sync"
+)
+
+// start joins a client and a home in memory. On real nodes the home is a daemon.
+func start(ctx context.Context) (at sync.Place, end func()) {
+	net, err := xdpfab.NewNetwork(2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := net.Node(1).Serve("parts", 64<<10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	peer, err := net.Node(0).Dial(ctx, s.Name())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return sync.Place{Home: peer, Region: "parts"}, func() { _ = net.Close() }
+}
+
+func ExampleMutex() {
+	ctx := context.Background()
+	at, end := start(ctx)
+	defer end()
+	lock, err := sync.NewMutex(ctx, at, 100*time.Millisecond)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var last uint64
+	for range 2 {
+		held, err := lock.Lock(ctx) // the first one waits for a lease: the memory is new
+		if err != nil {
+			log.Fatal(err)
+		}
+		// What the lock protects is done with held.Context(), and refuses old tokens.
+		fmt.Println(held.Context().Err(), held.Token() > last)
+		last = held.Token()
+		fmt.Println(held.Unlock())
+	}
+	// Output:
+	// <nil> true
+	// <nil>
+	// <nil> true
+	// <nil>
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// beatBits is how many bits of a leased word count the holder's writes, so that others
+// see that it lives. Those above are its ticket, which nobody else ever has.
+const beatBits = 16
+
+// Held is a lock or a permit that the caller has. Its lease is renewed until Unlock, or
+// until the context of the call that made it ends, which releases it too. Invariant: as
+// long as Left is positive the word is the holder's, and nobody replaces it.
+type Held struct {
+	ctx   context.Context
+	lose  context.CancelCauseFunc
+	part  *part
+	lease time.Duration
+	word  uint64 // its number
+	own   uint64 // what the holder has last written to it, as far as known
+	free  uint64 // what releases it
+	token uint64
+
+	ended chan struct{} // closed when nothing is renewed any more
+	err   error         // of the release
+
+	mu    sync.Mutex
+	mem   *memory
+	until time.Time
+}
+
+// hold begins to renew the lease of a word that was written after began.
+func (p *part) hold(ctx context.Context, m *memory, word, own, free uint64, lease time.Duration,
+	began time.Time) *Held {
+	h := &Held{part: p, mem: m, lease: lease, word: word, own: own, free: free, token: m.epoch + own>>beatBits,
+		until: began.Add(lease), ended: make(chan struct{})}
+	p.saw(h.token)
+	h.ctx, h.lose = context.WithCancelCause(ctx)
+	go h.renew()
+	return h
+}
+
+// Context returns a context that ends when the lock or the permit is released, or may be
+// lost: context.Cause returns ErrReleased, the cause of the context of the call that made
+// it, or an error that wraps ErrLost. What the lock protects is done with this context.
+func (h *Held) Context() context.Context { return h.ctx }
+
+// Token returns the fencing token: a number that is greater than those of all holders
+// before, in former memory of the home, too, if clocks differ by less than the lease.
+// What the lock protects refuses a number less than one that it has seen, because a
+// program that was stopped notices its loss late.
+func (h *Held) Token() uint64 { return h.token }
+
+// Left returns for how long nobody else can have the lock or the permit, unless the lease
+// is renewed before.
+func (h *Held) Left() time.Duration { return time.Until(h.Until()) }
+
+// Until returns when Left is zero, as far as known now.
+func (h *Held) Until() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.until
+}
+
+// Unlock releases the lock or the permit. No error means that nobody else had it until
+// then. With an error that wraps ErrLost another program may have it; with any other it
+// will be free after the lease. Unlock returns within the lease.
+func (h *Held) Unlock() error {
+	h.lose(ErrReleased)
+	<-h.ended
+	return h.err
+}
+
+// memory returns the memory that has the word.
+func (h *Held) memory() *memory {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mem
+}
+
+// renew prolongs the lease until the context ends, and releases the word.
+func (h *Held) renew() {
+	defer close(h.ended)
+	late := fmt.Errorf("xdpfab: it was not renewed in time: %w", ErrLost)
+	expired := time.AfterFunc(h.Left(), func() { h.lose(late) })
+	defer expired.Stop()
+	pace := time.NewTicker(h.lease / 4)
+	defer pace.Stop()
+	for h.ctx.Err() == nil {
+		select {
+		case <-pace.C:
+			h.extend()
+			expired.Reset(h.Left())
+		case <-h.ctx.Done():
+		}
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), h.Until())
+	defer cancel()
+	if h.err = h.change(ctx, func(uint64) uint64 { return h.free }); h.err != nil && h.Left() <= 0 {
+		h.err = fmt.Errorf("%w: %w", ErrLost, h.err)
+	}
+}
+
+// extend writes the word again. The lease counts from before that. After any failure but
+// a loss the next attempt may succeed before the lease ends.
+func (h *Held) extend() {
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(h.ctx, began.Add(h.lease/4))
+	defer cancel()
+	switch err := h.change(ctx, next); {
+	case err == nil:
+		h.mu.Lock()
+		h.until = began.Add(h.lease)
+		h.mu.Unlock()
+	case errors.Is(err, ErrLost):
+		h.lose(err)
+	}
+}
+
+// next is a leased word after another beat.
+func next(own uint64) uint64 { return own>>beatBits<<beatBits | uint64(uint16(own+1)) }
+
+// change replaces the word, whichever of the holder's own writes was the last to run: an
+// unknown outcome of the one before needs nothing else.
+func (h *Held) change(ctx context.Context, to func(own uint64) uint64) error {
+	for own, m := h.own, h.memory(); ; {
+		was, err := exchange(ctx, m.at(h.word), own, to(own))
+		switch {
+		case h.part.restarted(m, err):
+			again, err := h.part.memory(ctx)
+			if err == nil && again.epoch != m.epoch {
+				err = fmt.Errorf("xdpfab: the memory is new: %w", ErrLost)
+			}
+			if err != nil {
+				return err
+			}
+			h.mu.Lock()
+			h.mem, m = again, again
+			h.mu.Unlock()
+		case err != nil:
+			return err
+		case was == own:
+			h.own = to(own)
+			return nil
+		case was>>beatBits == own>>beatBits:
+			own = was
+		default:
+			return fmt.Errorf("xdpfab: another program has taken it: %w", ErrLost)
+		}
+	}
+}
+
+// checkLease refuses a lease that renewals cannot keep.
+func checkLease(lease time.Duration) error {
+	if lease < time.Millisecond {
+		return fmt.Errorf("xdpfab: lease of %v: want at least 1ms, better some hundred round trips: %w", lease,
+			xdpfab.ErrNotImplemented)
+	}
+	return nil
+}

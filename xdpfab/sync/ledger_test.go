@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sync
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// claim is a time in which a program was sure to hold something: from after the call that
+// got it to the beginning of the release, the end of the context that releases it, or the
+// end of the lease as the holder knew it. So no delay of the test's own makes two claims
+// meet.
+type claim struct {
+	from, to  time.Time
+	token     uint64
+	exclusive bool
+}
+
+// ledger is all claims.
+type ledger struct {
+	mu     sync.Mutex
+	claims []claim
+}
+
+// note records that something is held from now on, until the returned function is called.
+func (l *ledger) note(h *Held, exclusive bool) (end func()) {
+	from := time.Now()
+	deadline, _ := h.Context().Deadline()
+	return func() {
+		to := h.Until()
+		for _, end := range []time.Time{time.Now(), deadline} {
+			if end.Before(to) {
+				to = end
+			}
+		}
+		if to.After(from) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.claims = append(l.claims, claim{from, to, h.Token(), exclusive})
+		}
+	}
+}
+
+// check returns what is wrong: more than most held at the same time, or one that is
+// exclusive and another. Tokens of claims that do not meet grow.
+func (l *ledger) check(most int) (wrong []string) {
+	slices.SortFunc(l.claims, func(a, b claim) int { return a.from.Compare(b.from) })
+	for i, b := range l.claims {
+		meets := 1
+		for _, a := range l.claims[:i] {
+			if !a.to.After(b.from) {
+				if a.token >= b.token {
+					wrong = append(wrong, fmt.Sprintf("token %d after %d", b.token, a.token))
+				}
+				continue
+			}
+			if meets++; meets > most || a.exclusive || b.exclusive {
+				wrong = append(wrong, fmt.Sprintf("%d holders: %d holds for another %v when %d gets it", meets, a.token,
+					a.to.Sub(b.from), b.token))
+			}
+		}
+	}
+	return wrong
+}
+
+// contend has clients hold what get returns at the same time, while the network is
+// disturbed, and then each once more. It returns what they held.
+func (w *world) contend(clients int, f faults, get func(ctx context.Context, at Place, rng *rand.Rand) (
+	h *Held, exclusive bool, err error)) *ledger {
+	w.t.Helper()
+	var l ledger
+	var all sync.WaitGroup
+	disturbed := make(chan struct{})
+	for i := range clients {
+		rng := rand.New(rand.NewPCG(w.rng.Uint64(), 0))
+		all.Go(func() {
+			for last := false; !last && w.t.Context().Err() == nil; {
+				select {
+				case <-disturbed:
+					last = true
+				default:
+				}
+				patience := time.Duration(rng.IntN(200)) * time.Millisecond
+				if last {
+					patience = testnet.Patience
+				}
+				ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+				err := w.turn(ctx, &l, 1+i, rng, get)
+				for last && err != nil && ctx.Err() == nil { // of what began before
+					err = w.turn(ctx, &l, 1+i, rng, get)
+				}
+				if last && err != nil {
+					w.t.Errorf("client %d, in a network that works: %v", i, err)
+				}
+				cancel()
+			}
+		})
+	}
+	f.clients = clients
+	w.disturb(f)
+	close(disturbed)
+	all.Wait()
+	w.t.Log(len(l.claims), "times held")
+	return &l
+}
+
+// turn holds something, some times.
+func (w *world) turn(ctx context.Context, l *ledger, node int, rng *rand.Rand,
+	get func(context.Context, Place, *rand.Rand) (*Held, bool, error)) error {
+	at, err := w.place(ctx, node)
+	if err != nil {
+		return err
+	}
+	for range 1 + rng.IntN(5) {
+		h, exclusive, err := get(ctx, at, rng)
+		if err != nil {
+			return err
+		}
+		end := l.note(h, exclusive)
+		time.Sleep(time.Duration(rng.IntN(2000)) * time.Microsecond)
+		if rng.IntN(16) == 0 { // does not come back before the lease is over
+			<-h.Context().Done()
+		}
+		end()
+		_ = h.Unlock()
+	}
+	return nil
+}
+
+// The check can fail.
+func TestLedger(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(0, int64(ms)*1e6) }
+	for _, c := range []struct {
+		claims []claim
+		most   int
+		bad    bool
+	}{
+		{[]claim{{at(0), at(2), 1, true}, {at(2), at(3), 2, true}}, 1, false},
+		{[]claim{{at(0), at(2), 1, true}, {at(1), at(3), 2, true}}, 1, true},
+		{[]claim{{at(0), at(2), 2, true}, {at(2), at(3), 1, true}}, 1, true},
+		{[]claim{{at(0), at(2), 1, false}, {at(1), at(3), 2, false}}, 2, false},
+		{[]claim{{at(0), at(2), 1, false}, {at(1), at(3), 2, true}}, 2, true},
+	} {
+		l := ledger{claims: c.claims}
+		if wrong := l.check(c.most); (len(wrong) > 0) != c.bad {
+			t.Errorf("%v: %q, want some %t", c.claims, wrong, c.bad)
+		}
+	}
+}

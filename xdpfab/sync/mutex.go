@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// MutexBytes is how much memory a Mutex takes.
+const MutexBytes = 8 * queueWords
+
+// The words of a queue of programs, behind the mark and the epoch.
+const (
+	ticketWord = bodyWord + iota
+	turnWord
+	leftWord   // the first of those in which a ticket is recorded that nobody waits with
+	queueWords = 32
+
+	leftWords = queueWords - leftWord
+)
+
+// Mutex is a lock with a lease, which programs get in the order in which they ask.
+//
+//	word 2   the ticket that was given last
+//	word 3   the ticket whose turn it is (48 bits), and the beat of its holder (16 bits)
+//	4 to 31  tickets that nobody waits with any more: ticket t in word 4 + t mod 28
+//
+// Invariant: the turn goes from ticket t to t + 1 alone, and only if the holder of t
+// gives it on, has recorded that it left, or has not written for more than a lease. So of
+// two holders the earlier one's lease is over. New memory is all zero: it is the turn of
+// ticket 0, which nobody has, so the first program waits for a lease. As long as that is,
+// those that held the lock in former memory may believe that they do.
+//
+// A program that dies while it waits, or holds the lock, costs those behind it a lease.
+type Mutex struct {
+	*part
+	lease time.Duration
+}
+
+// NewMutex returns the lock at a place. All programs have to name the same lease.
+func NewMutex(ctx context.Context, at Place, lease time.Duration) (*Mutex, error) {
+	return newMutex(ctx, at, kindMutex, 0, lease)
+}
+
+// newMutex returns a lock with more words behind it.
+func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Duration) (*Mutex, error) {
+	if err := checkLease(lease); err != nil {
+		return nil, err
+	}
+	p, err := newPart(ctx, at, k, queueWords+more, uint64(lease), more)
+	return &Mutex{p, lease}, err
+}
+
+// Lock waits until the caller has the lock. After an error the caller does not have it.
+// The lock is released by Held.Unlock, or when ctx ends.
+func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
+	for {
+		if h, err := m.attempt(ctx); h != nil || err != nil {
+			return h, err
+		}
+	}
+}
+
+// attempt asks for the lock once. It returns nothing if others went on without the
+// caller, or the memory has to be found again.
+func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
+	mem, err := m.memory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	ticket, err := mem.at(ticketWord).Add(ctx, 1)
+	ticket, err = xdpfab.Settle(ctx, ticket, err)
+	if err != nil {
+		return nil, m.again(ctx, mem, err) // a ticket that nobody knows costs a lease
+	}
+	own := ticket << beatBits
+	at, waited, err := m.wait(ctx, mem, ticket)
+	if err == nil && at == own && waited { // others may have seen for some time that it is our turn
+		began = time.Now()
+		own++
+		at, err = exchange(ctx, mem.at(turnWord), own-1, own)
+		at++
+	}
+	switch {
+	case err != nil:
+		mem.leave(ctx, ticket, m.lease)
+		return nil, m.again(ctx, mem, err)
+	case at != own:
+		return nil, nil
+	}
+	return m.hold(ctx, mem, turnWord, own, (ticket+1)<<beatBits, m.lease, began), nil
+}
+
+// again returns an error, or nothing if another attempt makes sense.
+func (m *Mutex) again(ctx context.Context, mem *memory, err error) error {
+	if m.restarted(mem, err) || ctx.Err() == nil && errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		return nil
+	}
+	return err
+}
+
+// wait waits for the turn of a ticket, and gives the turn on for those who cannot. It
+// returns the word of the turn, and whether it was another's at first.
+func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint64, waited bool, err error) {
+	var (
+		seen sight
+		now  [1 + leftWords]uint64
+	)
+	err = until(ctx, m.lease/16, func() (bool, error) {
+		for {
+			if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
+				return false, err
+			}
+			turn = now[0]
+			at := turn >> beatBits
+			if at >= ticket {
+				return true, nil
+			}
+			waited = true
+			if left := now[1+at%leftWords] == at && at > 0; !left && !seen.expired(turn, m.lease) {
+				return false, nil
+			}
+			if _, err := exchange(ctx, mem.at(turnWord), turn, (at+1)<<beatBits); err != nil {
+				return false, err
+			}
+		}
+	})
+	return turn, waited, err
+}
+
+// leave records that nobody waits with a ticket. It does not wait for that itself.
+func (m *memory) leave(ctx context.Context, ticket uint64, lease time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease/16)
+	defer cancel()
+	m.at(leftWord+ticket%leftWords).StartApply(ctx, atomic.Max, ticket)
+}

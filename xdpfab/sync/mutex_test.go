@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+const testLease = 40 * time.Millisecond
+
+var everything = faults{crashes: true, keeps: true, forgets: true, between: 40 * time.Millisecond, howOften: 20}
+
+// No two programs hold the lock at the same time, and tokens grow, whatever dies.
+func TestMutex(t *testing.T) {
+	eachSeed(t, 4, func(w *world) {
+		l := w.contend(4, everything, func(ctx context.Context, at Place, _ *rand.Rand) (*Held, bool, error) {
+			m, err := NewMutex(ctx, at, testLease)
+			if err != nil {
+				return nil, false, err
+			}
+			h, err := m.Lock(ctx)
+			return h, true, err
+		})
+		for _, wrong := range l.check(1) {
+			w.t.Error(wrong)
+		}
+	})
+}
+
+func newTestMutex(w *world, node int, lease time.Duration) *Mutex {
+	w.t.Helper()
+	return must(NewMutex(patient(w.t), w.at(node, 0), lease))(w.t)
+}
+
+// A holder that is cut off hears of it when its lease is over; then another gets the
+// lock.
+func TestMutexHolderCutOff(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	a, b := newTestMutex(w, 1, testLease), newTestMutex(w, 2, testLease)
+	ha := must(a.Lock(patient(t)))(t)
+	first := ha.Until()
+	testnet.Eventually(t, "the lease is renewed", func() bool { return ha.Until().After(first) })
+	if err := w.net.Partition(1); err != nil {
+		t.Fatal(err)
+	}
+	hb := must(b.Lock(patient(t)))(t)
+	if left := ha.Left(); left > 0 || hb.Token() <= ha.Token() {
+		t.Errorf("token %d after %d, whose lease has %v left", hb.Token(), ha.Token(), left)
+	}
+	<-ha.Context().Done()
+	if err := context.Cause(ha.Context()); !errors.Is(err, ErrLost) {
+		t.Errorf("the holder hears %v", err)
+	}
+	if err := ha.Unlock(); !errors.Is(err, ErrLost) {
+		t.Errorf("it releases what it lost: %v", err)
+	}
+	if err := hb.Unlock(); err != nil || !errors.Is(context.Cause(hb.Context()), ErrReleased) {
+		t.Errorf("%v, %v", err, context.Cause(hb.Context()))
+	}
+}
+
+// A restart that keeps the memory takes nothing from the holder; one that loses it does,
+// and the next holder waits until the lease of the former one is over.
+func TestMutexHomeRestarts(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	const lease = time.Second
+	a, b := newTestMutex(w, 1, lease), newTestMutex(w, 2, lease)
+	ha := must(a.Lock(patient(t)))(t)
+	w.restart(true)
+	if err := ha.Unlock(); err != nil {
+		t.Errorf("after a restart with the same memory: %v", err)
+	}
+	ha = must(a.Lock(patient(t)))(t)
+	w.restart(false)
+	hb := must(b.Lock(patient(t)))(t)
+	if left := ha.Left(); left > 0 || hb.Token() <= ha.Token() {
+		t.Errorf("token %d after %d, whose lease has %v left", hb.Token(), ha.Token(), left)
+	}
+	if err := ha.Unlock(); !errors.Is(err, ErrLost) {
+		t.Errorf("the former holder: %v", err)
+	}
+	if err := hb.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A waiter whose context ends costs those behind it nothing, and programs get the lock in
+// the order in which they asked.
+func TestMutexInOrder(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	const lease = 30 * time.Second // nothing here may wait for it, but the first
+	m := newTestMutex(w, 1, lease)
+	words := must(xdpfab.Vector[uint64](patient(t), w.at(1, 0).Home, "parts"))(t)
+	if err := words.Store(patient(t), []uint64{ticketWord, turnWord}, []uint64{4, 5 << beatBits}); err != nil {
+		t.Fatal(err)
+	}
+	h := must(m.Lock(patient(t)))(t) // ticket 5
+	asked := func(ticket uint64) {
+		t.Helper()
+		for now := uint64(0); now < ticket; {
+			now = must(words.At(ticketWord).Load(patient(t)))(t)
+		}
+	}
+	order := make(chan uint64, 8)
+	for ticket := uint64(6); ticket < 12; ticket++ {
+		ctx, cancel := context.WithCancel(patient(t))
+		go func() {
+			if h, err := m.Lock(ctx); err == nil {
+				order <- h.Token() - m.epoch
+				_ = h.Unlock()
+			}
+			if ticket%2 == 0 {
+				order <- 0
+			}
+		}()
+		asked(ticket)
+		if ticket%2 == 0 {
+			cancel()
+			if got := <-order; got != 0 {
+				t.Errorf("ticket %d got the lock", got)
+			}
+		}
+		t.Cleanup(cancel)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for want := uint64(7); want < 12; want += 2 {
+		if got := <-order; got != want {
+			t.Errorf("ticket %d holds, want %d", got, want)
+		}
+	}
+}
+
+// What is no lock with this lease is refused, and left as it is.
+func TestMutexRefused(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	newTestMutex(w, 1, testLease)
+	for _, c := range []struct {
+		lease  time.Duration
+		offset uint64
+		want   error
+	}{
+		{2 * testLease, 0, ErrLayout},
+		{testLease, 8, xdpfab.ErrMisaligned},
+		{testLease, regionBytes - 64, xdpfab.ErrOutOfBounds},
+		{time.Microsecond, 0, xdpfab.ErrNotImplemented},
+		{testLease, 1024, ErrLayout},
+	} {
+		word := must(xdpfab.Word[uint64](ctx, w.at(1, 0).Home, "parts", 1024/8+7))(t)
+		if err := word.Store(ctx, 1); err != nil { // some data
+			t.Fatal(err)
+		}
+		if _, err := NewMutex(ctx, w.at(1, c.offset), c.lease); !errors.Is(err, c.want) {
+			t.Errorf("lease %v at offset %d: %v, want %v", c.lease, c.offset, err, c.want)
+		}
+	}
+	if _, err := NewMutex(ctx, Place{Region: "parts"}, testLease); err == nil {
+		t.Error("a place without a home is accepted")
+	}
+}
+
+// New memory whose numbers begin below those seen is refused.
+func TestClockBehind(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	m := newTestMutex(w, 1, testLease)
+	m.saw(m.epoch + uint64(1000*time.Hour))
+	w.restart(false)
+	newTestMutex(w, 1, testLease) // of a program that has not seen them
+	if _, err := m.Lock(patient(t)); !errors.Is(err, ErrClock) {
+		t.Errorf("%v, want ErrClock", err)
+	}
+}

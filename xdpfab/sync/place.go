@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// Place is where the words of a part lie. All programs that share the part name the same
+// place. Its words are zero at first, as new memory is.
+type Place struct {
+	Home   xdpfab.Home // a *xdpfab.Peer, or a *xdpfab.Cluster
+	Region string
+	Offset uint64 // in bytes, from the beginning of the region: a multiple of 64
+}
+
+// The first two words of every part. The mark is 0 in new memory, where the first program
+// writes it: the letters "xs", the kind, the version of the layout (8 bits each), and a
+// sum of the parameters (32 bits), which all programs have to agree upon. The epoch is
+// the time at which that happened, in nanoseconds of that program's clock.
+const (
+	markWord = iota
+	epochWord
+	bodyWord // the first word of the part's own
+)
+
+const version = 1
+
+// kind is which part it is.
+type kind uint8
+
+const (
+	kindMutex kind = 1 + iota
+	kindSemaphore
+	kindRWMutex
+	kindSequencer
+	kindQueue
+	kindBarrier
+	kindCountdown
+	kindLimiter
+	kindOnce
+	kindElection
+	kindCounter
+	kindHistogram
+	kindBoard
+)
+
+// part is what all parts have: a place, and the memory that is there.
+type part struct {
+	place Place
+	mark  uint64
+	size  uint64 // in words
+
+	mu     sync.Mutex
+	now    *memory // nil if it has to be found
+	epoch  uint64  // of the memory that was found last
+	newest uint64  // no number that this program has seen is greater
+}
+
+// memory is the words of a part in one registration of its region. It never changes:
+// after a restart another one is found.
+type memory struct {
+	words xdpfab.RemoteVector[uint64]
+	first uint64 // of them
+	epoch uint64
+}
+
+// at returns a word by its number in the part.
+func (m *memory) at(word uint64) xdpfab.Remote[uint64] { return m.words.At(m.first + word) }
+
+// newPart finds the memory of a part, of so many words.
+func newPart(ctx context.Context, at Place, k kind, size uint64, parameters ...uint64) (*part, error) {
+	if at.Home == nil || at.Offset%64 != 0 {
+		return nil, fmt.Errorf("xdpfab: a part at offset %d of region %q of home %v: want a home, and a multiple of "+
+			"64: %w", at.Offset, at.Region, at.Home, xdpfab.ErrMisaligned)
+	}
+	sum := fnv.New32a()
+	_ = binary.Write(sum, binary.LittleEndian, parameters)
+	p := &part{place: at, size: size, mark: uint64(sum.Sum32())<<32 | version<<24 | uint64(k)<<16 | 's'<<8 | 'x'}
+	_, err := p.memory(ctx)
+	return p, err
+}
+
+// memory returns the memory, which it finds at first and after a restart.
+func (p *part) memory(ctx context.Context) (*memory, error) {
+	p.mu.Lock()
+	m, newest := p.now, p.newest
+	p.mu.Unlock()
+	if m != nil {
+		return m, nil
+	}
+	m, err := p.find(ctx, newest)
+	for errors.Is(err, xdpfab.ErrPeerRestarted) && ctx.Err() == nil { // it was asked when it died
+		m, err = p.find(ctx, newest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.epoch != p.epoch && m.epoch <= newest {
+		return nil, fmt.Errorf("xdpfab: the numbers of new memory begin at %d, after %d: compare the clocks of the "+
+			"nodes, and clear region %q once they agree: %w", m.epoch, newest, p.place.Region, ErrClock)
+	}
+	p.now, p.epoch, p.newest = m, m.epoch, max(p.newest, m.epoch)
+	return m, nil
+}
+
+// saw records a number, below which those of other memory must not begin.
+func (p *part) saw(number uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.newest = max(p.newest, number)
+}
+
+// restarted reports whether an operation failed because its registration is gone. Then
+// the memory has to be found again.
+func (p *part) restarted(m *memory, err error) bool {
+	if !errors.Is(err, xdpfab.ErrPeerRestarted) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == m {
+		p.now = nil
+	}
+	return true
+}
+
+// find finds the memory, and marks it if it is new.
+func (p *part) find(ctx context.Context, newest uint64) (*memory, error) {
+	words, err := xdpfab.Vector[uint64](ctx, p.place.Home, p.place.Region)
+	if err != nil {
+		return nil, err
+	}
+	m := &memory{words: words, first: p.place.Offset / 8}
+	if n := words.Len(); m.first > n || n-m.first < p.size {
+		return nil, fmt.Errorf("xdpfab: a part of %d bytes at offset %d of region %q, which has %d: %w", 8*p.size,
+			p.place.Offset, p.place.Region, 8*n, xdpfab.ErrOutOfBounds)
+	}
+	mark, err := p.found(ctx, m)
+	if err == nil && mark == 0 {
+		mark, err = exchange(ctx, m.at(markWord), 0, p.mark)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case mark != 0 && mark != p.mark:
+		return nil, fmt.Errorf("xdpfab: region %q has %#x at offset %d: want %#x, the mark of this part with these "+
+			"parameters, or memory that is all zero: %w", p.place.Region, mark, p.place.Offset, p.mark, ErrLayout)
+	}
+	epoch := max(uint64(time.Now().UnixNano()), newest+1)
+	was, err := exchange(ctx, m.at(epochWord), 0, epoch)
+	if m.epoch = was; was == 0 {
+		m.epoch = epoch
+	}
+	return m, err
+}
+
+// found returns the mark of the memory. Without a mark all of it has to be zero, or it
+// belongs to something else.
+func (p *part) found(ctx context.Context, m *memory) (mark uint64, err error) {
+	all := make([]uint64, p.size)
+	if err := m.words.LoadRange(ctx, m.first, all); err != nil || all[markWord] != 0 {
+		return all[markWord], err
+	}
+	used := slices.IndexFunc(all, func(w uint64) bool { return w != 0 })
+	if used < 0 {
+		return 0, nil
+	}
+	if mark, err = m.at(markWord).Load(ctx); mark == 0 && err == nil { // none has come meanwhile
+		err = fmt.Errorf("xdpfab: region %q has data at offset %d, and no mark of a part: want memory that is all "+
+			"zero: %w", p.place.Region, p.place.Offset+8*uint64(used), ErrLayout)
+	}
+	return mark, err
+}
+
+// exchange compares and swaps a word, and returns what it was.
+func exchange(ctx context.Context, w xdpfab.Remote[uint64], old, new uint64) (was uint64, err error) {
+	was, _, err = w.CompareAndExchange(ctx, old, new)
+	return xdpfab.Settle(ctx, was, err)
+}

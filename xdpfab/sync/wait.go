@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// leastPause is how long until waits at first: a few round trips.
+const leastPause = 20 * time.Microsecond
+
+// until calls look until it reports true or fails, with pauses that grow from leastPause
+// to most. It is the only place of this package in which a caller waits for others.
+func until(ctx context.Context, most time.Duration, look func() (bool, error)) error {
+	pause := min(leastPause, most)
+	for {
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+			return err
+		}
+		pause = min(2*pause, most)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("xdpfab: the wait ended: %w", context.Cause(ctx))
+	case <-t.C:
+		return nil
+	}
+}
+
+// sight is a word as one program sees it. A holder writes its word again and again. Who
+// has seen it unchanged for more than a lease, by the own clock, knows that the holder's
+// lease is over by the holder's clock: it counts from before the last write, and the
+// sight from after a look. Clocks need not agree, but have to run alike, to an eighth.
+type sight struct {
+	value       uint64
+	since, last time.Time
+}
+
+// expired takes another look into account. Looks that are too far apart tell nothing,
+// since the beat of a holder may have come round meanwhile.
+func (s *sight) expired(value uint64, lease time.Duration) bool {
+	now := time.Now()
+	if s.since.IsZero() || value != s.value || now.Sub(s.last) > 100*lease {
+		s.value, s.since = value, now
+	}
+	s.last = now
+	return now.Sub(s.since) > lease+lease/8
+}
