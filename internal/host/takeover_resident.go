@@ -82,6 +82,12 @@ func (h *Handover) Folder() string {
 	return ""
 }
 
+// Resides reports whether the program of resident regions moves. It does so from the first
+// resident region on, also without any region left.
+func (h *Handover) Resides() bool {
+	return h != nil && h.State.Resident != nil && h.State.Resident.Life == 0
+}
+
 // estate returns the executor's estate, with descriptors of the handover.
 func (h *Handover) estate() (*resident.Estate, error) {
 	e := h.State.Resident.Estate

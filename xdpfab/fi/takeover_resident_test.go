@@ -366,6 +366,9 @@ func TestTakeoverResidentLess(t *testing.T) {
 		}
 	}
 	h := e.handOver()
+	if !h.Resides() {
+		t.Error("the program of resident regions does not move")
+	}
 	d, err := e.take(h, e.attr, func(d *xdpfab.Domain) error {
 		ep, err := d.NewEndpoint(fi.EndpointAttr{})
 		if err != nil {
@@ -389,6 +392,13 @@ func TestTakeoverResidentLess(t *testing.T) {
 	}
 	if n := stat(t, d, "resident_sessions"); n != 0 {
 		t.Errorf("%d sessions have become resident, want none", n)
+	}
+	e.dom = d
+	if h = e.handOver(); !h.Resides() {
+		t.Error("without regions, the program of resident regions does not move")
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
