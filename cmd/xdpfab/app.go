@@ -40,8 +40,6 @@ type app struct {
 	// Where the configuration is; nil: nowhere.
 	env   func(string) string
 	files []string
-
-	reached string // why the peer that answered a dial may be silent later; empty if none did
 }
 
 // run executes a command line and returns the exit code.
@@ -58,7 +56,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	err := errors.Join(root.ExecuteContext(ctx), out.Flush())
 	if err != nil {
-		fmt.Fprintln(a.err, oneLine(a.whySilent(err)))
+		fmt.Fprintln(a.err, oneLine(err))
 	}
 	return exitCode(err)
 }

@@ -70,19 +70,7 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 		return nil, chosenFor(err, &by.chosen)
 	}
 	cl, err := dial(c, f, dom, by.to)
-	if err == nil {
-		a.reached = diagnose.Later(cl.addr, f.ifname)
-	}
 	return cl, chosenFor(err, &by.chosen)
-}
-
-// whySilent adds to the error of an operation why a peer that has answered before may be
-// silent. The error of a dial says by itself why a peer may never have answered.
-func (a *app) whySilent(err error) error {
-	if a.reached == "" || !errors.Is(err, xdpfab.ErrPeerSilent) {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, a.reached)
 }
 
 // serve opens the interface for peers that send to it.

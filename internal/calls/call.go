@@ -76,11 +76,11 @@ func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter,
 func (p *Peer) Await(ctx context.Context, c Call, w *Waiter) error {
 	err := p.Stepper.Wait(ctx, &w.Signal)
 	if err != nil {
-		p.letGo(w)
+		silence := p.letGo(w)
 		if o := w.detach(); o != nil { // no thread steps the engine from now on
 			return p.interrupted(ctx, c, o)
 		}
-		err = p.cancelled(ctx, c, w.err)
+		err = p.cancelled(ctx, c, w.err, silence)
 	} else {
 		err = w.err
 	}
@@ -120,26 +120,33 @@ func (w *Waiter) fill(s *engine.Submission, c Call) {
 	}
 }
 
-// letGo completes the operation of a waiter at once, with what is known of it.
-func (p *Peer) letGo(w *Waiter) {
+// letGo completes the operation of a waiter at once, with what is known of it. It returns
+// what is known of the peer, if that seems to be silent.
+func (p *Peer) letGo(w *Waiter) (silence *engine.Silence) {
 	p.Stepper.Call(func() {
+		silence = p.Peer.Troubled()
 		p.Stepper.Eng.Collect(p.Ring)
 		if !p.Peer.Cancel(w) {
 			p.Ring.Withdraw(w)
 		}
 	})
+	return silence
 }
 
 // cancelled returns the error of a call whose context ended, from the error of the
 // operation that was abandoned.
-func (p *Peer) cancelled(ctx context.Context, c Call, err error) error {
+func (p *Peer) cancelled(ctx context.Context, c Call, err error, silence *engine.Silence) error {
 	if !errors.Is(err, context.Canceled) {
 		return err // the operation ended for a reason of its own
 	}
 	if c.Verb == engine.VerbWatch {
 		return context.Cause(ctx)
 	}
-	return p.Poster.Left(err, context.Cause(ctx), effect(c.Verb))
+	cause := context.Cause(ctx)
+	if silence != nil {
+		cause = &Silence{Cause: cause, Peer: p.Name, Node: p.Node, Known: silence}
+	}
+	return p.Poster.Left(err, cause, effect(c.Verb))
 }
 
 // interrupted returns the error of a call whose context ended: before the operation

@@ -17,6 +17,7 @@ import (
 // Route is how calls reach a peer.
 type Route struct {
 	Poster    Poster
+	Node      *node.Node
 	Stepper   *node.Stepper
 	Ring      *engine.Ring
 	Peer      *engine.Peer

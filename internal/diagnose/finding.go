@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -145,21 +146,5 @@ func (f *Finding) Hint(ifname string) string {
 	return b.String() + " " + f.more(ifname)
 }
 
-// Later says in a line why a peer that has answered before may be silent. The packets
-// that open a session are short, so that longer ones may get lost all the same.
-func Later(peer, ifname string) string {
-	return "it has answered before: the likely causes: (1) packets as long as the MTU are lost, in a switch or " +
-		"tunnel with a smaller one: set the MTU of both ends to that; (2) the peer or the way to it has failed " +
-		"since; " + more(peer, ifname)
-}
-
 // more names the command that knows more.
-func (f *Finding) more(ifname string) string { return more(f.Peer.String(), ifname) }
-
-func more(peer, ifname string) string {
-	text := "`xdpfab diagnose " + peer
-	if ifname != "" {
-		text += " -i " + ifname
-	}
-	return text + "` tries each step of the way"
-}
+func (f *Finding) more(ifname string) string { return calls.Diagnose(f.Peer.String(), ifname) }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/route"
@@ -94,9 +95,12 @@ func (t *Trial) Explain(err error) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	calls.SilenceTold(err)
 	said := t.found.Answers != "" && strings.Contains(err.Error(), t.found.Answers) && t.found.Peer.IsIP()
-	// It says itself who answers, or that nobody does.
-	if said || errors.Is(err, route.ErrUnreachable) || errors.Is(err, port.ErrNoUDP) {
+	switch {
+	case errors.Is(err, route.ErrUnreachable): // says all that can be said
+		return err
+	case said || errors.Is(err, port.ErrNoUDP): // says who answers
 		return fmt.Errorf("%w; %s", err, t.found.more(t.ifname))
 	}
 	return fmt.Errorf("%w: %s", err, t.found.Hint(t.ifname))

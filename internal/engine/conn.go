@@ -137,7 +137,7 @@ func (c *conn) opened() {
 	c.note(SessionOpened, "")
 	r := c.r
 	r.e.begun[c.atTarget()] = c
-	r.retries, r.retryAt, r.fullSince, r.outdated = 0, 0, 0, 0
+	r.retries, r.retryAt, r.fullSince, r.outdated, r.quiet = 0, 0, 0, 0, quiet{}
 	if len(r.watches) > 0 {
 		c.ini.Watch(r.e.now, true)
 	}
@@ -200,6 +200,7 @@ func (c *conn) close(why session.Reason) {
 // round: the target may have closed it long before, and the next session finds out why.
 func (c *conn) ended() {
 	state, why := c.ini.State()
+	c.silent(why)
 	staged := c.spill()
 	c.halve(why)
 	if why != session.PeerClosed {

@@ -115,6 +115,7 @@ type Peer struct {
 	atHost  hostPeer      // the host's number of the peer
 	narrow  int64         // until when long frames are taken not to pass; see narrowed
 	asked   *remote       // asks the target at a new path for its identity; nil when nothing is asked
+	silence atomic.Pointer[Silence]
 }
 
 // ID returns the id by which entries name the peer.

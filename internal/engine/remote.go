@@ -36,6 +36,7 @@ type remote struct {
 	retryAt   int64 // when the next one may leave
 	fullSince int64 // when the target began to refuse the session for want of room; 0 when it does not
 	outdated  int   // sessions in a row that the target says have ended
+	quiet     quiet
 }
 
 func newRemote(o *Origin, id identity, peers ...*Peer) *remote {

@@ -65,7 +65,7 @@ var imports = map[string][]string{
 	"internal/testnet/lockstep":  {},
 	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump", "internal/route"},
 	"internal/advise":            {"internal/nic"},
-	"internal/diagnose":          {"internal/control", "internal/nic", "internal/port", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
+	"internal/diagnose":          {"internal/calls", "internal/control", "internal/nic", "internal/port", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
 	"internal/tell":              {},
 	"internal/capture":           {"internal/wire"},
 	"internal/control":           {"internal/capture", "internal/host", "internal/node", "internal/share", "internal/trust"},

@@ -242,6 +242,20 @@ func (s *Initiator) onTimeout(now int64) {
 	s.cc.timedOut(now)
 }
 
+// Unheeded returns how many packets of an open session have asked for an answer that has
+// not come: frames, as often as they were sent, and probes.
+func (s *Initiator) Unheeded() (packets uint64) {
+	for psn := s.una; psn != s.next; psn++ {
+		if s.Waits(psn) {
+			packets += uint64(s.reqs[psn&slotMask].sends)
+		}
+	}
+	if s.shared&wire.FeatureEchoes != 0 {
+		packets += uint64(s.probes - s.echoed)
+	}
+	return packets
+}
+
 // Hurry makes the initiator ask again at once, because the path to the target
 // has changed.
 func (s *Initiator) Hurry(now int64) {

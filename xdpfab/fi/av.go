@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/sharedav"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -130,6 +131,9 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 		}
 		if first == nil {
 			first = fmt.Errorf("xdpfab: %s: %w", addr, node.HopError(err))
+			if errors.Is(first, ErrPeerSilent) {
+				first = fmt.Errorf("%w; %s", first, calls.Diagnose(addr, d.node.Dev.Info().Name))
+			}
 		}
 	}
 	return all[0], wire.Link{}, first

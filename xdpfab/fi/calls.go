@@ -78,6 +78,7 @@ func (d *Domain) deafToUDP(ctx context.Context, ep *endpoint, a wire.Addr, link 
 	if err != nil && !errors.Is(err, ErrRefused) {
 		return silent
 	}
+	calls.SilenceTold(silent)
 	return fmt.Errorf("%w; %w there: a node answers raw Ethernet at %v, which is the peer unless a router is between: "+
 		"start it without xdpfabd --udp=false or DomainAttr.EthernetOnly, or give the MAC address", silent,
 		port.ErrNoUDP, at)
@@ -99,7 +100,8 @@ func (ep *endpoint) callPeer(use *name, addr string) *calls.Peer {
 // route returns the way of calls to a name, which errors call addr.
 func (ep *endpoint) route(n *name, addr string) calls.Route {
 	return calls.Route{
-		Poster: (*poster)(ep), Stepper: ep.stepper, Ring: ep.ring, Peer: n.peer, Allotment: n.allotment, Name: addr,
+		Poster: (*poster)(ep), Node: ep.dom.node, Stepper: ep.stepper, Ring: ep.ring, Peer: n.peer,
+		Allotment: n.allotment, Name: addr,
 		GiveUp: ep.dom.attr.GiveUp, Alone: ep.dom.attr.Threading == ThreadDomain,
 	}
 }
@@ -144,7 +146,7 @@ func (p *poster) Hand(c calls.Claimed) { (*endpoint)(p).hand(c) }
 
 // Failed implements calls.Poster. Engine's thread.
 func (p *poster) Failed(s *engine.Submission, c *engine.Completion, later *engine.Later, peer string) error {
-	return errorOf(resultOf(s, c, later), calls.NameOf(s), peer).by(p.stepper)
+	return errorOf(resultOf(s, c, later), calls.NameOf(s), peer).by((*endpoint)(p), s.Peer)
 }
 
 // Left implements calls.Poster.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/xdpfab/xdpfab/internal/node"
 )
 
 // Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
@@ -192,16 +190,6 @@ func (d asOwner) CloseTenants() {
 		p.closeNow()
 	}
 	d.endWork()
-}
-
-// by fills in the driver of an operation that failed. An operation that failed because
-// the domain ended gets the domain's cause.
-func (e *OpError) by(st *node.Stepper) *OpError {
-	e.stepper = st
-	if errors.Is(e.Cause, ErrClosed) {
-		e.Cause = st.End.Closed()
-	}
-	return e
 }
 
 // Close ends the endpoint's sessions to its peers; operations that wait complete

@@ -183,6 +183,25 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 		outcome: calls.OutcomeOf(r)}
 }
 
+// by fills in the driver of an operation of the endpoint that failed, and what the domain
+// knows of the cause: how it ended, or that the peer is silent.
+func (e *OpError) by(ep *endpoint, to engine.PeerID) *OpError {
+	e.stepper = ep.stepper
+	if errors.Is(e.Cause, ErrClosed) {
+		e.Cause = ep.stepper.End.Closed()
+	}
+	e.Cause = ep.whySilent(e.Cause, e.Peer, to)
+	return e
+}
+
+// whySilent adds to the cause that a peer is silent what is known of that.
+func (ep *endpoint) whySilent(cause error, addr string, to engine.PeerID) error {
+	if cause != ErrPeerSilent {
+		return cause
+	}
+	return &calls.Silence{Cause: cause, Peer: addr, Node: ep.dom.node, Known: ep.origin.Silence(to)}
+}
+
 // ProvErrno is how an operation failed, in the terms of the protocol: prov_errno of an
 // error entry; see fi_cq(3). Equal failures have equal numbers, for logs and statistics;
 // programs decide by errors.Is and by OpError.Errno. 0 is no failure.

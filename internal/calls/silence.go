@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Silence is the cause when an operation fails because its peer does not answer: what is
+// known of it, why that may be, and the command that looks for the cause. Its text is
+// made when somebody reads it.
+type Silence struct {
+	Cause error  // that programs look for: PeerSilent, or the end of the call's context
+	Peer  string // its address
+	Known *engine.Silence
+	Node  *node.Node // that asked
+	told  bool
+}
+
+// SilenceTold leaves the likely causes out of the text of a silent peer's error, if err
+// is one: whoever calls it adds the true one.
+func SilenceTold(err error) {
+	var s *Silence
+	if errors.As(err, &s) {
+		s.told = true
+	}
+}
+
+// Unwrap returns the cause that programs look for.
+func (s *Silence) Unwrap() error { return s.Cause }
+
+func (s *Silence) Error() string {
+	parts := []string{s.Cause.Error()}
+	if !errors.Is(s.Cause, errno.PeerSilent) {
+		parts = append(parts, errno.PeerSilent.Error())
+	}
+	if k := s.Known; k != nil {
+		before := "it has never answered"
+		if k.Answered {
+			before = "it had answered before"
+		}
+		parts = append(parts, fmt.Sprintf("silent for %v and %d packets over %s; %s", k.For.Round(10*time.Millisecond),
+			k.Packets, wayOf(&k.Link), before))
+	} else if name := s.Node.Dev.Info().Daemon; name != "" {
+		parts = append(parts, "the daemon at "+name+" gave it up")
+	}
+	if !s.told {
+		parts = append(parts, s.likely())
+	}
+	return strings.Join(parts, ": ")
+}
+
+// likely says why the peer may be silent, the most likely cause first.
+func (s *Silence) likely() string {
+	text := "likely causes:"
+	for i, c := range s.causes() {
+		text += fmt.Sprintf(" (%d) %s;", i+1, c)
+	}
+	if s.inMemory() {
+		return strings.TrimSuffix(text, ";")
+	}
+	return text + " " + Diagnose(s.Peer, s.Node.Dev.Info().Name)
+}
+
+func (s *Silence) causes() []string {
+	a, unread := wire.ParseAddr(s.Peer)
+	switch {
+	case s.inMemory():
+		return []string{"no domain is open there", "SetFaults or Partition loses the packets"}
+	case s.Known != nil && s.Known.Answered:
+		return []string{"its program, its machine or the link has failed", "so has something on the way",
+			"packets as long as the MTU are lost: set the MTU of both ends to the least on the way"}
+	case unread == nil && !a.IsIP():
+		return []string{"no node on this network has this MAC address",
+			"neither xdpfabd nor another program serves there, on that interface",
+			fmt.Sprintf("a switch or a cloud drops EtherType %#x: give the peer's IP address", wire.EtherType)}
+	}
+	return []string{"neither xdpfabd nor another program serves there, on the interface with this address",
+		fmt.Sprintf("a firewall or a security group drops UDP port %d", wire.UDPPort),
+		"its VLAN or network is another one"}
+}
+
+// inMemory reports whether a Pipe or a Network carries the packets.
+func (s *Silence) inMemory() bool {
+	_, is := s.Node.Dev.(*node.PipeEnd)
+	return is
+}
+
+// wayOf says how packets went.
+func wayOf(l *wire.Link) string {
+	text := "UDP"
+	switch {
+	case l.Kind == wire.Ethernet:
+		text = "raw Ethernet"
+	case l.Medium == wire.OnSocket:
+		text = "UDP sockets"
+	default:
+		text += fmt.Sprintf(", next hop %v", l.Remote)
+	}
+	if l.VLAN != 0 {
+		text += fmt.Sprintf(", VLAN %d", l.VLAN)
+	}
+	return text
+}
+
+// Diagnose names the command that looks for the reason why a peer is silent.
+func Diagnose(peer, ifname string) string {
+	if ifname != "" {
+		ifname = " -i " + ifname
+	}
+	return "`xdpfab diagnose " + peer + ifname + "` tries each step of the way"
+}
