@@ -5,7 +5,13 @@ package xdpfab
 import "github.com/xdpfab/xdpfab/xdpfab/fi"
 
 // OpError is the failure of one operation. errors.Is finds both the certainty
-// (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.
+// (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause. [Settle] is the
+// short way to learn an outcome that was unknown. Of [fi.OpError] it has
+//
+//	fields    Op, Peer, Certainty, Cause
+//	outcome   Open, whether it may become known; Resolve, which waits for it
+//	codes     Errno of fi_errno(3); ProvErrno, for logs
+//	errors    Error, Unwrap
 type OpError = fi.OpError
 
 // The error of an operation that failed wraps one of these three, its certainty, which

@@ -9,26 +9,58 @@ import (
 )
 
 // Domain is an interface in use: its queues, each with an engine, and the memory that
-// peers may address. The methods of [fi.Domain] are its own: NewRegion and Register
-// publish memory, NewEndpoint makes the endpoint that peers dial, CloseAll closes
-// everything. Dial, Serve and NewMailbox are what the objects of libfabric lack.
+// peers may address. Serve publishes memory, Dial reaches a peer's, NewMailbox receives
+// messages, and Statistics counts. Further, it has all methods of [fi.Domain]:
+//
+//	its end     Close, CloseAll; Done and Err, when the interface is lost
+//	itself      Attr, Info, Interface, Name, Stats, PeerStats, Fabric, QueryAtomic
+//	memory      NewRegion, Register, RegisterAsync, BindRegion; Keep and TakeBack, of a guest
+//	resident    NewResidentRegion, NewResidentMemory, Resume
+//	tests       SetFaults, on a Pipe
+//	endpoints   NewEndpoint, NewPassiveEndpoint, NewScalableEndpoint, NewAddressVector
+//	queues      NewCompletionQueue, NewCounter, NewPollSet, NewSharedReceive,
+//	            NewSharedTransmit, BindEQ
+//	deferred    QueueWork, CancelWork, FlushWork
+//	progress    Progress, if it is manual
+//
+// "go doc github.com/xdpfab/xdpfab/xdpfab/fi Domain" shows them, and "… fi
+// Domain.SetFaults" one of them.
 type Domain struct {
 	*fi.Domain
 
 	entry entry // of its services
 }
 
-// DomainAttr are the attributes of a domain; the zero value is the defaults.
+// DomainAttr are the attributes of a domain; the zero value is the defaults. Its fields,
+// each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi DomainAttr" explains:
+//
+//	peers       GiveUp, after which a silent one is given up (5 s); IdleRetire, AuthKey
+//	way there   Transport (AF_XDP, or UDP sockets without privileges), EthernetOnly
+//	daemon      Attach, Control, Borrow
+//	interface   Queues, Cores, Spread, Copy, XDP, BusyPoll, Lend
+//	threads     Spin, Progress, Threading
+//	sessions    Window, RTOMin, BaseRTT, TrafficClass
+//	resident    ResidentSessions, ResidentPin, ResidentLeave
+//	others      Log, MRMode, Context
 type DomainAttr = fi.DomainAttr
 
-// EndpointAttr are the attributes of an endpoint; the zero value is the defaults.
+// EndpointAttr are the attributes of an endpoint; the zero value is the defaults. Its
+// fields, each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi EndpointAttr" explains:
+//
+//	itself      Number, Type, InitiateOnly, Request, AuthKey, TrafficClass, Context
+//	operations  Size, InjectSize, MsgOrder, OpFlags
+//	receives    ReceiveSize, ReceiveFlags, BufferedReceive, MinMultiRecv, SourceErr
 type EndpointAttr = fi.EndpointAttr
 
-// RemoteRegion is a region of a peer, as Peer.Lookup finds it. It can be sent in a
-// message (MarshalBinary): [mr.Region.Remote] describes a region of the sender's own.
+// RemoteRegion is a region of a peer, as Peer.Lookup finds it: its Name, Size, Access,
+// Key, Base and Incarnation, which [mr.RemoteRegion] explains. It can be sent in a message
+// (MarshalBinary, UnmarshalBinary): [mr.Region.Remote] describes a region of the sender's
+// own. See also [fi.RemoteRegion].
 type RemoteRegion = fi.RemoteRegion
 
-// Faults are what Domain.SetFaults lets the cable of a Pipe do to packets.
+// Faults are what [fi.Domain.SetFaults] and Network.SetFaults let the cable do to packets:
+// Loss, Duplicate, Reorder and Corrupt are probabilities from 0 to 1, and Delay is for
+// every packet. See [fi.Faults].
 type Faults = fi.Faults
 
 // Open puts an interface to use; the zero DomainAttr is the defaults. If a daemon serves
