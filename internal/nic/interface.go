@@ -55,6 +55,7 @@ type Interface struct {
 	channels channelling
 	several  bool // driver and kernel have packets in several buffers
 	generic  bool // the program is not the driver's to call
+	copies   bool // the driver offers zero-copy, and this device cannot have it
 
 	vlans       map[uint16]string // those of VLANs, by id
 	filtersTags bool              // frames of VLANs without an interface may not come in
@@ -122,6 +123,10 @@ func describe(l netlink.Link, all []netlink.Link) Interface {
 	if f, segments, err := xdpFeatures(a.Index); err == nil {
 		i.SetFeatures(f)
 		i.ZeroCopySegments = segments
+	}
+	if i.Driver == "virtio_net" {
+		card, _ := CardOf(i.Name)
+		i.copies = virtioCopies(pciDevices, card.Bus)
 	}
 	if x := a.Xdp; x != nil && x.Attached {
 		i.Attached = attached(l, x)

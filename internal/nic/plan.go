@@ -166,6 +166,9 @@ func (p *Plan) predict(i *Interface) {
 			"does that for an instant", kernel.DriverFeatures, i.Name)
 	case i.features&XDPZeroCopy == 0 || p.Mode == xsk.Copy:
 		p.XDP, p.Copy = "native", "copy"
+	case i.copies:
+		p.XDP, p.Copy = "native", "copy"
+		p.note("the driver has zero-copy, but not for this device: the hypervisor has to give it iommu_platform=on")
 	default:
 		p.XDP, p.Copy = "native", "zero-copy"
 		p.note("the driver offers zero-copy, but not for every device (virtio-net: only with iommu_platform=on); "+
