@@ -145,6 +145,8 @@ enum xdpfab_verb {
 	                        * count bytes: they are in place of the operands, or, with
 	                        * XDPFAB_OUTSIDE, where operand says, and then they must stay until
 	                        * the entry is taken; has no completion */
+	XDPFAB_FLUSH = 0xf8,   /* completes when all has completed that was posted to the peer before; an
+	                        * older daemon refuses it with XDPFAB_STATUS_BAD_COUNT */
 };
 
 /* Flags of an entry. */

@@ -16,8 +16,8 @@ import (
 func (p *Peer) Cancel(context any) bool {
 	r := p.r
 	match := func(f *flight) bool { return f.Context == context }
-	if c := p.origin.e.viaHost; c != nil {
-		return c.letGo(match, session.Cancelled)
+	if c := p.origin.e.viaHost; c != nil && c.letGo(match, session.Cancelled) {
+		return true
 	}
 	if i := slices.IndexFunc(r.watches, match); i >= 0 {
 		r.unwatch(Result{Outcome: NotExecuted, Reason: session.Cancelled}, match)
@@ -30,6 +30,9 @@ func (p *Peer) Cancel(context any) bool {
 				f = flying
 			}
 		}
+	}
+	if f == nil {
+		f = p.origin.cancelFlush(match)
 	}
 	if f == nil {
 		return false

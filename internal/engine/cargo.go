@@ -21,6 +21,7 @@ type cargo struct {
 	// succeeded, and left frags, before the frame is answered.
 	messages bool
 	told     int
+	quiets   []*quiet // flushes that wait for the frame
 }
 
 // mixed is the length of values that have different ones.
@@ -128,6 +129,9 @@ func (e *Engine) load() *cargo {
 }
 
 func (e *Engine) drop(g *cargo) {
+	if len(g.quiets) > 0 {
+		g.settleQuiets()
+	}
 	clear(g.frags)
 	clear(g.followers)
 	g.frags, g.followers = g.frags[:0], g.followers[:0]

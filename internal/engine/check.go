@@ -18,7 +18,7 @@ func (e *Engine) Check() error {
 			len(e.unsettled), e.sent)
 	}
 	return errors.Join(e.table.check(), e.checkDirty(), e.checkWaiters(), e.checkTargets(), e.checkConns(),
-		e.checkFlights())
+		e.checkFlights(), e.checkQuiets())
 }
 
 // check makes sure that every entry is found where its slot says.
@@ -199,6 +199,11 @@ func (e *Engine) checkFlights() error {
 		}
 		for _, f := range r.watches {
 			fragments[f]++
+		}
+	}
+	for o := range e.origins() {
+		for _, x := range o.quiets {
+			fragments[x.f] += 0
 		}
 	}
 	taken := map[*Ring]int{}

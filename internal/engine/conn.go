@@ -137,7 +137,7 @@ func (c *conn) opened() {
 	c.note(SessionOpened, "")
 	r := c.r
 	r.e.begun[c.atTarget()] = c
-	r.retries, r.retryAt, r.fullSince, r.outdated, r.quiet = 0, 0, 0, 0, quiet{}
+	r.retries, r.retryAt, r.fullSince, r.outdated, r.unanswered = 0, 0, 0, 0, unanswered{}
 	if len(r.watches) > 0 {
 		c.ini.Watch(r.e.now, true)
 	}

@@ -83,25 +83,27 @@ func (o *worldOp) Complete(_ *Submission, c *Completion, later *Later) {
 }
 
 type world struct {
-	t      testing.TB
-	seed   uint64
-	rng    *rand.Rand
-	now    int64
-	ports  [2]*tapPort
-	eng    [2]*Engine
-	mem    *memory.Memory     // of node 1
-	exec   *executor.Executor // likewise
-	inbox  *inbox             // likewise
-	ring   *Ring
-	peers  []*Peer
-	table  *mr.Table
-	bytes  []byte
-	seen   [2][][]byte // packets to each side
-	ops    []*worldOp
-	used   int
-	strict bool
-	steps  int
-	cfg    Config
+	t     testing.TB
+	seed  uint64
+	rng   *rand.Rand
+	now   int64
+	ports [2]*tapPort
+	eng   [2]*Engine
+	mem   *memory.Memory     // of node 1
+	exec  *executor.Executor // likewise
+	inbox *inbox             // likewise
+	ring  *Ring
+	peers []*Peer
+	table *mr.Table
+	bytes []byte
+	seen  [2][][]byte // packets to each side
+	ops   []*worldOp
+	used  int
+
+	flushes []*worldFlush
+	strict  bool
+	steps   int
+	cfg     Config
 }
 
 const worldSlots = 1 << 17
@@ -313,10 +315,15 @@ func (w *world) run() {
 			for range 1 + w.rng.IntN(20) {
 				w.post()
 			}
-		case k < 320:
+		case k < 318:
 			w.receive()
+		case k < 320:
+			w.flush()
 		case k < 322:
 			w.peers[w.rng.IntN(len(w.peers))].Cancel(w.anyOp())
+			if n := len(w.flushes); n > 0 {
+				w.peers[0].Cancel(w.flushes[n-1])
+			}
 		case k < 340:
 			for range 1 + w.rng.IntN(10) {
 				w.forge()
@@ -364,6 +371,7 @@ func (w *world) run() {
 
 func (w *world) check() {
 	t := w.t
+	w.checkFlushes()
 	if n := w.pending(); n > 0 {
 		t.Errorf("seed %d: %d operations never complete", w.seed, n)
 	}

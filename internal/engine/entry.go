@@ -115,7 +115,7 @@ type Completion struct {
 const (
 	CompletedRead     uint8 = 1 << iota // of an operation that returns what it found in memory
 	CompletedWrite                      // of one that does not
-	CompletedTransfer                   // of a remote read or write; of an atomic without it
+	CompletedTransfer                   // of a remote read or write; of an atomic without it; alone, of a flush
 	CompletedSend                       // of a message
 	CompletedTagged                     // of one with a tag, or an atomic on the buffer of a tagged receive
 	// from a GuestRing: the outcome is unknown, and another completion tells it when it
@@ -197,7 +197,7 @@ func (x *Entry) Completed() (flags uint8) {
 		flags = CompletedSend
 	}
 	switch {
-	case x.Verb.Transfer():
+	case x.Verb.Transfer(), x.Verb == VerbFlush:
 		flags |= CompletedTransfer
 	case x.Verb.TaggedAtomic():
 		flags |= CompletedTagged

@@ -8,7 +8,7 @@ package engine
 //
 // A simple operation touches the first two cache lines alone: thousands are in flight.
 type flight struct {
-	ring    *Ring  // nil for a stand-in
+	ring    *Ring  // nil for a stand-in, and for a marker: see quiet
 	sent    uint64 // elements packed
 	pending uint32 // fragments in flight
 	ran     bool   // some part ran, or may have
@@ -98,9 +98,12 @@ func (f *flight) finish() {
 			r.Outcome = Unknown // a part of the array did run
 		}
 	}
-	if f.ring == nil {
+	switch {
+	case f.ring != nil:
+		f.ring.complete(f, r)
+	case f.later != nil:
 		f.later.settle(f, r)
-		return
+	default:
+		f.finishMarker()
 	}
-	f.ring.complete(f, r)
 }

@@ -99,7 +99,7 @@ func newRingClient(c GuestRing) *ringClient {
 func (g *ringClient) send(f *flight, p *Peer) {
 	f.by = p.atHost.number
 	if !g.Alive() || p.atHost.life != g.lives.Load() {
-		f.fail(Result{Outcome: NotExecuted, Reason: session.HostLost})
+		f.unposted(session.HostLost)
 		f.finish()
 		return
 	}
@@ -203,6 +203,9 @@ func (g *ringClient) completed(tag uint32, c *Completion, life uint64, result []
 		f.store(0, result[:min(len(result), f.resultLen())])
 		f.ran = true
 	} else {
+		if f.Verb == VerbFlush && c.Status == wire.StatusBadCount { // the host's release does not know it
+			c.Status = wire.StatusUnsupported
+		}
 		f.fail(Result{Outcome: c.Outcome, Status: c.Status, Reason: c.Reason})
 	}
 	g.came(f, of)
@@ -242,17 +245,22 @@ func (g *ringClient) letGo(match func(f *flight) bool, why session.Reason) (any 
 			g.wait(f)
 		} else {
 			any = true
-			f.fail(Result{Outcome: NotExecuted, Reason: why})
+			f.unposted(why)
 			f.finish()
 		}
 		f = next
 	}
+	var flushes []uint32 // last, since all else ends before them
 	for tag := range g.parts {
 		f, of := g.parts[tag].f, g.parts[tag].of
 		if f == nil || f.ring == nil || !match(f) {
 			continue
 		}
 		any = true
+		if f.Verb == VerbFlush {
+			flushes = append(flushes, uint32(tag))
+			continue
+		}
 		if of != nil && !of.over {
 			g.end(of)
 			g.EndParts(of.tag)
@@ -260,7 +268,18 @@ func (g *ringClient) letGo(match func(f *flight) bool, why session.Reason) (any 
 		}
 		g.release(uint32(tag), f, why)
 	}
+	for _, tag := range flushes {
+		g.release(tag, g.parts[tag].f, why)
+	}
 	return any
+}
+
+// unposted records that the operation ends before the host has it. For a flush that is no
+// failure, unless it was cancelled: with the host, everything has ended.
+func (f *flight) unposted(why session.Reason) {
+	if f.Verb != VerbFlush || why == session.Cancelled {
+		f.fail(Result{Outcome: NotExecuted, Reason: why})
+	}
 }
 
 // release completes an operation that the host has. A stand-in waits for its outcome.
@@ -281,14 +300,20 @@ func (g *ringClient) release(tag uint32, f *flight, why session.Reason) {
 	case VerbConnect, wire.VerbLookup, wire.VerbList:
 		r = Result{Outcome: NotExecuted, Reason: why}
 	}
-	f.fail(r)
+	if f.Verb == VerbFlush {
+		f.unposted(why)
+	} else {
+		f.fail(r)
+	}
 	f.pending = 0
 	f.finish()
 }
 
 // drop ends a peer, and completes its operations.
 func (g *ringClient) drop(p *Peer) {
-	g.letGo(func(f *flight) bool { return f.Peer == p.id && f.ring.origin == p.origin }, session.ClosedHere)
+	g.letGo(func(f *flight) bool {
+		return f.ring != nil && f.Peer == p.id && f.ring.origin == p.origin
+	}, session.ClosedHere)
 	g.releasePeer(p)
 }
 

@@ -115,6 +115,8 @@ func (r *remote) hand(q *remote, pick func(f *flight) bool) {
 		switch {
 		case !pick(f):
 			r.push(f)
+		case f.Verb == VerbFlush:
+			r.handFlush(q, f)
 		case f.pending > 0 && !f.message():
 			f.queued = false
 			f.fail(restart)

@@ -30,6 +30,7 @@ type Origin struct {
 	serial  uint32 // of the session begun last
 	units   uint32 // given out to frames; see conn.unit
 	remotes map[identity]*remote
+	quiets  []*quiet // flushes that wait
 }
 
 // identity tells an endpoint from all others, however it is addressed.

@@ -17,10 +17,11 @@ func (r *remote) pack() {
 	if c != nil && c.stage.buf != nil {
 		if !c.usable() {
 			c.unstage()
-		} else if r.head == nil && c.ini.InFlight() < busy || r.starved() {
+		} else if r.head == nil && c.ini.InFlight() < busy || r.starved() || r.head != nil && r.head.Verb == VerbFlush {
 			c.commit()
 		}
 	}
+	r.flushes()
 	if r.head == nil {
 		r.fullSince = 0 // what waits later has a give-up time of its own
 	}
@@ -33,6 +34,7 @@ func (r *remote) pack() {
 		return
 	}
 	for r.works() && !r.starved() && r.packFrame() {
+		r.flushes()
 	}
 }
 
@@ -71,7 +73,7 @@ func (r *remote) packFrame() bool {
 			break
 		}
 		f := r.head
-		if !s.suits(f) && !f.whole() {
+		if f.Verb == VerbFlush || !s.suits(f) && !f.whole() {
 			break
 		}
 		if f.simple() && !f.whole() && c.put(f) {

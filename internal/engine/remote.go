@@ -32,11 +32,11 @@ type remote struct {
 	watches    []*flight // VerbWatch operations, which end with the session
 	past       Traffic   // of the sessions that have ended
 
-	retries   int   // hellos of retry since one was accepted
-	retryAt   int64 // when the next one may leave
-	fullSince int64 // when the target began to refuse the session for want of room; 0 when it does not
-	outdated  int   // sessions in a row that the target says have ended
-	quiet     quiet
+	retries    int   // hellos of retry since one was accepted
+	retryAt    int64 // when the next one may leave
+	fullSince  int64 // when the target began to refuse the session for want of room; 0 when it does not
+	outdated   int   // sessions in a row that the target says have ended
+	unanswered unanswered
 }
 
 func newRemote(o *Origin, id identity, peers ...*Peer) *remote {
@@ -189,13 +189,22 @@ func (r *remote) failWhere(res Result, pick func(f *flight) bool) {
 			r.push(f)
 		} else {
 			f.queued = false
-			r.abandoned(f)
-			f.fail(res)
-			if f.pending == 0 {
-				f.finish()
-			}
+			r.failWaiting(f, res)
 		}
 		f = next
+	}
+}
+
+// failWaiting completes an operation that has left the queue before it was packed whole.
+func (r *remote) failWaiting(f *flight, res Result) {
+	if f.Verb == VerbFlush { // what was before it has left the queue, too
+		r.flush(f)
+		return
+	}
+	r.abandoned(f)
+	f.fail(res)
+	if f.pending == 0 {
+		f.finish()
 	}
 }
 

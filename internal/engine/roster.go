@@ -4,6 +4,7 @@ package engine
 
 import (
 	"errors"
+	"iter"
 	"sync"
 	"sync/atomic"
 )
@@ -69,6 +70,21 @@ func (t *roster) remove(p *Peer) {
 	defer t.mu.Unlock()
 	(*t.places.Load())[p.id.index()].peer.Store(nil)
 	t.free = append(t.free, p.id.index())
+}
+
+// all goes through the peers.
+func (t *roster) all() iter.Seq[*Peer] {
+	return func(yield func(*Peer) bool) {
+		places := t.places.Load()
+		if places == nil {
+			return
+		}
+		for _, x := range *places {
+			if p := x.peer.Load(); p != nil && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // find returns the peer of that id, or nil.

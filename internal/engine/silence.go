@@ -27,8 +27,8 @@ func (o *Origin) Silence(id PeerID) *Silence {
 	return nil
 }
 
-// quiet counts the silence of a target over the sessions that it has not answered.
-type quiet struct {
+// unanswered counts the silence of a target over the sessions that it has not answered.
+type unanswered struct {
 	since   int64 // 0: it is not silent
 	packets uint64
 }
@@ -39,8 +39,8 @@ func (c *conn) silent(why session.Reason) {
 	if why != session.PeerSilent && why != session.GaveUp || r.suspended == c { // it was silent long ago
 		return
 	}
-	r.quiet = c.quiet()
-	known := c.silence(r.quiet)
+	r.unanswered = c.unanswered()
+	known := c.silence(r.unanswered)
 	c.by.silence.Store(known)
 	for _, p := range r.peers {
 		p.silence.Store(known)
@@ -55,12 +55,12 @@ func (p *Peer) Troubled() *Silence {
 	if c == nil || c.spent() || !c.ini.Troubled() {
 		return nil
 	}
-	return c.silence(c.quiet())
+	return c.silence(c.unanswered())
 }
 
-// quiet adds the silence in this session to that before it.
-func (c *conn) quiet() quiet {
-	q := c.r.quiet
+// unanswered adds the silence in this session to that before it.
+func (c *conn) unanswered() unanswered {
+	q := c.r.unanswered
 	if q.since == 0 {
 		q.since = c.ini.HeardAt()
 	}
@@ -72,7 +72,7 @@ func (c *conn) quiet() quiet {
 	return q
 }
 
-func (c *conn) silence(q quiet) *Silence {
+func (c *conn) silence(q unanswered) *Silence {
 	return &Silence{Answered: c.r.process != 0, For: time.Duration(c.r.e.now - q.since), Packets: q.packets,
 		Link: c.by.link}
 }

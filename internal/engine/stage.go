@@ -58,8 +58,12 @@ func (e *Engine) take(f *flight) {
 // route puts an operation into the queue of the endpoint that its peer is a name of.
 func (e *Engine) route(f *flight, p *Peer) {
 	switch {
+	case f.Verb == VerbFlush && f.Peer == 0:
+		e.flushAll(f)
 	case p == nil:
-		f.fail(closedHere)
+		if f.ring != nil { // and no marker, for which the end of the peer is as good
+			f.fail(closedHere)
+		}
 		f.finish()
 		e.say()
 	case f.malformed():

@@ -63,6 +63,11 @@ func (c *conn) suspend() {
 			(&fragment{f: f}).settle()
 		}
 	}
+	for _, g := range c.frames {
+		if g != nil {
+			g.settleQuiets()
+		}
+	}
 }
 
 // wait lets time pass for a suspended session, and returns the next deadline.

@@ -111,8 +111,8 @@ func (a *Segment) Close() error {
 	return mem.Close()
 }
 
-// Local verbs of the submission ring, in addition to engine.VerbConnect and
-// engine.VerbWatch.
+// Local verbs of the submission ring, in addition to engine.VerbConnect,
+// engine.VerbWatch and engine.VerbFlush.
 const (
 	VerbForget = wire.VerbLocal + 2 // the guest needs the peer no more; has no completion
 	VerbLeave  = wire.VerbLocal + 3 // ends the watch whose Cookie is in Key; has no completion
