@@ -8,6 +8,7 @@ const (
 	engineRoster = "internal/engine/roster.go"
 	enginePost   = "internal/engine/post.go"
 	engineCargo  = "internal/engine/cargo.go"
+	engineQuiet  = "internal/engine/quiet.go"
 )
 
 // Bugs of the way of an operation from its poster to the frame that it leaves in.
@@ -36,6 +37,12 @@ var bugsOfStaging = []bug{
 		{wireRun, "w.room/int(r.value), ", ""}}},
 	{"an entry that names a closed peer reaches the next one in its place", "", []edit{
 		{engineRoster, "p != nil && p.id == id {", "p != nil {"}}},
+	{"a flush does not wait for the frames in flight", "", []edit{
+		{engineQuiet, "\t\tr.conn.waitFor(x)\n", ""}}},
+	{"a flush does not wait for a session in doubt", "", []edit{
+		{engineQuiet, "s != nil && s != r.conn {", "s != nil && false {"}}},
+	{"a flush does not wait for what is in the frame that is being filled", "", []edit{
+		{engineQuiet, "r.head.Verb == VerbFlush && (r.conn == nil || r.conn.stage.buf == nil)", "r.head.Verb == VerbFlush"}}},
 	{"an answer that lay in the ring during a stop counts as work", "", []edit{
 		{sessionReceive, "max(s.workedAt, r.sentAt)", "now"}}},
 }

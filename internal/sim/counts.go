@@ -43,6 +43,7 @@ const (
 	// Outcomes of the operations.
 	operations
 	extended
+	flushed
 	successes
 	notExecuted
 	unknowns
@@ -75,7 +76,7 @@ var counterNames = [numCounters]string{
 	"ring overflow", "to the dead", "misaddressed", "tx short", "partitions", "clogs", "stalls", "crashes",
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations", "deaths of guests",
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
-	"operations", "by Extend", "success", "not executed", "unknown", "restarted", "resolved later",
+	"operations", "by Extend", "flushes", "success", "not executed", "unknown", "restarted", "resolved later",
 	"lost with their poster",
 	"events", "places refused",
 	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off",

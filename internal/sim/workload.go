@@ -262,6 +262,7 @@ func (c *client) post(o *op) bool {
 		c.n.posted = append(c.n.posted, o)
 	}
 	hand()
+	c.flush(o)
 	if w.dice.chance(w.plan.cancels) || o.letter != nil && w.dice.chance(0.05) {
 		o.cancelLater()
 	}
