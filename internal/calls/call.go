@@ -24,6 +24,7 @@ type Call struct {
 	Incarnation      uint32 // of the region meant; 0 means any region that has the key
 	Operand, Compare []byte
 	Result           []byte
+	All              bool // of a flush: it is one of all peers
 }
 
 // Waiter is a call under way. It owns the buffers that the engine reads and writes, so
@@ -61,6 +62,9 @@ func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter,
 		return nil, err
 	}
 	s.Peer, s.Cookie, s.Context = p.Peer.ID(), p.Cookie, w
+	if c.All {
+		s.Peer = 0
+	}
 	s.Key, s.Incarnation, s.Offset, s.Count = c.Key, c.Incarnation, c.Offset, c.Count
 	s.Verb, s.Opcode, s.Datatype = c.Verb, c.Op, c.Datatype
 	if extents != nil {

@@ -18,6 +18,8 @@ func NameOf(s *engine.Submission) string {
 		return "connect"
 	case engine.VerbWatch:
 		return "watch"
+	case engine.VerbFlush:
+		return "flush"
 	case wire.VerbLookup:
 		return fmt.Sprintf("lookup of region %q", s.Name())
 	case wire.VerbList:

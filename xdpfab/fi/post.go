@@ -168,7 +168,7 @@ func (e *sink) Complete(s *engine.Submission, c *engine.Completion, later *engin
 		ep.cq.push(ep, s.Context, c, nil)
 	}
 	switch counter := ep.cntr[direction(c.Flags)]; {
-	case counter == nil:
+	case counter == nil || s.Verb == engine.VerbFlush:
 	case ok:
 		counter.succeeded(1, c.Length)
 	default:
