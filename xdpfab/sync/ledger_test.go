@@ -73,6 +73,20 @@ func (l *ledger) check(most int) (wrong []string) {
 	return wrong
 }
 
+const testLease = 40 * time.Millisecond
+
+var everything = faults{crashes: true, keeps: true, forgets: true, between: 40 * time.Millisecond, howOften: 20}
+
+// contend has four clients hold what get returns, under every fault, and checks that at
+// most so many do at a time.
+func contend(t *testing.T, most int, get func(context.Context, Place, *rand.Rand) (*Held, bool, error)) {
+	eachSeed(t, 4, func(w *world) {
+		for _, wrong := range w.contend(4, everything, get).check(most) {
+			w.t.Error(wrong)
+		}
+	})
+}
+
 // contend has clients hold what get returns at the same time, while the network is
 // disturbed, and then each once more. It returns what they held.
 func (w *world) contend(clients int, f faults, get func(ctx context.Context, at Place, rng *rand.Rand) (

@@ -35,6 +35,10 @@ const (
 
 const version = 1
 
+// mostWords is the most words or cells that a part has besides its head: its memory is
+// read at once.
+const mostWords = 1 << 16
+
 // kind is which part it is.
 type kind uint8
 
@@ -70,12 +74,16 @@ type part struct {
 // after a restart another one is found.
 type memory struct {
 	words xdpfab.RemoteVector[uint64]
-	first uint64 // of them
+	cells xdpfab.RemoteVector[xdpfab.U128] // the same bytes, two words at a time
+	first uint64                           // of the words
 	epoch uint64
 }
 
 // at returns a word by its number in the part.
 func (m *memory) at(word uint64) xdpfab.Remote[uint64] { return m.words.At(m.first + word) }
+
+// cell returns two words that change together: those of the numbers 2n and 2n+1.
+func (m *memory) cell(n uint64) xdpfab.Remote[xdpfab.U128] { return m.cells.At(m.first/2 + n) }
 
 // newPart finds the memory of a part, of so many words.
 func newPart(ctx context.Context, at Place, k kind, size uint64, parameters ...uint64) (*part, error) {
@@ -136,13 +144,32 @@ func (p *part) restarted(m *memory, err error) bool {
 	return true
 }
 
-// find finds the memory, and marks it if it is new.
+// run calls f with the memory, and again after a restart: f has no effect, or may have it
+// twice, or its error says that it had none.
+func (p *part) run(ctx context.Context, f func(m *memory) error) error {
+	for {
+		m, err := p.memory(ctx)
+		if err != nil {
+			return err
+		}
+		if err = f(m); !p.restarted(m, err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// find finds the memory, and marks it if it is new. Since the words are still there when
+// it has found the cells, both are of the same registration.
 func (p *part) find(ctx context.Context, newest uint64) (*memory, error) {
 	words, err := xdpfab.Vector[uint64](ctx, p.place.Home, p.place.Region)
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{words: words, first: p.place.Offset / 8}
+	cells, err := xdpfab.Vector[xdpfab.U128](ctx, p.place.Home, p.place.Region)
+	if err != nil {
+		return nil, err
+	}
+	m := &memory{words: words, cells: cells, first: p.place.Offset / 8}
 	if n := words.Len(); m.first > n || n-m.first < p.size {
 		return nil, fmt.Errorf("xdpfab: a part of %d bytes at offset %d of region %q, which has %d: %w", 8*p.size,
 			p.place.Offset, p.place.Region, 8*n, xdpfab.ErrOutOfBounds)

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// ElectionBytes is how much memory an Election takes.
+const ElectionBytes = MutexBytes + 16
+
+// Election makes one of many programs the leader, until it resigns, dies or is cut off.
+//
+//	words 2 to 31    a Mutex: the leader has the lock
+//	words 32, 33     the value and the ticket of the last leader: 16 bytes that change together
+//
+// Invariant: of two leaders the earlier one's lease is over; the ticket of the last
+// leader never goes down. So Leader never returns a leader before the one that it
+// returned.
+type Election struct{ m *Mutex }
+
+const leaderCell = queueWords / 2
+
+// NewElection returns the election at a place. All programs have to name the same lease.
+func NewElection(ctx context.Context, at Place, lease time.Duration) (*Election, error) {
+	m, err := newMutex(ctx, at, kindElection, 2, lease)
+	return &Election{m}, err
+}
+
+// Campaign waits until the caller is the leader, and tells the others its value, such as
+// its node's number. It leads until Held.Context ends; Held.Unlock resigns. After an
+// error the caller is no leader.
+func (e *Election) Campaign(ctx context.Context, value uint64) (*Held, error) {
+	for {
+		h, err := e.m.Lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = e.tell(h.Context(), h, value); err == nil {
+			return h, nil
+		}
+		lost := h.Context().Err() != nil || e.m.restarted(h.memory(), err)
+		_ = h.Unlock()
+		if ctx.Err() != nil || !lost {
+			return nil, err
+		}
+	}
+}
+
+// tell writes the value, unless a later leader has.
+func (e *Election) tell(ctx context.Context, h *Held, value uint64) error {
+	m := h.memory()
+	cell, mine := m.cell(leaderCell), xdpfab.U128{Hi: h.token - m.epoch, Lo: value}
+	was, err := cell.Load(ctx)
+	for err == nil && was.Hi < mine.Hi {
+		var swapped bool
+		was, swapped, err = cell.CompareAndExchange(ctx, was, mine)
+		if was, err = xdpfab.Settle(ctx, was, err); swapped {
+			return nil
+		}
+	}
+	return err
+}
+
+// Leader returns the value and the token of the last leader, and whether it may still
+// lead: whether it has neither resigned nor been followed by another. ok is false, and
+// the others are 0, if there was none. A leader that died may still lead until a
+// candidate has waited for the lease.
+func (e *Election) Leader(ctx context.Context) (value, token uint64, ok bool, err error) {
+	err = e.m.run(ctx, func(m *memory) error {
+		last, err := m.cell(leaderCell).Load(ctx)
+		if err != nil || last.Hi == 0 {
+			return err
+		}
+		turn, err := m.at(turnWord).Load(ctx)
+		value, token, ok = last.Lo, m.epoch+last.Hi, turn>>beatBits == last.Hi
+		return err
+	})
+	return value, token, ok, err
+}

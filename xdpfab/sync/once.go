@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// OnceBytes is how much memory a Once takes.
+const OnceBytes = MutexBytes + 16
+
+// Once is a function that has run, and its result.
+//
+//	words 2 to 31    a Mutex
+//	words 32, 33     the result, and 1 when the function has run: 16 bytes that change together
+//
+// Invariant: the result is written once, and never changes. The function runs in one
+// program at a time, as far as a Mutex promises that. It runs again if the program dies
+// or loses the lock before the result is written, or if the home loses its memory.
+type Once struct{ m *Mutex }
+
+const onceCell = queueWords / 2
+
+// NewOnce returns the Once at a place. All programs have to name the same lease.
+func NewOnce(ctx context.Context, at Place, lease time.Duration) (*Once, error) {
+	m, err := newMutex(ctx, at, kindOnce, 2, lease)
+	return &Once{m}, err
+}
+
+// Do returns the result of the function, which it calls if nobody has done that. If f
+// fails nothing is written, Do returns its error, and another call of Do calls f again.
+// The token is that of Held.Token. If Do fails with another error, f may have run:
+// another Do finds out.
+func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64) (uint64, error)) (uint64, error) {
+	for {
+		mem, err := o.m.memory(ctx)
+		if err != nil {
+			return 0, err
+		}
+		result, err := mem.cell(onceCell).Load(ctx)
+		if err == nil && result.Hi == 1 {
+			return result.Lo, nil
+		}
+		if err != nil && !o.m.restarted(mem, err) {
+			return 0, err
+		}
+		if value, done, err := o.run(ctx, f); done || err != nil {
+			return value, err
+		}
+	}
+}
+
+// run calls the function under the lock, unless another program has done that meanwhile.
+// It returns nothing if that is not certain.
+func (o *Once) run(ctx context.Context, f func(context.Context, uint64) (uint64, error)) (
+	v uint64, done bool, err error) {
+	h, err := o.m.Lock(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	defer h.Unlock()
+	cell := h.memory().cell(onceCell)
+	result, err := cell.Load(h.Context())
+	if err == nil && result.Hi == 0 {
+		if v, err = f(h.Context(), h.Token()); err != nil {
+			return 0, false, err
+		}
+		result, _, err = cell.CompareAndExchange(ctx, xdpfab.U128{}, xdpfab.U128{Hi: 1, Lo: v})
+		if result, err = xdpfab.Settle(ctx, result, err); err == nil && result.Hi == 0 {
+			return v, true, nil
+		}
+	}
+	if err != nil && ctx.Err() == nil && (h.Context().Err() != nil || o.m.restarted(h.memory(), err)) {
+		return 0, false, nil
+	}
+	return result.Lo, err == nil, err
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"time"
+)
+
+// RWMutex is a lock with leases, for one writer or some readers. Readers and writers get
+// it in the order in which they ask: a reader that asks after a writer comes after it.
+//
+// Its words are those of a Semaphore with a permit for each reader. A writer has the
+// turn, and keeps it.
+//
+// Invariant: while a writer has the lock, no permit is held, and nobody can take one.
+type RWMutex struct{ readers *Semaphore }
+
+// NewRWMutex returns the lock at a place, for so many readers at a time. All programs
+// have to name the same number and the same lease. It takes SemaphoreBytes(readers).
+func NewRWMutex(ctx context.Context, at Place, readers int, lease time.Duration) (*RWMutex, error) {
+	s, err := newSemaphore(ctx, at, kindRWMutex, readers, lease)
+	return &RWMutex{s}, err
+}
+
+// RLock waits until the caller has the lock as a reader, as Mutex.Lock does.
+func (m *RWMutex) RLock(ctx context.Context) (*Held, error) { return m.readers.Acquire(ctx) }
+
+// Lock waits until the caller has the lock as the writer, as Mutex.Lock does.
+func (m *RWMutex) Lock(ctx context.Context) (*Held, error) {
+	for {
+		turn, err := m.readers.queue.Lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		first := turn.memory()
+		last, held := int(m.readers.queue.size-queueWords)-1, false
+		err = m.readers.look(turn, first, func(i int, was uint64) (bool, error) {
+			held = was != 0 || held && i > 0
+			return i == last && !held, nil
+		})
+		if err == nil {
+			return turn, nil
+		}
+		lost := turn.Context().Err() != nil
+		_ = turn.Unlock()
+		if ctx.Err() != nil || !lost {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// SemaphoreBytes returns how much memory a Semaphore with so many permits takes, or an
+// RWMutex for so many readers.
+func SemaphoreBytes(permits int) int { return MutexBytes + 8*permits }
+
+// Semaphore is a number of permits with leases, which programs get in the order in which
+// they ask.
+//
+//	words 2 to 31    a Mutex: the queue
+//	word 32 + i      permit i: the ticket of its holder (48 bits) and the holder's beat (16), or 0
+//
+// Invariant: a permit goes from 0 to a ticket alone, and from a ticket to 0 only if its
+// holder releases it, or has not written for more than a lease. It counts as held if
+// nobody else had the turn from the time at which its program got it until the permit was
+// written. So whoever has the turn sees all permits that are held or ever will be, but
+// its own.
+type Semaphore struct{ queue *Mutex }
+
+// NewSemaphore returns the semaphore at a place. All programs have to name the same
+// number of permits and the same lease.
+func NewSemaphore(ctx context.Context, at Place, permits int, lease time.Duration) (*Semaphore, error) {
+	return newSemaphore(ctx, at, kindSemaphore, permits, lease)
+}
+
+func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time.Duration) (*Semaphore, error) {
+	if permits < 1 || permits > mostWords {
+		return nil, fmt.Errorf("xdpfab: %d permits: want 1 to %d: %w", permits, mostWords, xdpfab.ErrCount)
+	}
+	queue, err := newMutex(ctx, at, k, uint64(permits), lease)
+	return &Semaphore{queue}, err
+}
+
+// Acquire waits until the caller has a permit. After an error it has none. The permit is
+// released by Held.Unlock, or when ctx ends.
+func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
+	for {
+		turn, err := s.queue.Lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.take(ctx, turn)
+		switch lost := turn.Unlock(); {
+		case err == nil && lost == nil:
+			return h, nil
+		case err == nil: // others had the turn, and did not see the permit
+			_ = h.Unlock()
+		case ctx.Err() != nil || turn.Context().Err() == nil:
+			return nil, err
+		}
+	}
+}
+
+// take waits for a free permit, and takes it. The caller has the turn.
+func (s *Semaphore) take(ctx context.Context, turn *Held) (h *Held, err error) {
+	mem := turn.memory()
+	own := (turn.token-mem.epoch)<<beatBits | 1
+	err = s.look(turn, mem, func(i int, was uint64) (bool, error) {
+		if was != 0 {
+			return false, nil
+		}
+		began := time.Now()
+		word := uint64(queueWords + i)
+		was, err := exchange(turn.Context(), mem.at(word), 0, own)
+		if err == nil && was == 0 {
+			h = s.queue.hold(ctx, mem, word, own, 0, s.queue.lease, began)
+		}
+		return h != nil, err
+	})
+	return h, err
+}
+
+// look shows f each permit, again and again, until f reports true. It releases those
+// whose lease is over. The caller has the turn.
+func (s *Semaphore) look(turn *Held, mem *memory, f func(i int, was uint64) (bool, error)) error {
+	now := make([]uint64, s.queue.size-queueWords)
+	seen := make([]sight, len(now))
+	return until(turn.Context(), s.queue.lease/16, func() (bool, error) {
+		if err := mem.words.LoadRange(turn.Context(), mem.first+queueWords, now); err != nil {
+			return false, err
+		}
+		for i, was := range now {
+			if was != 0 && seen[i].expired(was, s.queue.lease) {
+				found, err := exchange(turn.Context(), mem.at(uint64(queueWords+i)), was, 0)
+				if err != nil {
+					return false, err
+				}
+				if found == was {
+					was = 0
+				}
+			}
+			if done, err := f(i, was); done || err != nil {
+				return done, err
+			}
+		}
+		return false, nil
+	})
+}
