@@ -45,7 +45,8 @@ type Domain struct {
 type DomainAttr = fi.DomainAttr
 
 // EndpointAttr are the attributes of an endpoint; the zero value is the defaults. Its
-// fields, each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi EndpointAttr" explains:
+// fields, each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi EndpointAttr"
+// explains:
 //
 //	itself      Number, Type, InitiateOnly, Request, AuthKey, TrafficClass, Context
 //	operations  Size, InjectSize, MsgOrder, OpFlags
@@ -53,14 +54,14 @@ type DomainAttr = fi.DomainAttr
 type EndpointAttr = fi.EndpointAttr
 
 // RemoteRegion is a region of a peer, as Peer.Lookup finds it: its Name, Size, Access,
-// Key, Base and Incarnation, which [mr.RemoteRegion] explains. It can be sent in a message
-// (MarshalBinary, UnmarshalBinary): [mr.Region.Remote] describes a region of the sender's
-// own. See also [fi.RemoteRegion].
+// Key, Base and Incarnation, which [mr.RemoteRegion] explains. It can be sent in a
+// message (MarshalBinary, UnmarshalBinary): [mr.Region.Remote] describes a region of the
+// sender's own. See also [fi.RemoteRegion].
 type RemoteRegion = fi.RemoteRegion
 
-// Faults are what [fi.Domain.SetFaults] and Network.SetFaults let the cable do to packets:
-// Loss, Duplicate, Reorder and Corrupt are probabilities from 0 to 1, and Delay is for
-// every packet. See [fi.Faults].
+// Faults are what [fi.Domain.SetFaults] and Network.SetFaults let the cable do to
+// packets: Loss, Duplicate, Reorder and Corrupt are probabilities from 0 to 1, and Delay
+// is for every packet. See [fi.Faults].
 type Faults = fi.Faults
 
 // Open puts an interface to use; the zero DomainAttr is the defaults. If a daemon serves

@@ -184,8 +184,8 @@ func TestGuestConfiguration(t *testing.T) {
 	}
 }
 
-// A program attaches by the control socket and works; the daemon says who is there. Its log
-// does so once the program serves peers: not of each that only looks.
+// A program attaches by the control socket and works; the daemon says who is there. Its
+// log does so once the program serves peers: not of each that only looks.
 func TestGuestOfDaemon(t *testing.T) {
 	conn, cfg := notifySocket(t), testConfig(t)
 	cfg.Guests = []GuestConfig{{Serve: "mine-*"}}

@@ -206,7 +206,8 @@ func (s *server) replaced(to *leaving) ([]door, error) {
 // resides reports whether the next daemon opens with the program of resident regions: it
 // has some, or takes back and ends those that this daemon has had.
 func (to *leaving) resides() bool {
-	return to.h.Resides() || slices.ContainsFunc(to.wants, func(l legacyOf) bool { return l.Backing == backingResident }) ||
+	return to.h.Resides() ||
+		slices.ContainsFunc(to.wants, func(l legacyOf) bool { return l.Backing == backingResident }) ||
 		slices.ContainsFunc(to.given, func(r *region) bool { return r.Backing == backingResident })
 }
 

@@ -141,7 +141,7 @@ var helps = map[string]string{
 	"resident_ops_executed":      "Operation records that the XDP program executed.",
 	"resident_requests_executed": "Request frames that the XDP program executed as they arrived.",
 	"resident_duplicates":        "Request frames that the XDP program had executed before, and answered again.",
-	"resident_early":             "Frames of resident sessions that came before their turn, while others did, or for a capture.",
+	"resident_early":             "Frames of resident sessions that came before their turn, or for a capture.",
 	"resident_passed":            "Frames of resident sessions that the XDP program left to user space.",
 	"resident_relayed":           "Frames of resident sessions that user space answered: the program's may be lost.",
 	"resident_answers_lost":      "Answers of the XDP program that did not arrive in time.",

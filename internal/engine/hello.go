@@ -76,8 +76,8 @@ func (e *Engine) door(m *wire.HelloMsg, payload []byte, src *wire.Source) (key *
 	return key, status, wire.Cookie{}
 }
 
-// authorize judges whether a hello proves a key of the endpoint that it is for, and returns
-// that.
+// authorize judges whether a hello proves a key of the endpoint that it is for, and
+// returns that.
 func (e *Engine) authorize(m *wire.HelloMsg, payload []byte) (key *session.Key, status wire.HelloStatus) {
 	var keys session.Keys
 	if e.cfg.Keys != nil {

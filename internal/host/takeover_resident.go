@@ -82,8 +82,8 @@ func (h *Handover) Folder() string {
 	return ""
 }
 
-// Resides reports whether the program of resident regions moves. It does so from the first
-// resident region on, also without any region left.
+// Resides reports whether the program of resident regions moves. It does so from the
+// first resident region on, also without any region left.
 func (h *Handover) Resides() bool {
 	return h != nil && h.State.Resident != nil && h.State.Resident.Life == 0
 }

@@ -58,9 +58,9 @@ func (n *Node) Serve(number int) error {
 // compared with all of them.
 const MostKeys = 16
 
-// Authorize has peers begin sessions with any of these keys of regions, or without one, by
-// the numbers of Serve. Sessions that have begun with another key last, but find no region
-// with it.
+// Authorize has peers begin sessions with any of these keys of regions, or without one,
+// by the numbers of Serve. Sessions that have begun with another key last, but find no
+// region with it.
 func (n *Node) Authorize(keys [][]byte) error {
 	all := session.Keys{nil}
 	for _, k := range keys {

@@ -13,8 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// begin makes a session whose next frame is psn, at a place that it returns. attended says
-// why user space has to see its frames from the first on, if it has to.
+// begin makes a session whose next frame is psn, at a place that it returns. attended
+// says why user space has to see its frames from the first on, if it has to.
 func (x *Executor) begin(c *caller, p *session.TargetParams, psn uint32, attended uint8) (place uint32, err error) {
 	if p.MaxFrame > MaxFrame || p.Window < 1 || p.Window > window {
 		return 0, fmt.Errorf("%w: frames of %d bytes and a window of %d; want at most %d and %d", ErrConfig, p.MaxFrame,

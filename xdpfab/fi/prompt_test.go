@@ -57,7 +57,8 @@ func TestAcknowledgementWaitsForAnswer(t *testing.T) {
 		}
 	}
 	// The acknowledgement leaves at once beside a frame of another kind. A machine that
-	// stops this thread makes timers send such frames, so that one attempt proves nothing.
+	// stops this thread makes timers send such frames, so that one attempt proves
+	// nothing.
 	const attempts = 50
 	waited := false
 	for i := 0; i < attempts && !waited; i++ {

@@ -75,7 +75,7 @@ func TestDeadlineOfSilentPeer(t *testing.T) {
 	if !errors.Is(err, ended) || errors.Is(err, fi.ErrPeerSilent) || !errors.Is(err, fi.ErrNotExecuted) {
 		t.Errorf("%v, want the cause of the context", err)
 	}
-	if !regexp.MustCompile(`not executed: too late: peer does not answer: silent for \S+ and \d packets over raw Ethernet; `+
+	if !regexp.MustCompile(`not executed: too late: peer does not answer: silent for \S+ and \d packets over raw Ethernet; ` +
 		`it has never answered: likely causes:`).MatchString(err.Error()) {
 		t.Errorf("the error does not say that the peer is silent: %v", err)
 	}

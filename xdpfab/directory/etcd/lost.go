@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// losses tells when etcd may have become another one: a connection has ended, or, behind a
-// proxy, a watch. The client begins the next one by itself, and says nothing of it. losses
-// implements stats.Handler.
+// losses tells when etcd may have become another one: a connection has ended, or, behind
+// a proxy, a watch. The client begins the next one by itself, and says nothing of it.
+// losses implements stats.Handler.
 type losses struct {
 	mu   sync.Mutex
 	next chan struct{} // closed by the next one

@@ -147,8 +147,8 @@ func (s *Source) follow(ctx context.Context, report func([]directory.Node, error
 	return cmp.Or(context.Cause(ctx), errors.New("etcd has ended the watch"))
 }
 
-// changes begins a watch. The client waits for its beginning as long as ctx lives, however
-// often it fails: end is called after callLimit.
+// changes begins a watch. The client waits for its beginning as long as ctx lives,
+// however often it fails: end is called after callLimit.
 func (s *Source) changes(ctx context.Context, end context.CancelCauseFunc, revision int64) clientv3.WatchChan {
 	limit := time.AfterFunc(callLimit, func() { end(context.DeadlineExceeded) })
 	defer limit.Stop()

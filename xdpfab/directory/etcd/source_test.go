@@ -74,8 +74,8 @@ func (verbatim) Unmarshal(data []byte, v any) error {
 
 func (verbatim) Name() string { return "proto" }
 
-// watchBehind watches a directory behind a proxy until enough returns true. It returns how
-// long that took, and fails if the watch does not end with its context.
+// watchBehind watches a directory behind a proxy until enough returns true. It returns
+// how long that took, and fails if the watch does not end with its context.
 func watchBehind(t *testing.T, watch func(*proxy, grpc.ServerStream) error, enough func(error) bool) time.Duration {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
