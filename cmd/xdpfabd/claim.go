@@ -29,6 +29,7 @@ type claim struct {
 	UDP       bool
 	Regions   []legacyOf
 	Sockets   []string // paths of the further ones
+	AuthKeys  bool     // it knows authorization keys of regions
 }
 
 // legacyOf is a region, as far as it has to be the same in both daemons.
@@ -38,10 +39,17 @@ type legacyOf struct {
 	Access  mr.Access
 	Backing string
 	Huge    mr.Huge
+	AuthKey string `json:",omitempty"` // path of the file of its authorization key
+	Auth    string `json:",omitempty"` // stands for the key; see authKey.digest
 }
 
 func (l legacyOf) String() string {
-	return fmt.Sprintf("%d bytes, access %v, backing %s, huge pages %v", l.Size, l.Access, l.Backing, l.Huge)
+	key := "none"
+	if l.Auth != "" {
+		key = "that of " + l.AuthKey
+	}
+	return fmt.Sprintf("%d bytes, access %v, backing %s, huge pages %v, authorization key %s", l.Size, l.Access,
+		l.Backing, l.Huge, key)
 }
 
 // verdict describes whether a step has succeeded.
@@ -79,6 +87,7 @@ func (c Config) claim() claim {
 	x := claim{
 		Version: host.HandoverVersion, Release: version.Version,
 		Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:],
+		AuthKeys: true,
 	}
 	for _, r := range c.Regions {
 		x.Regions = append(x.Regions, r.legacy())
@@ -102,7 +111,7 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 		given, err = s.served.given(c.Regions)
 	}
 	if err == nil {
-		err = s.host.CanHandOver()
+		err = errors.Join(keysKept(given, c), s.host.CanHandOver())
 	}
 	v = verdict{Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder(),
 		VLAN: s.cfg.VLAN.String()}

@@ -25,6 +25,7 @@ const examples = `  xdpfabd --interface eth0 --region counters=64KiB
   xdpfabd --interface eth0 --region counters=64KiB --region scores=1MiB:ro,key=0x7
   xdpfabd --interface eth0 --region counters=64KiB --region hot=4KiB:resident
   xdpfabd --interface eth0 --region ledger=1GiB:backing=/var/lib/xdpfabd/ledger
+  xdpfabd --interface eth0 --region ledger=1MiB:auth-key=/etc/xdpfab/ledger.key
   xdpfabd --interface eth0 --socket-group fabric --guest allow:group=fabric,memory=1GiB
   xdpfabd --config /etc/xdpfab/xdpfabd.toml --cores 2,3 --log-format json
   xdpfabd --config xdpfabd.toml --check
@@ -39,7 +40,12 @@ same name, or adds one:
 
   --region name=size[:option[,option]...]
   option: ro, wo, rw, memfd, resident, key=0x7, access=read|write|both,
-          backing=anonymous|memfd|resident|/path, huge=auto|never|require
+          backing=anonymous|memfd|resident|/path, huge=auto|never|require,
+          auth-key=/path
+
+Peers that can reach the interface can use a region as its access says, unless it
+has an auth-key: then they have to prove the key in that file, of 16 to 64 random
+bytes, which others may not read. The client has --auth-key-file for it.
 
 The XDP program itself executes the operations of peers on a resident region,
 without a poller. This needs Linux 5.18. If the daemon is killed, the kernel keeps serving
@@ -229,7 +235,7 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 	}
 	found := cfg.validate()
 	if !a.print { // a printed configuration may be for another machine
-		found = append(found, cfg.validateHere()...)
+		found = append(append(found, cfg.validateHere()...), cfg.readKeys()...)
 	}
 	return cfg, f.errors(found)
 }

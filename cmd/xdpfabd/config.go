@@ -74,6 +74,8 @@ type RegionConfig struct {
 	Access  mr.Access
 	Backing string // backingAnonymous, backingMemfd, backingResident or the path of a file
 	Huge    mr.Huge
+	AuthKey string  // path of the file of its authorization key; empty for none
+	auth    authKey // what is in that file; see readKey
 }
 
 // Backings that are no files.

@@ -33,7 +33,7 @@ var errPromised = errors.New("another daemon takes this one's place: try again w
 func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 	for _, r := range s.all() {
 		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
-		if own := r.legacy(); i >= 0 && claimed[i] != own {
+		if own := r.legacy(); i >= 0 && !own.same(claimed[i]) {
 			return nil, fmt.Errorf("region %q has %v in the daemon that serves, and %v in the one that is to take its "+
 				"place: want the same, or another name; a restart in place of a takeover makes the region anew",
 				r.Name, own, claimed[i])
@@ -47,7 +47,31 @@ func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 
 // legacy describes the region to another daemon.
 func (c *RegionConfig) legacy() legacyOf {
-	return legacyOf{Name: c.Name, Size: c.Size, Access: c.Access, Backing: c.Backing, Huge: c.Huge}
+	return legacyOf{Name: c.Name, Size: c.Size, Access: c.Access, Backing: c.Backing, Huge: c.Huge,
+		AuthKey: c.AuthKey, Auth: c.auth.digest()}
+}
+
+// same reports whether the region can be the other daemon's too. That one may have
+// another authorization key for it, but not for one whose sessions the XDP program
+// executes on: it knows them by the key.
+func (l legacyOf) same(other legacyOf) bool {
+	if l.AuthKey, other.AuthKey = "", ""; l.Backing != backingResident {
+		l.Auth, other.Auth = "", ""
+	}
+	return l == other
+}
+
+// keysKept reports an error if the next daemon would serve a region without the
+// authorization key that it has: an older release does not know of such keys.
+func keysKept(given []*region, c *claim) error {
+	for _, r := range given {
+		if len(r.auth) > 0 && !c.AuthKeys {
+			return fmt.Errorf("region %q has an authorization key, which release %s does not know: remove the region "+
+				"first with `xdpfab region remove %s`, or stop this daemon and start the other", r.Name, c.Release,
+				r.Name)
+		}
+	}
+	return nil
 }
 
 // expect allocates the regions that the daemon will serve: those that the former one
@@ -57,9 +81,12 @@ func (c *RegionConfig) legacy() legacyOf {
 func (s *server) expect(promised []legacyOf, files []fileID) (given []*region, err error) {
 	var configs []RegionConfig
 	for _, l := range promised {
-		c := RegionConfig{Name: l.Name, Size: l.Size, Access: l.Access, Backing: l.Backing, Huge: l.Huge}
+		c := RegionConfig{Name: l.Name, Size: l.Size, Access: l.Access, Backing: l.Backing, Huge: l.Huge,
+			AuthKey: l.AuthKey}
 		if own := s.cfg.region(l.Name); own != nil {
 			c = *own
+		} else if err := c.readKey(); err != nil {
+			return nil, fmt.Errorf("region %q: auth-key: %w", c.Name, err)
 		}
 		configs = append(configs, c)
 	}

@@ -115,6 +115,8 @@ var regionOptions = []option[RegionConfig]{
 		func(r *RegionConfig) field { return textField(&r.Backing, checkBacking) }},
 	{"huge", "huge pages: auto, never or require",
 		func(r *RegionConfig) field { return choiceField(&r.Huge, huges) }},
+	{"auth-key", "path of a file with the authorization key that peers have to prove (docs/security.md); none",
+		func(r *RegionConfig) field { return textField(&r.AuthKey, checkAuthKey) }},
 }
 
 var (
@@ -174,7 +176,7 @@ func parseRegion(s string) (RegionConfig, error) {
 		settings = append(settings, "size="+size)
 	}
 	return r, assignEach(&r, regionOptions, append(settings, listed(more)...),
-		"ro, wo, rw, memfd, resident, key=…, access=…, backing=… or huge=…")
+		"ro, wo, rw, memfd, resident, key=…, access=…, backing=…, huge=… or auth-key=…")
 }
 
 // listed splits settings with commas between them.

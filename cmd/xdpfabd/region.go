@@ -48,6 +48,9 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	if found := (Config{Regions: []RegionConfig{c}}).validateRegions(); len(found) > 0 {
 		return nil, fmt.Errorf("%s: %s", found[0].key, found[0].text)
 	}
+	if err := c.readKey(); err != nil {
+		return nil, fmt.Errorf("auth-key: %w", err)
+	}
 	// Looked at first, so that a mistake leaves no file.
 	if err := s.served.change(func(all []*region) ([]*region, error) { return all, clash(all, c) }); err != nil {
 		return nil, err
@@ -63,7 +66,14 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 		if err := clash(all, c); err != nil {
 			return nil, err
 		}
-		return append(all, r), r.register(s.host, nil)
+		list := append(all, r)
+		if err := s.authorize(list); err != nil {
+			return nil, err
+		}
+		if err := r.register(s.host, nil); err != nil {
+			return nil, errors.Join(err, s.authorize(all))
+		}
+		return list, nil
 	})
 	if err != nil {
 		return nil, errors.Join(err, free(list))
@@ -108,7 +118,8 @@ func (s *server) removeRegion(ctx context.Context, arguments json.RawMessage) (a
 				"is for `xdpfab kept remove`", a.Name)
 		}
 		gone = all[i]
-		return slices.Delete(all, i, i+1), gone.reg.Close()
+		rest := slices.Delete(all, i, i+1)
+		return rest, errors.Join(gone.reg.Close(), s.authorize(rest))
 	})
 	if err != nil {
 		return nil, err
@@ -123,6 +134,7 @@ func (s *server) removeRegion(ctx context.Context, arguments json.RawMessage) (a
 
 // changed tells of a change.
 func (s *server) changed(what string, r control.Region, by uint32) {
-	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "by", by)
+	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
+		"auth_key", r.AuthKey, "by", by)
 	s.notify(s.state())
 }

@@ -331,7 +331,7 @@ func (s *server) tellQueues(i node.InterfaceInfo) {
 // logRegion logs what has happened to a region.
 func logRegion(log *slog.Logger, what string, r control.Region) {
 	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
-		"pages", r.Pages)
+		"pages", r.Pages, "auth_key", r.AuthKey)
 }
 
 // state is what systemd shows of the daemon.

@@ -55,6 +55,9 @@ func (c *Config) region(name string) *RegionConfig {
 // register gives peers access to the regions, and an endpoint to reach them by. Those
 // that were regions before, by name, have the keys and incarnations that they had.
 func (s *server) register(before map[string]legacyRegion) error {
+	if err := s.authorize(s.served.all()); err != nil {
+		return err
+	}
 	for _, r := range s.served.all() {
 		var as *legacyRegion
 		if b, was := before[r.Name]; was {
@@ -81,7 +84,7 @@ func (r *region) register(h *host.Host, before *legacyRegion) (err error) {
 			return err
 		}
 	}
-	o := mr.Options{Name: r.Name, Key: r.Key, Length: r.Size, Access: r.Access}
+	o := mr.Options{Name: r.Name, Key: r.Key, Length: r.Size, Access: r.Access, AuthKey: r.auth}
 	if before != nil {
 		o.Key, o.Incarnation = &before.Key, before.Incarnation
 	}

@@ -58,7 +58,8 @@ func (r *region) describe() control.Region {
 	}
 	return control.Region{
 		Name: r.Name, Key: fmt.Sprintf("0x%016x", r.reg.Key()), Size: uint64(r.reg.Len()),
-		Access: accessOf(r.reg), Backing: backing, Pages: r.reg.Memory().Pages().String(), Applied: appliedTo(r.reg),
+		Access: accessOf(r.reg), AuthKey: len(r.auth) > 0,
+		Backing: backing, Pages: r.reg.Memory().Pages().String(), Applied: appliedTo(r.reg),
 	}
 }
 

@@ -52,11 +52,12 @@ type Status struct {
 // Region describes memory that the daemon serves.
 type Region struct {
 	Name    string   `json:"name"`
-	Key     string   `json:"key"`     // hexadecimal with 0x, 16 digits
-	Size    uint64   `json:"size"`    // bytes
-	Access  []string `json:"access"`  // "read", "write"
-	Backing string   `json:"backing"` // "anonymous", "memfd", "resident" or "file:" and the path
-	Pages   string   `json:"pages"`   // "small", "transparent huge" or "huge"
+	Key     string   `json:"key"`      // hexadecimal with 0x, 16 digits
+	Size    uint64   `json:"size"`     // bytes
+	Access  []string `json:"access"`   // "read", "write"
+	AuthKey bool     `json:"auth_key"` // peers have to prove an authorization key
+	Backing string   `json:"backing"`  // "anonymous", "memfd", "resident" or "file:" and the path
+	Pages   string   `json:"pages"`    // "small", "transparent huge" or "huge"
 	Applied Applied  `json:"applied"`
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package trust
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+)
+
+// What an authorization key in a file may be, bytes: fewer can be found by trial.
+const (
+	leastKey = 16
+	mostKey  = 64
+)
+
+// Key reads an authorization key from a file that users without a right of their own
+// cannot read. A newline at the end is not part of the key. No error tells what is in the
+// file.
+func Key(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file: want one with the key in it", path)
+	case info.Mode().Perm()&0o007 != 0:
+		return nil, fmt.Errorf("%s has mode %#o: want a file that others cannot use (chmod o= %s)", path,
+			info.Mode().Perm(), path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostKey+2))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	key := bytes.TrimSuffix(text, []byte("\n"))
+	if len(key) < leastKey || len(key) > mostKey {
+		return nil, fmt.Errorf("%s: want a key of %d to %d random bytes, with or without a newline: "+
+			"(umask 077; head -c 32 /dev/urandom | base64 > %s)", path, leastKey, mostKey, path)
+	}
+	return key, nil
+}
