@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/trust"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -34,6 +35,7 @@ type linkFlags struct {
 	giveUp    time.Duration
 	control   string
 	directory string
+	authKey   string // path of a file
 	direct    bool
 	verbose   bool
 	borrowing
@@ -57,6 +59,8 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.StringVar(&f.control, "control", "",
 		"go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
 	fs.StringVar(&f.directory, "directory", "", directoryUsage)
+	fs.StringVar(&f.authKey, "auth-key-file", "",
+		"prove the authorization key in this file, for regions that have one, and use no others")
 	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
 		"say on stderr which interface, daemon and address are used, and why")
@@ -94,6 +98,13 @@ func (f *linkFlags) usage(c *cobra.Command) error {
 func (f *linkFlags) attr(c *cobra.Command, isIP bool) (xdpfab.DomainAttr, error) {
 	attr := xdpfab.DomainAttr{Progress: f.progress, Copy: f.copyMode, XDP: f.xdp, GiveUp: f.giveUp,
 		Queues: f.queues, Cores: f.cores, Control: f.control, Transport: f.transport, EthernetOnly: !isIP}
+	if f.authKey != "" {
+		key, err := trust.Key(f.authKey)
+		if err != nil {
+			return attr, usage(c, "--auth-key-file: %v", err)
+		}
+		attr.AuthKey = key
+	}
 	if err := f.borrows(c, &attr); err != nil {
 		return attr, err
 	}

@@ -32,6 +32,7 @@ var defaults = []settings.Value{
 	{Key: settings.Control, From: "default: the socket of the interface's daemon"},
 	{Key: settings.Directory, From: "default: none"},
 	{Key: settings.Timeout, Value: defaultTimeout.String(), From: "default"},
+	{Key: settings.AuthKey, From: "default: none"},
 }
 
 func (a *app) configCmd() *cobra.Command {
@@ -46,6 +47,8 @@ file of the machine:
   --control        XDPFAB_CONTROL     control = "/run/xdpfabd/eth1.sock"
   --directory      XDPFAB_DIRECTORY   directory = "etcd://10.0.0.1:2379/prod"
   --timeout        XDPFAB_TIMEOUT     timeout = "2s"
+  --auth-key-file  XDPFAB_AUTH_KEY_FILE
+                                      auth-key-file = "/etc/xdpfab/ledger.key"
 
 The user's file is ~/.config/xdpfab/config.toml, or the same below XDG_CONFIG_HOME;
 that of the machine is ` + settings.System + `. A file can also give peers short

@@ -44,6 +44,7 @@ func TestConfig(t *testing.T) {
 	want := []string{
 		"interface pipe0 XDPFAB_INTERFACE", "control  default: the socket of the interface's daemon",
 		"directory  default: none", "timeout 7m " + file,
+		"auth-key-file  default: none",
 		"peers.node7 " + peerAddr + " " + file,
 	}
 	if !reflect.DeepEqual(from, want) || !reflect.DeepEqual(got.Files, []configFile{{absent, false}, {file, true}}) {
@@ -58,7 +59,7 @@ func TestConfig(t *testing.T) {
 		}
 		checkRefusal(t, command, n.run("", strings.Fields(command)...), exitUsage, "interfce: unknown key")
 	}
-	for key := range map[string]bool{settings.Interface: true, settings.Control: true, settings.Directory: true, settings.Timeout: true} {
+	for key := range map[string]bool{settings.Interface: true, settings.Control: true, settings.Directory: true, settings.Timeout: true, settings.AuthKey: true} {
 		help := n.run("", "config", "--help").out
 		if !strings.Contains(help, settings.Variable(key)) || !strings.Contains(help, "--"+key) {
 			t.Errorf("help does not tell of %s", key)

@@ -110,6 +110,9 @@ func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 	if v := s.Get(settings.Timeout); v.Value != "" && !c.Flags().Changed("timeout") {
 		f.giveUp, _ = time.ParseDuration(v.Value) // which was checked
 	}
+	if !c.Flags().Changed("auth-key-file") {
+		f.authKey = s.Get(settings.AuthKey).Value
+	}
 	f.directory = directoryOf(c, f.directory, s)
 	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
 	switch {

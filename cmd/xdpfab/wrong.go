@@ -93,6 +93,9 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion) error {
 		}
 		return fmt.Errorf("%w: region %q has %d bytes: use --offset %d or less for %d of %v", err, at.Name, at.Size,
 			(at.Size-need)/align*align, r.count, r.dt)
+	case errors.Is(err, xdpfab.ErrAccess) && r.rights()&^at.Access == 0:
+		return fmt.Errorf("%w: region %q grants that to peers that prove its authorization key: name the key's file "+
+			"with --auth-key-file, or leave it out for a region without a key", err, at.Name)
 	case errors.Is(err, xdpfab.ErrAccess):
 		return fmt.Errorf("%w: region %q grants %s, and %v takes %s: have its owner grant that (xdpfabd --region "+
 			"NAME=SIZE:access=both)", err, at.Name, inWords(at.Access), r.op, inWords(r.rights()))

@@ -30,12 +30,14 @@ const (
 	Control   = "control"
 	Directory = "directory"
 	Timeout   = "timeout"
+	AuthKey   = "auth-key-file"
 	peers     = "peers"
 )
 
 // variables are the environment variables of the keys.
 var variables = map[string]string{
 	Interface: "XDPFAB_INTERFACE", Control: "XDPFAB_CONTROL", Directory: "XDPFAB_DIRECTORY", Timeout: "XDPFAB_TIMEOUT",
+	AuthKey: "XDPFAB_AUTH_KEY_FILE",
 }
 
 // Value is a setting.
