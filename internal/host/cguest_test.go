@@ -68,7 +68,7 @@ second word 41, then 42
 answer: hello from C, too
 `, adds-1)
 	refused, rest, _ := strings.Cut(string(out), "\n")
-	if !strings.HasPrefix(refused, `peer "nowhere": 22, arguments of the call: wire: bad address "nowhere": neither`) {
+	if !strings.HasPrefix(refused, `peer "nowhere": 22, arguments of the call: bad address "nowhere": neither`) {
 		t.Errorf("%s", refused)
 	}
 	if rest != want || first.Load() != adds || second.Load() != 42 {

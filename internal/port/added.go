@@ -20,7 +20,7 @@ import (
 func (i *Interface) checkAdded(o Options) (all int, err error) {
 	now, err := nic.Inspect(i.name)
 	if err != nil {
-		return 0, fmt.Errorf("port: %w", err)
+		return 0, err
 	}
 	if o.Queues == 0 && i.bound < bpf.MaxReceiveQueues {
 		err = i.added(i.bound, now.RXQueues)
@@ -33,7 +33,7 @@ func (i *Interface) added(bound, now int) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"port: %s: the driver %s has %d receive queues, but %d as soon as it has an XDP program, and frames"+
+		"%s: the driver %s has %d receive queues, but %d as soon as it has an XDP program, and frames"+
 			" that arrive on the added ones would be lost: `ethtool -L %s combined N` with the maximum that `ethtool "+
 			"-l "+
 			"%s` shows,"+

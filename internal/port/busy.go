@@ -45,7 +45,7 @@ func (i *Interface) holdBack(queues int, o Options) (err error) {
 	if err == nil || heldBackByHand(i.name, i.index) {
 		return nil
 	}
-	return fmt.Errorf("port: %[1]s: busy polling wants interrupts held back, which cannot be set for its queues "+
+	return fmt.Errorf("%[1]s: busy polling wants interrupts held back, which cannot be set for its queues "+
 		"alone: %[2]w; `echo %[3]d > /sys/class/net/%[1]s/napi_defer_hard_irqs; echo %[4]d > "+
 		"/sys/class/net/%[1]s/gro_flush_timeout` sets it for all traffic of the interface; or do without busy polling",
 		i.name, err, nic.BusyDeferral.Polls, nic.BusyDeferral.Flush)

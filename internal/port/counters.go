@@ -53,7 +53,7 @@ func (i *Interface) Counters() (map[string]uint64, error) {
 	}
 	program, err := i.program.Counters()
 	if err != nil {
-		return nil, fmt.Errorf("port: %s: %w", i.name, err)
+		return nil, fmt.Errorf("%s: %w", i.name, err)
 	}
 	all := make(map[string]uint64, len(program)+len(queueCounters))
 	for r, n := range program {
@@ -64,7 +64,7 @@ func (i *Interface) Counters() (map[string]uint64, error) {
 		errs = append(errs, m.count(all))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("port: %s: %w", i.name, err)
+		return nil, fmt.Errorf("%s: %w", i.name, err)
 	}
 	return all, nil
 }

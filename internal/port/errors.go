@@ -10,7 +10,7 @@ import (
 
 var (
 	// ErrClosed means that the Interface was closed.
-	ErrClosed = errors.New("port: interface is closed")
+	ErrClosed = errors.New("interface is closed")
 	// ErrUnreachable means that the next hop to an address does not answer.
 	ErrUnreachable = route.ErrUnreachable
 	// ErrNoRoute and ErrNoSource say that there is no way to an address: from the

@@ -51,7 +51,7 @@ func (i *Interface) bindForwarders(plan nic.Plan, all int, o Options) error {
 		f.queues = append(f.queues, q)
 		f.deaf--
 		if err := i.program.SetSocket(number, lane, q.sock.FD()); err != nil {
-			return fmt.Errorf("port: %s: %w", i.name, err)
+			return fmt.Errorf("%s: %w", i.name, err)
 		}
 	}
 	return nil

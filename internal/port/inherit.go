@@ -25,13 +25,13 @@ type Inheritance struct {
 func (i *Interface) Leave() (*Inheritance, error) {
 	files, err := i.program.Leave()
 	if err != nil {
-		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
+		return nil, fmt.Errorf("%s: %w", i.Name(), err)
 	}
 	h := &Inheritance{Program: files}
 	for _, m := range i.aside {
 		if err := m.leave(h); err != nil {
 			h.Close()
-			return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
+			return nil, fmt.Errorf("%s: %w", i.Name(), err)
 		}
 	}
 	return h, nil
@@ -42,7 +42,7 @@ func (i *Interface) Leave() (*Inheritance, error) {
 func (i *Interface) Reopens() error {
 	now, err := i.resolver.LinkState()
 	if err != nil {
-		return fmt.Errorf("port: %w", err)
+		return err
 	}
 	return i.plan.Reopens(now.Name, now.MTU, now.AdminUp)
 }

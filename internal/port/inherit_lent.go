@@ -132,5 +132,5 @@ func (i *Interface) Inherited(number int) (*Loan, error) {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("port: %s: queue %d is not lent: %w", i.Name(), number, ErrNoneLendable)
+	return nil, fmt.Errorf("%s: queue %d is not lent: %w", i.Name(), number, ErrNoneLendable)
 }

@@ -106,16 +106,16 @@ func (i *Interface) Program() *bpf.Program { return i.program }
 func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 	machine, err := nic.Machine()
 	if err != nil {
-		return nic.Interface{}, nic.Plan{}, fmt.Errorf("port: %w", err)
+		return nic.Interface{}, nic.Plan{}, err
 	}
 	i, err := nic.Inspect(ifname)
 	if err != nil {
-		return i, nic.Plan{}, fmt.Errorf("port: %w", err)
+		return i, nic.Plan{}, err
 	}
 	wanted := o.XDP
 	if o.adopts() {
 		if o.XDP, err = i.Keeps(o.XDP); err != nil {
-			return i, nic.Plan{}, fmt.Errorf("port: %w", err)
+			return i, nic.Plan{}, err
 		}
 		i.Attached = nil // what is there is adopted
 	}
@@ -125,10 +125,10 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 		plan.Reason = "the program that was there ran so"
 	}
 	if err := plan.Err(); err != nil {
-		return i, plan, fmt.Errorf("port: %w", err)
+		return i, plan, err
 	}
 	if err := o.mayLend(plan.Queues); err != nil {
-		return i, plan, fmt.Errorf("port: %s: %w", i.Name, err)
+		return i, plan, fmt.Errorf("%s: %w", i.Name, err)
 	}
 	return i, plan, nil
 }
@@ -136,10 +136,10 @@ func inspect(ifname string, o Options) (nic.Interface, nic.Plan, error) {
 // start does everything that Close undoes.
 func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err error) {
 	if i.resolver, err = route.New(i.index, i.vlan.ID()); err != nil {
-		return fmt.Errorf("port: %w", err)
+		return err
 	}
 	if i.watcher, err = newWatcher(i); err != nil {
-		return fmt.Errorf("port: %w", err)
+		return err
 	}
 	// The program goes first: it tells at once whether the interface is taken, and
 	// drivers set their queues up anew when they get one.
@@ -156,7 +156,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("port: %w", plan.Refused(err))
+		return plan.Refused(err)
 	}
 	all, err := i.checkAdded(o)
 	if err != nil {
@@ -165,11 +165,11 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	for number := range plan.Queues {
 		q, err := newQueue(i.index, number, o)
 		if err != nil {
-			return fmt.Errorf("port: %s: queue %d: %w", i.name, number, err)
+			return fmt.Errorf("%s: queue %d: %w", i.name, number, err)
 		}
 		i.queues = append(i.queues, q)
 		if err := i.program.SetSocket(number, lane, q.sock.FD()); err != nil {
-			return fmt.Errorf("port: %s: %w", i.name, err)
+			return fmt.Errorf("%s: %w", i.name, err)
 		}
 	}
 	if err := i.prepareLendable(plan, o); err != nil {
@@ -180,7 +180,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	}
 	// binding the last queue may have taken it, too
 	if err := awaitCarrier(ctx, i.resolver, i.driver, carrier); err != nil {
-		return fmt.Errorf("port: %s: waiting for its carrier: %w", i.name, err)
+		return fmt.Errorf("%s: waiting for its carrier: %w", i.name, err)
 	}
 	if err := i.holdBack(plan.Bound, o); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (i *Interface) start(ctx context.Context, plan nic.Plan, o Options) (err er
 	// Last, when nothing can fail: until then the former program runs.
 	if o.adopts() {
 		if err := i.program.Replace(); err != nil {
-			return fmt.Errorf("port: %w", nic.Taken(i.name, err))
+			return nic.Taken(i.name, err)
 		}
 	}
 	i.xdp = i.program.Mode()
@@ -221,14 +221,14 @@ func (i *Interface) serve() ([]netip.Addr, error) {
 	defer i.serving.Unlock()
 	addrs, err := i.resolver.Addrs()
 	if err != nil {
-		return nil, fmt.Errorf("port: %w", err)
+		return nil, err
 	}
 	var macs [][6]byte
 	for _, mac := range i.resolver.MACs() {
 		macs = append(macs, mac)
 	}
 	if err := i.program.SetMACs(macs); err != nil {
-		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
+		return nil, fmt.Errorf("%s: %w", i.Name(), err)
 	}
 	if !i.udp {
 		return nil, nil
@@ -236,7 +236,7 @@ func (i *Interface) serve() ([]netip.Addr, error) {
 	i.served = nil
 	served := addrs[:min(len(addrs), bpf.MaxAddrs)]
 	if err := i.program.SetAddrs(served); err != nil {
-		return nil, fmt.Errorf("port: %s: %w", i.Name(), err)
+		return nil, fmt.Errorf("%s: %w", i.Name(), err)
 	}
 	i.served = served
 	i.crowded = i.reserve(addrs)
@@ -282,7 +282,7 @@ func (i *Interface) Close() error {
 		i.resolver.Close()
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("port: closing %s: %w", i.Name(), err)
+		return fmt.Errorf("closing %s: %w", i.Name(), err)
 	}
 	return nil
 }
@@ -300,7 +300,7 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	}
 	if !i.udp {
 		return wire.Link{},
-			fmt.Errorf("port: %s: %w, so it reaches no %v: open it without DomainAttr.EthernetOnly (xdpfabd without "+
+			fmt.Errorf("%s: %w, so it reaches no %v: open it without DomainAttr.EthernetOnly (xdpfabd without "+
 				"--udp=false), or give the peer's MAC address", i.Name(), ErrNoUDP, a.IP)
 	}
 	hop, err := i.resolver.Resolve(ctx, a.IP)
@@ -330,7 +330,7 @@ func (i *Interface) linkOver(a wire.Addr, hop route.Hop, err error) (wire.Link, 
 		return wire.Link{}, ErrClosed
 	}
 	if err != nil {
-		return wire.Link{}, fmt.Errorf("port: %w", err)
+		return wire.Link{}, err
 	}
 	// The source address may be so new that its notice has not arrived yet; answers to
 	// it have to be accepted all the same.

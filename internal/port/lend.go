@@ -38,7 +38,7 @@ func (i *Interface) Lend() (*Loan, error) {
 		}
 		count[state]++
 	}
-	return nil, fmt.Errorf("port: %s: %w: of %d queues to lend, %d are lent, and %d were given back but are open "+
+	return nil, fmt.Errorf("%s: %w: of %d queues to lend, %d are lent, and %d were given back but are open "+
 		"still in programs to which a borrower has passed them",
 		i.Name(), ErrNoneLendable, len(spares), count[LendableLent], count[LendableKept])
 }
@@ -78,7 +78,7 @@ func (s *lendable) lend() (*Loan, error) {
 	if err = errors.Join(err, err2, q.close()); err != nil {
 		l.Close()
 		go l.Return() // not before s.mu is free
-		return nil, fmt.Errorf("port: %s: lending a queue: %w", s.i.Name(), err)
+		return nil, fmt.Errorf("%s: lending a queue: %w", s.i.Name(), err)
 	}
 	s.lends++
 	s.loan = l

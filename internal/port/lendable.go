@@ -76,7 +76,7 @@ func (i *Interface) prepareLendable(plan nic.Plan, o Options) error {
 			err = s.bind()
 		}
 		if err != nil {
-			return fmt.Errorf("port: %s: queue %d, to be lent: %w", i.name, s.number, err)
+			return fmt.Errorf("%s: queue %d, to be lent: %w", i.name, s.number, err)
 		}
 		s.o.patience = -1
 	}

@@ -100,19 +100,19 @@ func (o *Options) complete() error {
 		o.RingSize = xsk.DefaultRingSize
 	}
 	if o.RingSize < minChunks/2 || o.RingSize > maxRingSize || bits.OnesCount(uint(o.RingSize)) != 1 {
-		return fmt.Errorf("port: ring size %d: want a power of two from %d to %d", o.RingSize, minChunks/2, maxRingSize)
+		return fmt.Errorf("ring size %d: want a power of two from %d to %d", o.RingSize, minChunks/2, maxRingSize)
 	}
 	if o.Chunks == 0 {
 		o.Chunks = 2 * o.RingSize
 	}
 	switch {
 	case o.Chunks < minChunks || o.Chunks > 4*o.RingSize:
-		return fmt.Errorf("port: %d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks,
+		return fmt.Errorf("%d chunks for rings of %d entries: want %d to %d", o.Chunks, o.RingSize, minChunks,
 			4*o.RingSize)
 	case o.Queues < 0:
-		return fmt.Errorf("port: %d queues: want 0 for at most 4, or more", o.Queues)
+		return fmt.Errorf("%d queues: want 0 for at most 4, or more", o.Queues)
 	case o.BusyPoll.Time > 0 && o.Remember == "":
-		return errors.New("port: busy polling without a file to remember what is changed for it: want both")
+		return errors.New("busy polling without a file to remember what is changed for it: want both")
 	}
 	return nil
 }

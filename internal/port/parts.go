@@ -40,13 +40,13 @@ func Adopt(p Parts, socket, memory int) (*Queue, error) {
 	o := Options{RingSize: p.RingSize, Chunks: p.Chunks}
 	if err := o.complete(); err != nil || p.RingSize == 0 || p.Chunks == 0 {
 		return nil,
-			errors.Join(err, fmt.Errorf("port: queue %d with %d chunks and rings of %d entries cannot be adopted",
+			errors.Join(err, fmt.Errorf("queue %d with %d chunks and rings of %d entries cannot be adopted",
 				p.Number, p.Chunks, p.RingSize),
 				unix.Close(socket), unix.Close(memory))
 	}
 	q := &Queue{number: p.Number, event: -1}
 	if err := q.adopt(&p, o.fillSize(), socket, memory); err != nil {
-		return nil, errors.Join(fmt.Errorf("port: queue %d: %w", p.Number, err), q.close())
+		return nil, errors.Join(fmt.Errorf("queue %d: %w", p.Number, err), q.close())
 	}
 	return q, nil
 }

@@ -40,11 +40,11 @@ func Probe(ctx context.Context, ifname string, o Options) (Probed, error) {
 	var p Probed
 	n, err := nic.Inspect(ifname)
 	if err != nil {
-		return p, fmt.Errorf("port: %w", err)
+		return p, err
 	}
 	r, err := route.New(n.Index, 0)
 	if err != nil {
-		return p, fmt.Errorf("port: %w", err)
+		return p, err
 	}
 	defer r.Close()
 	carrier := sends(r)
@@ -54,7 +54,7 @@ func Probe(ctx context.Context, ifname string, o Options) (Probed, error) {
 	}
 	for {
 		if err := ctx.Err(); err != nil {
-			return p, fmt.Errorf("port: probing %s: %w", ifname, err)
+			return p, fmt.Errorf("probing %s: %w", ifname, err)
 		}
 		begin := time.Now()
 		i, err := Open(ctx, ifname, o)

@@ -34,10 +34,10 @@ type LinkState struct {
 func (r *Resolver) LinkState() (LinkState, error) {
 	link, err := r.link(r.index)
 	if errors.Is(err, ErrGone) {
-		return LinkState{}, fmt.Errorf("route: %s: %w", r.name, ErrGone)
+		return LinkState{}, fmt.Errorf("%s: %w", r.name, ErrGone)
 	}
 	if err != nil {
-		return LinkState{}, fmt.Errorf("route: looking at %s: %w", r.name, err)
+		return LinkState{}, fmt.Errorf("looking at %s: %w", r.name, err)
 	}
 	a := link.Attrs()
 	// The operational state follows the carrier up to a second late, but only then does
@@ -73,7 +73,7 @@ func (r *Resolver) Neighbours() (map[netip.Addr]wire.MAC, error) {
 		for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 			list, err := ask(r, func(h *netlink.Handle) ([]netlink.Neigh, error) { return h.NeighList(index, family) })
 			if err != nil {
-				return nil, fmt.Errorf("route: neighbours on %s: %w", r.name, err)
+				return nil, fmt.Errorf("neighbours on %s: %w", r.name, err)
 			}
 			for i := range list {
 				if ip, mac, ok := located(&list[i]); ok {
@@ -109,7 +109,7 @@ func (r *Resolver) leads(next netip.Addr) int {
 func (r *Resolver) Ask(next netip.Addr) error {
 	n, err := r.entry(r.leads(next), next)
 	if err != nil {
-		return fmt.Errorf("route: neighbour %v on %s: %w", next, r.name, err)
+		return fmt.Errorf("neighbour %v on %s: %w", next, r.name, err)
 	}
 	if n.State&(unix.NUD_PERMANENT|unix.NUD_NOARP) != 0 {
 		return nil

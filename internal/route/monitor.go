@@ -68,7 +68,7 @@ type Monitor struct {
 func (r *Resolver) Monitor() (*Monitor, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
 	if err != nil {
-		return nil, fmt.Errorf("route: subscribing to changes of links, addresses, routes and neighbours: %w", err)
+		return nil, fmt.Errorf("subscribing to changes of links, addresses, routes and neighbours: %w", err)
 	}
 	// Without the privilege the system's limit applies, and losses are more likely.
 	if s.SetReceiveBufferSize(monitorBuffer, true) != nil {

@@ -44,7 +44,7 @@ func (r *Resolver) neighbour(ctx context.Context, via int, ip netip.Addr) (wire.
 	for {
 		n, err := r.entry(via, ip)
 		if err != nil {
-			return wire.MAC{}, fmt.Errorf("route: neighbour %v on %s: %w", ip, r.name, err)
+			return wire.MAC{}, fmt.Errorf("neighbour %v on %s: %w", ip, r.name, err)
 		}
 		switch {
 		case n.State&enough != 0 && len(n.HardwareAddr) == len(wire.MAC{}):
@@ -71,7 +71,7 @@ func (r *Resolver) neighbour(ctx context.Context, via int, ip netip.Addr) (wire.
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // silent for as long as the caller wanted to wait
 				return wire.MAC{}, fmt.Errorf("%w: %w", r.silent(ip), context.Cause(ctx))
 			}
-			return wire.MAC{}, fmt.Errorf("route: waiting for neighbour %v on %s: %w", ip, r.name, context.Cause(ctx))
+			return wire.MAC{}, fmt.Errorf("waiting for neighbour %v on %s: %w", ip, r.name, context.Cause(ctx))
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (r *Resolver) neighbour(ctx context.Context, via int, ip netip.Addr) (wire.
 var errSilent = errors.New("time limit")
 
 func (r *Resolver) silent(ip netip.Addr) error {
-	return fmt.Errorf("route: %v on %s: %w; see `ip neigh show %v dev %s`: is the peer up and on this segment?",
+	return fmt.Errorf("%v on %s: %w; see `ip neigh show %v dev %s`: is the peer up and on this segment?",
 		ip, r.name, ErrUnreachable, ip, r.name)
 }
 
@@ -131,7 +131,7 @@ func (r *Resolver) prompt(n netlink.Neigh) error {
 	})
 	if err != nil {
 		return fmt.Errorf(
-			"route: asking for neighbour %v on %s: %w (needs CAP_NET_ADMIN; `ping %v` once does the same)",
+			"asking for neighbour %v on %s: %w (needs CAP_NET_ADMIN; `ping %v` once does the same)",
 			n.IP, r.name, err, n.IP)
 	}
 	return nil

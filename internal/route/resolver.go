@@ -59,12 +59,12 @@ type Resolver struct {
 func New(ifindex int, vlan uint16) (*Resolver, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, fmt.Errorf("route: opening rtnetlink: %w", err)
+		return nil, fmt.Errorf("opening rtnetlink: %w", err)
 	}
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE)
 	if err != nil {
 		h.Close()
-		return nil, fmt.Errorf("route: opening rtnetlink: %w", err)
+		return nil, fmt.Errorf("opening rtnetlink: %w", err)
 	}
 	r := &Resolver{index: ifindex, vlan: vlan, handle: h,
 		single: map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: s}}}
@@ -75,7 +75,7 @@ func New(ifindex int, vlan uint16) (*Resolver, error) {
 	}
 	if err != nil {
 		r.Close()
-		return nil, fmt.Errorf("route: interface %d: %w", ifindex, err)
+		return nil, fmt.Errorf("interface %d: %w", ifindex, err)
 	}
 	return r, nil
 }
@@ -127,7 +127,7 @@ func ask[T any](r *Resolver, f func(h *netlink.Handle) (T, error)) (T, error) {
 // arrive elsewhere.
 func (r *Resolver) Networks() ([]netip.Prefix, error) {
 	if err := r.chained(); err != nil {
-		return nil, fmt.Errorf("route: interfaces above %s: %w", r.name, err)
+		return nil, fmt.Errorf("interfaces above %s: %w", r.name, err)
 	}
 	var networks []netip.Prefix
 	for _, index := range *r.chain.Load() {
@@ -135,7 +135,7 @@ func (r *Resolver) Networks() ([]netip.Prefix, error) {
 			return h.AddrList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}, netlink.FAMILY_ALL)
 		})
 		if err != nil {
-			return nil, fmt.Errorf("route: addresses of %s: %w", r.name, err)
+			return nil, fmt.Errorf("addresses of %s: %w", r.name, err)
 		}
 		for _, a := range list {
 			// A duplicate of the address was found on the link: the kernel does not
@@ -189,7 +189,7 @@ func (r *Resolver) Addrs() (addrs []netip.Addr, err error) {
 func (r *Resolver) Resolve(ctx context.Context, dst netip.Addr) (Hop, error) {
 	dst = dst.Unmap().WithZone("")
 	if !dst.IsValid() || dst.IsUnspecified() || dst.IsMulticast() {
-		return Hop{}, fmt.Errorf("route: %v is not the address of one node: %w", dst, ErrNoRoute)
+		return Hop{}, fmt.Errorf("%v is not the address of one node: %w", dst, ErrNoRoute)
 	}
 	own, err := r.Addrs()
 	if err != nil {

@@ -35,7 +35,7 @@ func (r *Resolver) noUpper() error {
 	if len(*r.chain.Load()) > 0 {
 		return nil
 	}
-	return fmt.Errorf("route: %[1]s: %[2]w: VLAN %[3]d has no interface, whose addresses and routes count: "+
+	return fmt.Errorf("%[1]s: %[2]w: VLAN %[3]d has no interface, whose addresses and routes count: "+
 		"`ip link add link %[1]s name %[1]s.%[3]d type vlan id %[3]d`, and give it an address",
 		r.name, ErrNoRoute, r.vlan)
 }
@@ -66,7 +66,7 @@ func (r *Resolver) wayBy(index int, dst netip.Addr, own []netip.Addr) (Hop, erro
 	src, ok := addrOf(route.Src)
 	if !ok || !slices.Contains(own, src) {
 		return Hop{},
-			fmt.Errorf("route: %s to %v: %w (the kernel would use %v); give it one with `ip addr add … dev %s`",
+			fmt.Errorf("%s to %v: %w (the kernel would use %v); give it one with `ip addr add … dev %s`",
 				r.name, dst, ErrNoSource, route.Src, r.name)
 	}
 	hop.Source = src
@@ -102,7 +102,7 @@ func (r *Resolver) noRoute(dst netip.Addr, cause error) error {
 		}
 	}
 	if cause == nil {
-		return fmt.Errorf("route: %s to %v: %w: %s", r.name, dst, ErrNoRoute, hint)
+		return fmt.Errorf("%s to %v: %w: %s", r.name, dst, ErrNoRoute, hint)
 	}
-	return fmt.Errorf("route: %s to %v: %w: %s: %w", r.name, dst, ErrNoRoute, hint, cause)
+	return fmt.Errorf("%s to %v: %w: %s: %w", r.name, dst, ErrNoRoute, hint, cause)
 }

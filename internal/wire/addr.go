@@ -24,7 +24,7 @@ type Addr struct {
 }
 
 // ErrAddr is what ParseAddr's errors wrap.
-var ErrAddr = errors.New("wire: bad address")
+var ErrAddr = errors.New("bad address")
 
 // IsIP reports whether the peer is reached over UDP.
 func (a Addr) IsIP() bool { return a.IP.IsValid() }

@@ -25,7 +25,7 @@ type Link struct {
 }
 
 // ErrLink is what NewTemplate's errors wrap.
-var ErrLink = errors.New("wire: impossible link")
+var ErrLink = errors.New("impossible link")
 
 // Template is the prebuilt header before every frame to one peer. It is a plain value.
 type Template struct {
