@@ -16,16 +16,16 @@ const fiENOKEY = 266
 // errors.Is; and the errno that libfabric or the system has for it, with ErrMemory the
 // one that the system gave.
 var (
-	ErrSize      = errno.New("mr: impossible size", syscall.EINVAL)
-	ErrAccess    = errno.New("mr: unknown access rights", syscall.EINVAL)
-	ErrName      = errno.New("mr: unusable name", syscall.EINVAL)
-	ErrAuthKey   = errno.New("mr: impossible authorization key", errno.KeyRejected)
-	ErrKeyInUse  = errno.NewFabric("mr: key in use", errno.NoKey, fiENOKEY)
-	ErrNameInUse = errno.New("mr: name in use", syscall.EEXIST)
-	ErrInUse     = errno.New("mr: memory has registered regions", syscall.EBUSY)
-	ErrClosed    = errno.New("mr: memory is closed", syscall.EBADF)
-	ErrMemory    = errors.New("mr: cannot get memory")
+	ErrSize      = errno.New("impossible size", syscall.EINVAL)
+	ErrAccess    = errno.New("unknown access rights", syscall.EINVAL)
+	ErrName      = errno.New("unusable name", syscall.EINVAL)
+	ErrAuthKey   = errno.New("impossible authorization key", errno.KeyRejected)
+	ErrKeyInUse  = errno.NewFabric("key in use", errno.NoKey, fiENOKEY)
+	ErrNameInUse = errno.New("name in use", syscall.EEXIST)
+	ErrInUse     = errno.New("memory has registered regions", syscall.EBUSY)
+	ErrClosed    = errno.New("memory is closed", syscall.EBADF)
+	ErrMemory    = errors.New("cannot get memory")
 
-	ErrOutOfBounds = errno.New("mr: beyond the end of the region", syscall.EINVAL)
-	ErrMisaligned  = errno.New("mr: address is not a multiple of the word's size", syscall.EINVAL)
+	ErrOutOfBounds = errno.New("beyond the end of the region", syscall.EINVAL)
+	ErrMisaligned  = errno.New("address is not a multiple of the word's size", syscall.EINVAL)
 )

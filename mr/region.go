@@ -133,7 +133,7 @@ func (r *Region) CloseContext(ctx context.Context) error {
 	}
 	if err := quiesce(ctx, r.table.unpublish(r)); err != nil {
 		return fmt.Errorf(
-			"mr: region %v is deregistered, but operations on it are still in flight: %w; close it again "+
+			"region %v is deregistered, but operations on it are still in flight: %w; close it again "+
 				"to wait for them", r, err)
 	}
 	if r.withdrawn != nil {

@@ -38,7 +38,7 @@ func (r *Region) Remote() RemoteRegion {
 
 // ErrRemoteRegion means that bytes describe no region: they are damaged, or were never
 // meant to.
-var ErrRemoteRegion = errno.New("mr: no description of a region", syscall.EINVAL)
+var ErrRemoteRegion = errno.New("no description of a region", syscall.EINVAL)
 
 // The description begins with a mark, which names the version, and is little-endian.
 const (
