@@ -55,17 +55,16 @@ func openLong(t *testing.T, p *testnet.Pair, o Options) (a, b *node) {
 		_ = try.Close()
 	}
 	a, b = open(t, p.A, o), open(t, p.B, o)
-	if testnet.Borrowed(t) != nil {
-		renew(t, a, b)
-		renew(t, b, a)
-	}
+	passLong(t, a, b)
+	passLong(t, b, a)
 	return a, b
 }
 
-// renew uses up the receive buffers of a NIC that its driver made before the program was
-// attached, until a long packet arrives: virtio_net drops one that fills the first of its
-// buffers so far that a page has no room for it behind the headroom.
-func renew(t *testing.T, from, to *node) {
+// passLong sends long packets until one arrives: the first one, but for NICs whose driver
+// has receive buffers still that it made before the program was attached. virtio_net
+// drops a packet that fills the first of such buffers so far that a page has no room for
+// it behind the headroom, and one that takes more than 18 of them.
+func passLong(t *testing.T, from, to *node) {
 	t.Helper()
 	const most = 1024 // packets; a ring has 256 buffers
 	s := newStream(t, from, to, wire.Ethernet, 0)
@@ -85,7 +84,9 @@ func renew(t *testing.T, from, to *node) {
 			return came || gone()-before == n
 		})
 		if came {
-			t.Logf("%d packets were dropped before the first long one came", n-1)
+			if n > 1 && testnet.Borrowed(t) == nil {
+				t.Errorf("%d long packets were dropped before one came", n-1)
+			}
 			return
 		}
 	}
@@ -108,7 +109,8 @@ func TestPacketsInSeveralChunks(t *testing.T) {
 	for _, c := range []struct {
 		mtu, segments, window int
 		xdp                   bpf.Mode
-	}{{3499, 1, 31, bpf.Auto}, {4100, 2, 31, bpf.Auto}, {9000, 4, 31, bpf.Auto}, {65518, 16, 3, bpf.Auto}, {9000, 4, 31, bpf.Generic}} {
+	}{{3499, 1, 31, bpf.Auto}, {4100, 2, 31, bpf.Auto}, {9000, 4, 31, bpf.Auto}, {63318, 16, 3, bpf.Auto},
+		{65518, 16, 3, bpf.Auto}, {9000, 4, 31, bpf.Generic}} {
 		t.Run(fmt.Sprintf("MTU %d, %v", c.mtu, c.xdp), func(t *testing.T) {
 			a, b := openLong(t, jumbo(t, c.mtu), Options{RingSize: 128, UDP: true, XDP: c.xdp})
 			if q := a.Queues()[0]; q.slab != c.segments || q.parts == nil || q.umem.ChunkSize() != 4096 {
