@@ -41,7 +41,8 @@ var bugsOfTime = []bug{
 	{"hellos are repeated without a pause", "", []edit{
 		{sessionSend, "\tif s.state == Connecting {\n\t\ts.helloDue = true\n", "\tif s.state == Connecting {\n\t\ts.helloDue, s.timer = true, now+1\n"}}},
 	{"a region that was taken away is still found", "", []edit{
-		{memoryExecute, "\tm.last, m.reads, m.writes, m.bytesRead, m.bytesWritten = nil, 0, 0, 0, 0\n", "\tm.reads, m.writes, m.bytesRead, m.bytesWritten = 0, 0, 0, 0\n"}}},
+		{memoryExecute, "\tm.last, m.reads, m.writes, m.bytesRead, m.bytesWritten = nil, 0, 0, 0, 0\n", "\tm.reads, m.writes, m.bytesRead, m.bytesWritten = 0, 0, 0, 0\n"},
+		{memoryExecute, "\t\tm.inside, m.last = true, nil\n", "\t\tm.inside = true\n"}}},
 	{"operations of different datatypes in one run", "", []edit{
 		{wireRun, "return headOf(rec) == r.head }",
 			"return headOf(rec)&0xffff == r.head&0xffff && elemSize[rec.Datatype] == elemSize[uint8(r.head>>16)] }"}}},
