@@ -32,24 +32,29 @@ func (p *Program) SetAddrs(addrs []netip.Addr) error {
 	case !p.udp:
 		return fmt.Errorf("bpf: %w: addresses for a program that takes no UDP; set Config.UDP", ErrConfig)
 	}
-	// Removing old addresses first makes room for new ones.
-	for a := range p.addrs {
-		if _, stays := want[a]; stays {
+	return renew(p.objects.Served, p.addrs, want, "address", func(a address) any { return netip.AddrFrom16(a).Unmap() })
+}
+
+// renew makes a map of the program, which has some keys, have those that are wanted. Those
+// that stay are there throughout; removing the others first makes room.
+func renew[K comparable](m *ebpf.Map, has, want map[K]struct{}, kind string, show func(K) any) error {
+	for k := range has {
+		if _, stays := want[k]; stays {
 			continue
 		}
-		if err := p.objects.Served.Delete(a); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return explain(fmt.Sprintf("removing address %v", netip.AddrFrom16(a).Unmap()), err)
+		if err := m.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return explain(fmt.Sprintf("removing %s %v", kind, show(k)), err)
 		}
-		delete(p.addrs, a)
+		delete(has, k)
 	}
-	for a := range want {
-		if _, there := p.addrs[a]; there {
+	for k := range want {
+		if _, there := has[k]; there {
 			continue
 		}
-		if err := p.objects.Served.Put(a, uint8(1)); err != nil {
-			return explain(fmt.Sprintf("adding address %v", netip.AddrFrom16(a).Unmap()), err)
+		if err := m.Put(k, uint8(1)); err != nil {
+			return explain(fmt.Sprintf("adding %s %v", kind, show(k)), err)
 		}
-		p.addrs[a] = struct{}{}
+		has[k] = struct{}{}
 	}
 	return nil
 }

@@ -5,11 +5,8 @@
 package bpf
 
 import (
-	"errors"
 	"fmt"
 	"net"
-
-	"github.com/cilium/ebpf"
 )
 
 // macKey is a MAC address as the program looks it up.
@@ -36,23 +33,5 @@ func (p *Program) SetMACs(macs [][6]byte) error {
 	if p.closed {
 		return ErrClosed
 	}
-	for k := range p.macs {
-		if _, stays := want[k]; stays {
-			continue
-		}
-		if err := p.objects.Macs.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return explain(fmt.Sprintf("removing MAC address %v", net.HardwareAddr(k[:6])), err)
-		}
-		delete(p.macs, k)
-	}
-	for k := range want {
-		if _, there := p.macs[k]; there {
-			continue
-		}
-		if err := p.objects.Macs.Put(k, uint8(1)); err != nil {
-			return explain(fmt.Sprintf("adding MAC address %v", net.HardwareAddr(k[:6])), err)
-		}
-		p.macs[k] = struct{}{}
-	}
-	return nil
+	return renew(p.objects.Macs, p.macs, want, "MAC address", func(k macKey) any { return net.HardwareAddr(k[:6]) })
 }
