@@ -131,7 +131,9 @@ func (r *Region) CloseContext(ctx context.Context) error {
 	if r.withdrawing != nil {
 		r.began.Do(r.withdrawing)
 	}
-	if err := quiesce(ctx, r.table.unpublish(r)); err != nil {
+	busy := r.table.unpublish(r)
+	r.notifyUnwatched() // nothing changes the region any more but what is in flight
+	if err := quiesce(ctx, busy); err != nil {
 		return fmt.Errorf(
 			"region %v is deregistered, but operations on it are still in flight: %w; close it again "+
 				"to wait for them", r, err)

@@ -9,11 +9,12 @@ import "sync/atomic"
 type Tally struct{ Reads, Writes, BytesRead, BytesWritten uint64 }
 
 // tally is a Tally that several pollers add to. It has cache lines of its own, since
-// lookups read the rest of a region.
+// lookups read the rest of a region. Whoever adds looks at the watcher, too.
 type tally struct {
 	_                                      [64]byte
 	reads, writes, bytesRead, bytesWritten atomic.Uint64
-	_                                      [32]byte
+	watcher                                atomic.Pointer[Watcher]
+	_                                      [24]byte
 }
 
 // Tally returns what pollers have applied to the region since it was registered, up to
@@ -23,8 +24,9 @@ func (r *Region) Tally() Tally {
 	return Tally{t.reads.Load(), t.writes.Load(), t.bytesRead.Load(), t.bytesWritten.Load()}
 }
 
-// AddTally adds what was applied to the region. Pollers call it, once for many
-// operations.
+// AddTally adds what was applied to the region, and tells its watcher. Pollers call it,
+// once for many operations. The sums come first: adding is a full barrier, so that what
+// the operations have changed can be seen by whoever the look at the watcher misses.
 func (r *Region) AddTally(t Tally) {
 	for _, x := range [...]struct {
 		n  uint64
@@ -35,4 +37,5 @@ func (r *Region) AddTally(t Tally) {
 			x.to.Add(x.n)
 		}
 	}
+	r.Changed()
 }
