@@ -16,6 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // A live peer is given up by no test of this package: one that wants that to happen
@@ -205,4 +206,12 @@ func (d *Domain) Inherit(h *host.Handover, admit host.AdmitGuest, prepare func(*
 		return nil, errors.Join(fmt.Errorf("xdpfab: takeover: %w", err), d.CloseAll())
 	}
 	return d, nil
+}
+
+// Waiting is how many callers wait for words of a region.
+func Waiting(r *mr.Region) int {
+	if w, is := r.Watcher().(*watch); is {
+		return int(w.sleepers.count.Load())
+	}
+	return 0
 }

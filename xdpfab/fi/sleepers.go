@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
-// waitable is what goroutines wait for: a queue or a counter.
+// waitable is what goroutines wait for: a queue, a counter or a word of a region.
 type waitable interface {
 	satisfied(w *sleeper) bool // what w waits for is there; any thread may ask
 	ended() error              // not nil if the object is closed
@@ -29,6 +29,7 @@ type sleeper struct {
 	stepper *node.Stepper    // whose port the goroutine may sleep in, if that may be another one than the object's
 	want    uint64           // completions that can be read, or the value of a counter
 	errs    uint64           // failures that are known; any other number ends the wait
+	word    *awaited         // for whom waits for a word of a region
 	called  atomic.Bool      // Signal was called
 }
 
@@ -156,11 +157,17 @@ var freeSleepers = sync.Pool{New: func() any {
 func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) error {
 	w := freeSleepers.Get().(*sleeper)
 	w.want, w.errs = want, errs
+	return ws.sleep(ctx, of, w)
+}
+
+// sleep is wait as a sleeper with a signal, which it frees.
+func (ws *sleepers) sleep(ctx context.Context, of waitable, w *sleeper) error {
 	w.called.Store(false)
 	w.signal.Reset()
 	ws.add(w)
 	defer func() {
 		ws.drop(w)
+		w.word, w.stepper = nil, nil
 		freeSleepers.Put(w)
 	}()
 	for !of.satisfied(w) {

@@ -38,8 +38,9 @@ func (c *Counter) amount(ops, bytes uint64) uint64 {
 
 // regionTally is the tally of a region, which holds its counters until it is closed.
 type regionTally struct {
-	dom *Domain
-	by  [directions]atomic.Pointer[Counter]
+	dom    *Domain
+	region *mr.Region
+	by     [directions]atomic.Pointer[Counter]
 }
 
 // Touched implements mr.Observer.
@@ -86,18 +87,9 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w",
 			d.node.Dev.Info().Name, ErrForeign)
 	}
-	r.Observe(&regionTally{dom: d})
-	t, ours := r.Observer().(*regionTally)
-	if !ours {
-		return fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
-	}
-	if err := d.node.Dev.Observe(r.Key(), t); err != nil {
+	t, err := d.observe(r)
+	if err != nil {
 		return err
-	}
-	if r.Memory().Kind() == mr.KindResident {
-		if err := residence.Of(d.node).ObserveProgram(r.Key(), t); err != nil {
-			return err
-		}
 	}
 	c.owner.CompareAndSwap(nil, d.node.Steppers[0])
 	for direction, flag := range [directions]BindFlags{reads: BindRemoteRead, writes: BindRemoteWrite} {
@@ -120,8 +112,30 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	return nil
 }
 
-// Awaited reports whether anything waits for the counters of the region.
+// observe returns the tally of an open region of the domain, which learns what peers do
+// from now on, whoever executes it.
+func (d *Domain) observe(r *mr.Region) (*regionTally, error) {
+	r.Observe(&regionTally{dom: d, region: r})
+	t, ours := r.Observer().(*regionTally)
+	if !ours {
+		return nil, fmt.Errorf("xdpfab: region %v is closed, or has another observer: %w", r, ErrBusy)
+	}
+	if err := d.node.Dev.Observe(r.Key(), t); err != nil {
+		return nil, err
+	}
+	if r.Memory().Kind() == mr.KindResident {
+		if err := residence.Of(d.node).ObserveProgram(r.Key(), t); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// Awaited reports whether anything waits for the counters, or for words, of the region.
 func (t *regionTally) Awaited() bool {
+	if w, is := t.region.Watcher().(*watch); is && w.sleepers.count.Load() > 0 {
+		return true
+	}
 	for _, c := range t.now() {
 		if c != nil && (c.sleepers.count.Load() > 0 || c.due.Load() != math.MaxUint64) {
 			return true
@@ -161,6 +175,7 @@ func (t *regionTally) Count(returning, silent, bytesRead, bytesWritten uint64) {
 func (t *regionTally) Tell() {
 	now := t.now()
 	now.Tell()
+	t.region.Changed()
 }
 
 // tell starts the work that waits for the value that the counter has, and wakes the
