@@ -35,8 +35,8 @@ func (p *Program) SetAddrs(addrs []netip.Addr) error {
 	return renew(p.objects.Served, p.addrs, want, "address", func(a address) any { return netip.AddrFrom16(a).Unmap() })
 }
 
-// renew makes a map of the program, which has some keys, have those that are wanted. Those
-// that stay are there throughout; removing the others first makes room.
+// renew makes a map of the program, which has some keys, have those that are wanted.
+// Those that stay are there throughout; removing the others first makes room.
 func renew[K comparable](m *ebpf.Map, has, want map[K]struct{}, kind string, show func(K) any) error {
 	for k := range has {
 		if _, stays := want[k]; stays {
