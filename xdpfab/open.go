@@ -14,7 +14,8 @@ import (
 //
 //	its end     Close, CloseAll; Done and Err, when the interface is lost
 //	itself      Attr, Info, Interface, Name, Stats, PeerStats, Fabric, QueryAtomic
-//	memory      NewRegion, Register, RegisterAsync, BindRegion; Keep and TakeBack, of a guest
+//	memory      NewRegion, Register, RegisterAsync, BindRegion, WaitWord; Keep and
+//	            TakeBack, of a guest
 //	resident    NewResidentRegion, NewResidentMemory, Resume
 //	tests       SetFaults, on a Pipe
 //	endpoints   NewEndpoint, NewPassiveEndpoint, NewScalableEndpoint, NewAddressVector

@@ -31,6 +31,7 @@ type Statistics struct {
 	RequestsExecuted   uint64 `json:"requests_executed"`   // frames
 	OpsExecuted        uint64 `json:"ops_executed"`        // records in them
 	OpsRefused         uint64 `json:"ops_refused"`         // records; Others has the reasons
+	LookupsNotFound    uint64 `json:"lookups_not_found"`   // questions about regions that are not there
 	Hellos             uint64 `json:"hellos"`              // requests for sessions
 	HellosRefused      uint64 `json:"hellos_refused"`      // Others has the reasons
 	HellosUnauthorized uint64 `json:"hellos_unauthorized"` // without the authorization key of their endpoint
