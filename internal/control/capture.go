@@ -5,12 +5,14 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/capture"
@@ -76,11 +78,14 @@ func (c *Client) Capture(ctx context.Context, o capture.Options) (conn *net.Unix
 	}
 	conn = x.(*net.UnixConn)
 	var answer startCapture
-	err = errors.Join(conn.SetDeadline(time.Now().Add(silence)), leaveHTTP(ctx, conn, pathCapture))
+	limit := cmp.Or(c.Patience, silence)
+	err = errors.Join(conn.SetDeadline(time.Now().Add(limit)), leaveHTTP(ctx, conn, pathCapture))
 	if err == nil {
 		err = errors.Join(Tell(conn, o), Hear(conn, &answer), conn.SetDeadline(time.Time{}))
 	}
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = silent(c.path, c.pid, limit)
 	case errors.Is(err, errOlder):
 		err = errors.New("the daemon is of an older release, which captures nothing: restart it")
 	case err == nil && answer.Error != "":

@@ -4,6 +4,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,9 +21,13 @@ import (
 // is far smaller.
 const maxAnswer = 64 << 20
 
-// silence bounds how long a daemon may take to answer. It answers from memory; the rest
-// is for machines that are overloaded. A variable for tests.
-var silence = 30 * time.Second
+// silence bounds how long a daemon may take to answer, unless the client has a Patience of
+// its own. It answers from memory; the rest is for machines that are overloaded. A client
+// without gives up after halt, if the daemon's process is stopped. Variables for tests.
+var (
+	silence = 30 * time.Second
+	halt    = 2 * time.Second
+)
 
 // patient returns how long a daemon may take for a verb. The first resident region has it
 // load a program, which the kernel verifies, and NICs start anew for a program.
@@ -35,12 +40,19 @@ func patient(verb string) time.Duration {
 
 // Client asks one daemon. Any number of goroutines may use it.
 type Client struct {
+	// Patience is how long the daemon may take for an answer; 0 for as long as a verb
+	// may take on an overloaded machine: 30 s, or 2 minutes to create or remove a region,
+	// but 2 s if the daemon is stopped.
+	Patience time.Duration
+
 	path string
+	pid  int // of the daemon; 0 if it is not known
 	http *http.Client
 }
 
 // Dial finds the daemon at a socket. The error wraps ErrNoDaemon when there is
-// none, or fs.ErrPermission when the caller may not connect.
+// none, ErrSilent when it lets nobody in, or fs.ErrPermission when the caller may not
+// connect.
 func Dial(path string) (*Client, error) {
 	// The connection only shows that a daemon is there. Requests have their own,
 	// so that a client holds nothing open between them.
@@ -48,15 +60,20 @@ func Dial(path string) (*Client, error) {
 	if err != nil {
 		return nil, explain(path, err)
 	}
+	of, _ := ProgramAt(conn.(*net.UnixConn)) // it is for messages
 	_ = conn.Close()
 	var d net.Dialer
-	return &Client{path: path, http: &http.Client{Transport: &http.Transport{
+	return &Client{path: path, pid: of.PID, http: &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		},
 	}}}, nil
 }
+
+// Elsewhere reports whether the daemon is known to be in another network namespace than
+// this process, whether it answers or not.
+func (c *Client) Elsewhere() bool { return elsewhere(c.pid) }
 
 // Close frees the client.
 func (c *Client) Close() error {
@@ -71,8 +88,7 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 
 // Call makes the daemon do what a verb says, and stores the outcome in the
 // value that result points to. Nil means no arguments. A daemon that does not answer
-// within 30 s, or 2 minutes if it is to create or remove a region, is given up: the error
-// says so.
+// within the client's Patience is given up: the error wraps ErrSilent.
 func (c *Client) Call(ctx context.Context, verb string, arguments, result any) error {
 	req := Request{Version: ProtocolVersion, Verb: verb}
 	if arguments != nil {
@@ -85,15 +101,9 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 	if err != nil {
 		return c.failed(verb, err)
 	}
-	limit := patient(verb)
-	silent := fmt.Errorf("the daemon has not answered within %v: it is stopped, or its machine is overloaded: "+
-		"have it go on (kill -CONT), or restart it", limit)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, silent)
-	defer cancel()
-	code, body, err := c.post(ctx, body)
-	if err != nil && context.Cause(ctx) == silent {
-		return c.failed(verb, silent)
-	}
+	ctx, done := c.within(ctx, patient(verb))
+	defer done()
+	code, body, err := c.post(ctx, pathRequest, body)
 	if err != nil {
 		return err
 	}
@@ -116,19 +126,43 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 	return nil
 }
 
+// within returns a context that ends, with a SilentError as its cause, when the daemon
+// has not answered for as long as the client has Patience; without, for so long, or when
+// it is found to be stopped.
+func (c *Client) within(ctx context.Context, otherwise time.Duration) (_ context.Context, done func()) {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	limit := cmp.Or(c.Patience, otherwise)
+	end := time.AfterFunc(limit, func() { giveUp(silent(c.path, c.pid, limit)) })
+	early := time.AfterFunc(halt, func() {
+		if e := silent(c.path, c.pid, halt); e.stopped && c.Patience == 0 {
+			giveUp(e)
+		}
+	})
+	return ctx, func() { end.Stop(); early.Stop(); giveUp(nil) }
+}
+
+// Alive returns an error that wraps ErrSilent if the daemon's process takes no requests
+// within the client's Patience. It costs the pollers nothing.
+func (c *Client) Alive(ctx context.Context) error {
+	ctx, done := c.within(ctx, silence)
+	defer done()
+	_, _, err := c.post(ctx, "/", nil) // which the daemon does not have, and says so
+	return err
+}
+
 // post sends a request and returns the answer.
-func (c *Client) post(ctx context.Context, request []byte) (code int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://xdpfabd"+pathRequest, bytes.NewReader(request))
+func (c *Client) post(ctx context.Context, path string, request []byte) (code int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://xdpfabd"+path, bytes.NewReader(request))
 	if err != nil {
 		return 0, nil, explain(c.path, err)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return 0, nil, explain(c.path, err)
+		return 0, nil, explain(c.path, because(ctx, err))
 	}
 	defer resp.Body.Close()
 	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
-		return 0, nil, explain(c.path, err)
+		return 0, nil, explain(c.path, because(ctx, err))
 	}
 	return resp.StatusCode, body, nil
 }
@@ -137,9 +171,21 @@ func (c *Client) failed(verb string, err error) error {
 	return fmt.Errorf("control socket %s: %s: %w", c.path, verb, err)
 }
 
+// because returns why a request ended: that the daemon is silent, if it was given up.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrSilent) {
+		return cause
+	}
+	return err
+}
+
 // explain returns an error that says why a connection failed.
 func explain(path string, err error) error {
 	switch {
+	case errors.Is(err, ErrSilent):
+		return err
+	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
+		return silent(path, 0, 0)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: %s: start xdpfabd, or give its path: %w", ErrNoDaemon, path, err)
 	case errors.Is(err, os.ErrPermission):

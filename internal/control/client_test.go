@@ -7,17 +7,26 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/capture"
+	"github.com/xdpfab/xdpfab/internal/process"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 func TestStatusRoundTrip(t *testing.T) {
@@ -47,26 +56,63 @@ func TestNoDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that takes connections and answers none, as one that is stopped, is given up.
+// A daemon that takes connections and answers none is given up, in the time that the
+// client has.
 func TestSilentDaemon(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.sock")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	path, _ := testnet.StoppedDaemon(t)
 	defer func(was time.Duration) { silence = was }(silence)
 	silence = time.Millisecond
-	if _, err := dial(t, path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "kill -CONT") || !strings.Contains(err.Error(), path) {
-		t.Errorf("%v; want to hear that it does not answer", err)
+	own := strconv.Itoa(os.Getpid())
+	says := func(err error, parts ...string) {
+		t.Helper()
+		for _, p := range append(parts, path, "process "+own+", control.test", "wait longer (--timeout)") {
+			if err == nil || !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), p) {
+				t.Errorf("%v; want ErrSilent, with %q", err, p)
+			}
+		}
 	}
-	if err := dial(t, path).Call(t.Context(), "create-region", nil, nil); err == nil || !strings.Contains(err.Error(), "within 4ms") {
-		t.Errorf("%v; want longer patience with what takes a daemon long", err)
-	}
+	c := dial(t, path)
+	_, err := c.Status(t.Context())
+	says(err, "within 1ms")
+	says(c.Call(t.Context(), "create-region", nil, nil), "within 4ms") // which takes a daemon long
+	_, _, err = c.Capture(t.Context(), capture.Options{})
+	says(err, "within 1ms")
+	says(c.Alive(t.Context()), "within 1ms")
+	c.Patience = 2 * time.Millisecond
+	says(c.Call(t.Context(), "create-region", nil, nil), "within 2ms")
+	_, _, err = c.Capture(t.Context(), capture.Options{})
+	says(err, "within 2ms")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := dial(t, path).Status(ended); !errors.Is(err, context.Canceled) {
+	if _, err := c.Status(ended); !errors.Is(err, context.Canceled) || errors.Is(err, ErrSilent) {
 		t.Errorf("%v; want the caller's end", err)
+	}
+}
+
+// A daemon that is stopped is given up before its time is over, and the remedy is the one
+// that helps.
+func TestStoppedDaemon(t *testing.T) {
+	path, _ := testnet.StoppedDaemon(t)
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Eventually(t, "the process is stopped", func() bool { return process.Stopped(cmd.Process.Pid) })
+	defer func(was time.Duration) { halt = was }(halt)
+	halt = time.Millisecond
+	c := dial(t, path)
+	c.pid = cmd.Process.Pid
+	want := fmt.Sprintf("is stopped (process %d, sleep): have it go on with `kill -CONT %[1]d`", c.pid)
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if e := silent(path, 0, 0); e.foreign || !strings.Contains(e.Error(), "lets nobody connect") ||
+		!strings.Contains(e.Error(), "kill -CONT") {
+		t.Errorf("%v of a daemon that is not known", e)
 	}
 }
 

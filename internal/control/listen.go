@@ -26,6 +26,9 @@ const MaxPath = 107
 
 const dirMode = 0o755
 
+// waiting is how many clients may wait to be let in, if net.core.somaxconn is not less.
+const waiting = 1<<16 - 1
+
 // AskLimit bounds how long a live daemon is asked for its process id. It is a
 // variable for tests, whose verdicts must not depend on how busy the machine is.
 var AskLimit = time.Second
@@ -147,6 +150,10 @@ func ListenerOf(fd int, made bool) (net.Listener, error) {
 	}
 	f := os.NewFile(uintptr(own), "control socket")
 	defer f.Close()
+	// The kernel shows clients the process that called listen(2) last: see ProgramAt.
+	if err := unix.Listen(own, waiting); err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
 	l, err := net.FileListener(f)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)

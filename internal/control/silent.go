@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/process"
+)
+
+// ErrSilent means that a process has the control socket, and does not answer.
+var ErrSilent = errors.New("the daemon does not answer")
+
+// SilentError says which daemon does not answer, and what can be done. It matches
+// ErrSilent.
+type SilentError struct {
+	Path string
+	// PID is its process; 0 if the socket does not tell: the queue of those who want to
+	// connect is full, or the process is in another process namespace.
+	PID int
+	// Within is how long it was waited for; 0 if it could not be asked.
+	Within  time.Duration
+	stopped bool
+	foreign bool
+}
+
+func silent(path string, pid int, within time.Duration) *SilentError {
+	return &SilentError{path, pid, within, process.Stopped(pid), elsewhere(pid)}
+}
+
+// elsewhere reports whether a process is known to be in another network namespace.
+func elsewhere(pid int) bool {
+	of := process.Namespace(pid)
+	return of != 0 && of != Namespace()
+}
+
+// Error names the process, its state if that is the cause, and the remedy.
+func (e *SilentError) Error() string {
+	what := "lets nobody connect"
+	if e.Within > 0 {
+		what = fmt.Sprintf("has not answered within %v", e.Within)
+	}
+	who := fmt.Sprintf("process %d", e.PID)
+	if name := process.Name(e.PID); name != "" {
+		who += ", " + name
+	}
+	if e.foreign {
+		who += ", of another network namespace"
+	}
+	switch {
+	case e.PID == 0:
+		return fmt.Sprintf("the daemon at %s %s: it is stopped, or its machine is overloaded: have it go on (kill "+
+			"-CONT), or restart it", e.Path, what)
+	case e.stopped:
+		return fmt.Sprintf("the daemon at %s %s: it is stopped (%s): have it go on with `kill -CONT %d`", e.Path, what,
+			who, e.PID)
+	}
+	return fmt.Sprintf("the daemon at %s %s: it or its machine is overloaded, or it hangs (%s): wait longer "+
+		"(--timeout), or restart it", e.Path, what, who)
+}
+
+// Unwrap makes the error match ErrSilent.
+func (e *SilentError) Unwrap() error { return ErrSilent }

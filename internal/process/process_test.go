@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+func TestStopped(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	if Stopped(pid) || Stopped(0) || Stopped(1<<30) {
+		t.Error("stopped")
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Eventually(t, "the process is stopped", func() bool { return Stopped(pid) })
+	testnet.Eventually(t, "the process has its program", func() bool { return Name(pid) == "sleep" })
+	if Name(0) != "" || Namespace(0) != 0 || Namespace(pid) != Namespace(os.Getpid()) || Namespace(pid) == 0 {
+		t.Errorf("%q, namespaces %d and %d", Name(0), Namespace(pid), Namespace(os.Getpid()))
+	}
+}
+
+func TestListensAt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ListensAt(os.Getpid()); !slices.Contains(got, path) {
+		t.Errorf("%q, want %s among them", got, path)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := ListensAt(os.Getpid()); slices.Contains(got, path) || ListensAt(0) != nil {
+		t.Errorf("%q of a closed socket", got)
+	}
+}
