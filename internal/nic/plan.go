@@ -7,12 +7,14 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/kernel"
+	"github.com/xdpfab/xdpfab/internal/process"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -255,15 +257,24 @@ type takenError struct {
 	err    error
 }
 
+// Error names the process, and has its remedy.
 func (e *takenError) Error() string {
-	owner := ""
-	if e.link != 0 {
-		owner = fmt.Sprintf(", which `bpftool link show id %d` names", e.link)
+	const once = "one at a time can have it"
+	pid := process.HolderOf(e.link)
+	who := fmt.Sprintf("%s is in use by another xdpfab, process %d (%s)", e.ifname, pid, process.Name(pid))
+	switch sockets := process.ListensAt(pid); {
+	case pid == os.Getpid():
+		return fmt.Sprintf("%s is in use by another xdpfab domain of this process: close that one, or use it here, since %s",
+			e.ifname, once)
+	case len(sockets) > 0 && process.Name(pid) == "xdpfabd":
+		return fmt.Sprintf("%s: programs go through it by its control socket, %s (--control, XDPFAB_CONTROL, "+
+			"DomainAttr.Control), since %s", who, sockets[0], once)
+	case pid != 0:
+		return fmt.Sprintf("%s: end it, or run xdpfabd in its place and let both go through that, since %s", who, once)
 	}
-	return fmt.Sprintf("%s is in use by another xdpfab process or domain%s, and one at a time can have it: if it is a "+
-		"daemon, go through it by its control socket (--control, XDPFAB_CONTROL, DomainAttr.Control); if it is a "+
-		"program, run xdpfabd in its place, and let both go through that; if it has died, `xdpfab resident list` "+
-		"shows the regions that it left, and `xdpfab resident remove` ends them", e.ifname, owner)
+	return fmt.Sprintf("%s is in use by another xdpfab, and %s: go through it if it is a daemon (--control PATH); root "+
+		"sees its process with `bpftool link show id %d`, or what is left of it with `xdpfab resident list`", e.ifname,
+		once, e.link)
 }
 
 func (e *takenError) Unwrap() error { return e.err }

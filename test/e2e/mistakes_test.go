@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -100,7 +101,7 @@ func TestMistakes(t *testing.T) {
 		{name: "own MAC", line: "list $OWN -i $I", code: 1, wrong: "is an address of this node", want: "give that of the peer", remedy: "`ip address` shows there"},
 		{name: "MAC nobody has", line: "list 02:00:00:00:00:77 -i $I --timeout 2s", code: 4, wrong: "no host with 02:00:00:00:00:77 is known", want: "`ip link` at the peer", remedy: "`xdpfab diagnose 02:00:00:00:00:77 -i veth0`"},
 		{name: "no daemon there", line: "list 10.77.0.1 -i $I --timeout 3s --control " + n.socket, side: b, code: 4, wrong: "peer does not answer", want: "the host 10.77.0.1 is up, but nothing there takes UDP port 34997", remedy: "start xdpfabd there"},
-		{name: "in use", line: "list $P -i $I", side: b, code: 5, wrong: "veth0 is in use by another xdpfab process", want: "one at a time can have it", remedy: "go through it by its control socket"},
+		{name: "in use", line: "list $P -i $I", side: b, code: 5, wrong: fmt.Sprintf("veth0 is in use by another xdpfab, process %d (xdpfabd)", n.cmd.Process.Pid), want: "one at a time can have it", remedy: "go through it by its control socket, " + n.socket},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			side := net.A
@@ -142,7 +143,7 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		{name: "key in file", line: "--config $D/key.toml", code: 2, wrong: "key.toml:1: interfaces: unknown key", want: "known are interface", remedy: "did you mean interface?"},
 		{name: "key of a region", line: "--config $D/backing.toml", code: 2, wrong: "region[0].backings: unknown key", want: "known are", remedy: "did you mean backing?"},
 		{name: "same interface", side: b, line: "--interface $I --control " + n.socket, code: 5, wrong: "serves veth0 already", want: "control socket is in use: xdpfabd, process " + pid, remedy: "or stop it first"},
-		{name: "same interface, other socket", side: b, line: "--interface $I --control $D/other.sock", code: 5, wrong: "veth0 is in use by another xdpfab process", want: "one at a time can have it", remedy: "go through it by its control socket"},
+		{name: "same interface, other socket", side: b, line: "--interface $I --control $D/other.sock", code: 5, wrong: "veth0 is in use by another xdpfab, process " + pid, want: "one at a time can have it", remedy: "go through it by its control socket, " + n.socket},
 		{name: "other interface", side: b, line: "--interface lo --control " + n.socket, code: 5, wrong: "process " + pid + " serves another interface, veth0", want: "control socket is in use", remedy: "give this daemon a path of its own with --control"},
 		{name: "other namespace", line: "--interface $I --control " + n.socket, code: 5, wrong: "serves the veth0 of another network namespace", want: "leave it alone", remedy: "give this daemon a path of its own with --control"},
 		{name: "argument", line: "$I --region counters=4KiB", code: 2, wrong: `unexpected argument "veth0"`, want: "want flags alone", remedy: "such as --interface veth0"},

@@ -208,7 +208,7 @@ func TestInfo(t *testing.T) {
 	}
 	checkProbe(t, net.A, nil)
 	checkProbe(t, net.B, d)
-	xdpfab(t, net.B, []string{"info", "--probe", net.B.IfName}).wants(5, "in use by another xdpfab process")
+	xdpfab(t, net.B, []string{"info", "--probe", net.B.IfName}).wants(5, "in use by another xdpfab, process")
 	if all := answer[info](t, net.A, "info"); len(all.Interfaces) != 2 {
 		t.Errorf("%d interfaces, want %s and lo", len(all.Interfaces), net.A.IfName)
 	}
