@@ -25,7 +25,7 @@ import (
 // flagError words the error of a flag: what was given, and what its type takes.
 func flagError(c *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
-		return usage(c, "%v%s", err, likeFlag(c, unknown.GetSpecifiedName()))
+		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
 	}
 	invalid := new(pflag.InvalidValueError)
 	if !errors.As(err, &invalid) {
@@ -40,13 +40,6 @@ func flagError(c *cobra.Command, err error) error {
 		return usage(c, "--%s: %s", f.Name, tell.Plain(invalid.Unwrap()))
 	}
 	return usage(c, "--%s %q: want %s", f.Name, invalid.GetValue(), want)
-}
-
-// likeFlag names the flag that an unknown one may stand for.
-func likeFlag(c *cobra.Command, name string) string {
-	var names []string
-	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return tell.DidYouMean("--"+name, names)
 }
 
 // missing adds to the error of a region that the peer does not have which it has.

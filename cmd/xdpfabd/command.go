@@ -134,9 +134,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return err
 	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+	return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.LikeFlag(cmd.Flags(), unknown))
 }
 
 // newCommand makes the command line; its errors are *exitError or cobra's own.

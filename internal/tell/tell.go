@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // layers are the names of packages with which errors begin on their way up, and of calls
@@ -23,9 +25,10 @@ func Lines(err error) string { return layers.ReplaceAllString(strings.TrimSpace(
 func Plain(err error) string { return strings.ReplaceAll(Lines(err), "\n", "; ") }
 
 // Closest returns the name that a word may have been meant for: the one that takes the
-// fewest changes, and not more than one for each three letters.
+// fewest changes, and not more than one for each three letters. Of two neighbours that
+// changed places it takes half a change.
 func Closest(word string, names []string) (string, bool) {
-	best, changes := "", len(word)/3+1
+	best, changes := "", 2*(len(word)/3+1)
 	for _, name := range names {
 		if n := distance([]rune(strings.ToLower(word)), []rune(strings.ToLower(name))); n < changes {
 			best, changes = name, n
@@ -43,22 +46,35 @@ func DidYouMean(word string, names []string) string {
 	return ""
 }
 
-// distance is how many runes have to be inserted, left out or replaced (Levenshtein).
+// LikeFlag asks whether one of a command's flags was meant by an unknown one.
+func LikeFlag(flags *pflag.FlagSet, unknown *pflag.NotExistError) string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return DidYouMean("--"+unknown.GetSpecifiedName(), names)
+}
+
+// distance is twice the number of runes that have to be inserted, left out or replaced
+// (Levenshtein), and once that of neighbours that have to change places.
 func distance(a, b []rune) int {
+	var last []int
 	row := make([]int, len(b)+1)
 	for j := range row {
-		row[j] = j
+		row[j] = 2 * j
 	}
 	for i, x := range a {
-		before := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = 2 * (i + 1)
 		for j, y := range b {
-			replaced := before
+			n := row[j]
 			if x != y {
-				replaced++
+				n += 2
 			}
-			before, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && x == b[j-1] && a[i-1] == y {
+				n = min(n, last[j-1]+1)
+			}
+			next[j+1] = min(n, row[j+1]+2, next[j]+2)
 		}
+		last, row = row, next
 	}
 	return row[len(b)]
 }

@@ -35,6 +35,11 @@ func TestClosest(t *testing.T) {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
+	for word, want := range map[string]string{"smu": "sum", "uint46": "uint64", "uint63": "uint64", "mni": "min", "ixn": ""} {
+		if got, _ := Closest(word, []string{"min", "max", "sum", "prod", "uint16", "uint64", "int64"}); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
 	if got := DidYouMean("regions", names); got != ", did you mean region?" {
 		t.Errorf("question %q", got)
 	}

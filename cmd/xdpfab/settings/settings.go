@@ -18,6 +18,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
 
@@ -126,8 +127,9 @@ func (s *Settings) read(from Value, text []byte) error {
 			continue
 		}
 		if variables[key] == "" {
-			return fmt.Errorf("%s: unknown key; known are %s, and the table [%s]", key,
-				strings.Join(slices.Sorted(maps.Keys(variables)), ", "), peers)
+			known := slices.Sorted(maps.Keys(variables))
+			return fmt.Errorf("%s: unknown key%s; known are %s, and the table [%s]", key,
+				tell.DidYouMean(key, append(known, peers)), strings.Join(known, ", "), peers)
 		}
 		from.Key = key
 		if err := s.set(from, tree[key]); err != nil {

@@ -63,7 +63,7 @@ func TestPrecedence(t *testing.T) {
 // A file that cannot be meant is refused, with its name, the key and what would do.
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]string{
-		"interfce = \"eth0\"":          "interfce: unknown key; known are auth-key-file, control, directory, interface, timeout, and the table [peers]",
+		"interfce = \"eth0\"":          "interfce: unknown key, did you mean interface?; known are auth-key-file, control, directory, interface, timeout, and the table [peers]",
 		"interface = 3":                "interface: 3: want a string",
 		"control = \"\"":               "want a string in quotes, which is not empty",
 		"timeout = \"5\"":              `timeout: "5": want a time`,
