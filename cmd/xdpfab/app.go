@@ -40,10 +40,15 @@ type app struct {
 	// Where the configuration is; nil: nowhere.
 	env   func(string) string
 	files []string
+
+	exit   func(code int)          // of the process; nil if that goes on
+	giveUp context.CancelCauseFunc // ends the command, for a reason other than a signal
 }
 
 // run executes a command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	ctx, a.giveUp = context.WithCancelCause(ctx)
+	defer a.giveUp(nil)
 	root := a.root()
 	if c, rest, err := root.Find(args); err == nil && c.Annotations[takesNumbers] != "" {
 		c.InitDefaultHelpFlag()
@@ -54,7 +59,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	a.out = out
 	root.SetOut(out)
 	root.SetErr(a.err)
-	err := errors.Join(root.ExecuteContext(ctx), out.Flush())
+	err := whyGivenUp(ctx, errors.Join(root.ExecuteContext(ctx), out.Flush()))
 	if err != nil {
 		fmt.Fprintln(a.err, oneLine(err))
 	}

@@ -40,7 +40,7 @@ daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, dom.CloseAll()) }()
+			defer func() { err = errors.Join(err, closeAll(c.Context(), dom)) }()
 			if _, err := dom.NewRegion("bench", int(bytes)); err != nil {
 				return err
 			}

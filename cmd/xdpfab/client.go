@@ -34,6 +34,7 @@ type linkFlags struct {
 	cores     []int
 	giveUp    time.Duration
 	control   string
+	by        string // what in the configuration names the control socket; empty if a flag does
 	directory string
 	authKey   string // path of a file
 	direct    bool
@@ -140,7 +141,7 @@ func (f *linkFlags) check(c *cobra.Command, dom *xdpfab.Domain) error {
 	return nil
 }
 
-func (c *client) close() error { return c.dom.CloseAll() }
+func (c *client) close() error { return closeAll(c.ctx, c.dom) }
 
 // resent returns how many frames had to be sent again so far.
 func (c *client) resent() uint64 {

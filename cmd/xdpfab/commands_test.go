@@ -169,6 +169,7 @@ func TestExitCodes(t *testing.T) {
 		{op(xdpfab.ErrPeerRestarted, xdpfab.ErrPeerRestarted), exitUnknown},
 		{fmt.Errorf("x: %w", route.ErrUnreachable), exitUnreachable},
 		{fmt.Errorf("x: %w", fs.ErrPermission), exitInterface},
+		{fmt.Errorf("x: %w", control.ErrSilent), exitUnreachable},
 		{(&statReport{}).foreign("/x.sock"), exitUnreachable},
 		{usage(&cobra.Command{}, "x"), exitUsage},
 	} {

@@ -25,6 +25,7 @@ import (
 
 // client is an interface in use and a peer that answered.
 type client struct {
+	ctx  context.Context // of the command
 	dom  *xdpfab.Domain
 	peer *xdpfab.Peer
 	addr string
@@ -118,7 +119,7 @@ func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 	switch {
 	case f.ifname != "" || f.control != "":
 	case socket.Value != "" && !ifname.Precedes(socket) && f.looksForDaemon():
-		f.control = socket.Value
+		f.control, f.by = socket.Value, socket.From
 	default:
 		f.ifname = ifname.Value
 	}
@@ -136,14 +137,22 @@ func (f *linkFlags) choose(c *cobra.Command, s *settings.Settings, attr *xdpfab.
 		}
 		return chosen, nil
 	}
-	if chosen, err = way.Choose(c.Context(), f.control, way.Folder(), to); err != nil {
-		return chosen, unclear(c, err)
+	if chosen, err = way.Choose(c.Context(), f.control, way.Folder(), to, f.giveUp); err != nil {
+		return chosen, namedBy(f.by, unclear(c, err))
 	}
 	f.ifname = chosen.Interface
 	if attr.Attach == fi.AttachAuto && f.looksForDaemon() {
 		attr.Control = chosen.Control
 	}
 	return chosen, nil
+}
+
+// namedBy adds to an error about a daemon's socket what in the configuration names it.
+func namedBy(from string, err error) error {
+	if err == nil || from == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s names the socket: correct or unset it)", err, from)
 }
 
 // unclear makes an error in the use of a command of a choice that could not be made.
@@ -165,9 +174,20 @@ func chosenFor(err error, chosen *way.Choice) error {
 // use opens the interface.
 func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen *way.Choice) (*xdpfab.Domain,
 	error) {
+	socket, err := f.awaitDaemon(c.Context(), &attr, chosen.Control)
+	if err != nil {
+		return nil, err
+	}
+	direct := make(chan struct{})
+	if socket != "" {
+		go a.watchDaemon(c.Context(), socket, f.giveUp, direct)
+	}
 	dom, err := a.open(c.Context(), f.ifname, attr)
 	if err != nil {
 		return nil, interfaceError(err)
+	}
+	if dom.Interface().Daemon == "" {
+		close(direct)
 	}
 	if err := f.check(c, dom); err != nil {
 		return nil, errors.Join(err, dom.CloseAll())
@@ -189,10 +209,10 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
 		p, err := dom.Dial(ctx, addr)
 		if err = trial.Explain(err); err == nil {
-			return &client{dom: dom, peer: p, addr: addr}, nil
+			return &client{ctx: c.Context(), dom: dom, peer: p, addr: addr}, nil
 		}
 		if to = to[1:]; len(to) == 0 || !errors.Is(err, route.ErrNoRoute) {
-			return nil, errors.Join(err, dom.CloseAll())
+			return nil, errors.Join(err, closeAll(c.Context(), dom))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/diagnose"
 )
 
@@ -50,6 +51,9 @@ else is wrong; 4 it does not answer; 5 the cause is on this node.`,
 
 func (a *app) diagnose(c *cobra.Command, f *linkFlags, peer string) error {
 	by, err := a.course(c, f, peer)
+	if errors.Is(err, control.ErrSilent) { // the daemon is this node's
+		return interfaceError(err)
+	}
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ var causes = []struct {
 	{route.ErrNoRoute, exitUnreachable},
 	{route.ErrUnreachable, exitUnreachable},
 	{control.ErrNoDaemon, exitUnreachable},
+	{control.ErrSilent, exitUnreachable},
 	{route.ErrNoSource, exitInterface},
 	{xsk.ErrNoInterface, exitInterface},
 	{fs.ErrPermission, exitInterface},

@@ -21,13 +21,14 @@ type probed struct {
 
 // probeInterface probes an interface, or asks its daemon what it has got.
 func probeInterface(ctx context.Context, ifname, socket string) (*probed, error) {
-	s, silent := statusOf(ctx, ifname, socket, probeLimit)
+	found := statusOf(ctx, ifname, socket, probeLimit)
+	s, silent := found.status, found.err
 	if s != nil {
 		return &probed{Probe: fi.Probe{InterfaceInfo: fi.InterfaceInfo(s.Interface), Refused: []string{}},
 			Daemon: s.PID}, nil
 	}
 	if socket != "" && silent != nil {
-		return nil, &codeError{silent, exitUnreachable}
+		return nil, silent
 	}
 	if socket != "" { // by which the caller wants a daemon asked, and nothing bound
 		return nil,

@@ -99,7 +99,7 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dom.CloseAll()) }()
+	defer func() { err = errors.Join(err, closeAll(c.Context(), dom)) }()
 	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: f.mailbox})
 	if err != nil {
 		return err

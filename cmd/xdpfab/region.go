@@ -49,7 +49,7 @@ Root and the daemon's own user may do that.`,
 
 // changeCmd completes a command that asks a daemon for a change of one region.
 func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arguments any)) *cobra.Command {
-	var f daemonFlags
+	f := daemonFlags{changes: true}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		verb, arguments := ask(args[0])
 		return call(a, c, &f, verb, arguments, func(w io.Writer, r control.Region) {

@@ -8,9 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/bpf"
@@ -45,7 +43,7 @@ func daemonsOf(ctx context.Context, list []nic.Interface, socket string) []serve
 	found := make([]served, len(list))
 	var wg sync.WaitGroup
 	for n, i := range list {
-		wg.Go(func() { found[n].status, found[n].err = statusOf(ctx, i.Name, socket, askLimit) })
+		wg.Go(func() { found[n] = statusOf(ctx, i.Name, socket, askLimit) })
 	}
 	wg.Wait()
 	return found
@@ -55,6 +53,8 @@ func daemonsOf(ctx context.Context, list []nic.Interface, socket string) []serve
 type served struct {
 	status *control.Status // nil if there is none that answers this user
 	err    error           // why there is one, but no status: it is silent
+	// elsewhere means that a daemon has the socket which is in another network namespace.
+	elsewhere bool
 }
 
 // by describes the daemon, if it has answered.
@@ -88,29 +88,30 @@ func controlOf(ifname, socket string) string {
 	return cmp.Or(socket, control.DefaultPath(ifname))
 }
 
-// statusOf asks the daemon of an interface. The status is nil if there is no daemon that
-// serves it and answers this user. The error says that a daemon has not answered in time.
-func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) (*control.Status, error) {
+// statusOf asks the daemon of an interface: the one at the socket, or else the one that
+// programs find.
+func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) served {
 	named := socket != ""
-	path := controlOf(ifname, socket)
-	silent := fmt.Errorf("the daemon at %s has not told its status within %v: it is stopped, or its machine is "+
-		"overloaded: have it go on (kill -CONT), or restart it", path, limit)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, silent)
-	defer cancel()
-	d, err := control.Dial(path)
+	d, err := control.Dial(controlOf(ifname, socket))
 	switch {
-	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
-		return nil, silent
+	case errors.Is(err, control.ErrSilent):
+		return served{err: err}
 	case err != nil:
-		return nil, nil
+		return served{}
 	}
 	defer d.Close()
+	if !named && d.Elsewhere() {
+		return served{elsewhere: true}
+	}
+	d.Patience = limit
 	s, err := d.Status(ctx)
 	switch {
-	case err != nil && ctx.Err() != nil || errors.Is(err, syscall.EAGAIN):
-		return nil, cmp.Or(context.Cause(ctx), silent)
-	case err != nil || s.Interface.Name != ifname || !named && s.Elsewhere():
-		return nil, nil
+	case errors.Is(err, control.ErrSilent) || ctx.Err() != nil:
+		return served{err: err}
+	case err != nil || s.Interface.Name != ifname:
+		return served{}
+	case !named && s.Elsewhere():
+		return served{elsewhere: true}
 	}
-	return &s, nil
+	return served{status: &s}
 }

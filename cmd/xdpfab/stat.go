@@ -60,9 +60,15 @@ in one page that is written anew, elsewhere in lines of the counters that have c
 }
 
 // daemonFlags choose a daemon of this machine.
-type daemonFlags struct{ path, ifname string }
+type daemonFlags struct {
+	path, ifname string
+	timeout      time.Duration
+	changes      bool // the command is a change, which may take longer than an answer of a peer
+}
 
 func (f *daemonFlags) register(c *cobra.Command) {
+	c.Flags().DurationVar(&f.timeout, "timeout", 0,
+		"time that the daemon may take for an answer; 0 for 30s, or 2m to create or remove a region")
 	c.Flags().StringVar(&f.path, "control", "", "path of the daemon's control socket")
 	c.Flags().StringVarP(&f.ifname, "interface", "i", "", "interface of the daemon, instead of --control")
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
@@ -74,22 +80,31 @@ func (f *daemonFlags) dial(a *app, c *cobra.Command) (*control.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
+	if v := s.Get(settings.Timeout); v.Value != "" && !f.changes && !c.Flags().Changed("timeout") {
+		f.timeout, _ = time.ParseDuration(v.Value) // which was checked
+	}
+	ifname, socket, from := s.Get(settings.Interface), s.Get(settings.Control), ""
 	switch {
+	case f.timeout < 0:
+		return nil, usage(c, "timeout %v: want 0 or more", f.timeout)
 	case f.path != "" && f.ifname != "":
 		return nil, usage(c, "want one of --control and --interface")
 	case f.ifname != "":
 		f.path = control.DefaultPath(f.ifname)
 	case f.path == "" && socket.Value != "" && !ifname.Precedes(socket):
-		f.path = socket.Value
+		f.path, from = socket.Value, socket.From
 	case f.path == "" && ifname.Value != "":
-		f.path = control.DefaultPath(ifname.Value)
+		f.path, from = control.DefaultPath(ifname.Value), ifname.From
 	case f.path == "":
 		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {
 			return nil, err
 		}
 	}
-	return control.Dial(f.path)
+	d, err := control.Dial(f.path)
+	if err == nil {
+		d.Patience = f.timeout
+	}
+	return d, namedBy(from, err)
 }
 
 // call has a daemon do what a verb says, and prints the result.

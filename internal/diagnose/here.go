@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -46,9 +45,6 @@ func (d *diagnosis) lookAtInterface(context.Context) Step {
 	return ok(text + ", up")
 }
 
-// askLimit bounds the wait for the daemon of this node.
-const askLimit = 5 * time.Second
-
 func (d *diagnosis) lookAtDaemon(ctx context.Context) Step {
 	if d.Attr.Attach == fi.AttachNever {
 		return leftOut("--direct: no daemon is looked for")
@@ -68,13 +64,14 @@ func (d *diagnosis) lookAtDaemon(ctx context.Context) Step {
 		return ok("none serves the interface: it is opened here")
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
+	if named == "" && c.Elsewhere() {
+		return ok(fmt.Sprintf("the one at %s is in another network namespace", path))
+	}
+	c.Patience = d.Timeout
 	s, err := c.Status(ctx)
 	if err != nil {
 		d.shut = "the daemon does not answer"
-		return failed(fmt.Sprintf("the daemon at %s does not answer: %v", path, err), "have it go on (kill -CONT), or "+
-			"restart it")
+		return failed(fmt.Sprintf("the daemon at %s does not answer", path), tell.Plain(err))
 	}
 	if s.Interface.Name != d.Interface || s.Elsewhere() && named == "" {
 		return ok(fmt.Sprintf("the one at %s serves %s of network namespace %d, not this interface", path,
@@ -148,8 +145,8 @@ func (d *diagnosis) lookAtAddresses(context.Context) Step {
 	served := strings.Join(d.nic.Served, " ")
 	if !d.Peer.IsIP() {
 		if d.Own = d.Peer.MAC.String() == d.nic.MAC; d.Own {
-			return Step{Verdict: Failed, Place: There, Detail: d.Peer.MAC.String() + " is this interface's own address",
-				Remedy: "give that of the peer, which `ip link` shows there"}
+			return failed(d.Peer.MAC.String()+" is this interface's own address",
+				"give that of the peer, which `ip link` shows there")
 		}
 		return ok(strings.TrimSpace(d.nic.MAC + " " + served))
 	}
@@ -165,8 +162,8 @@ func (d *diagnosis) lookAtAddresses(context.Context) Step {
 	}
 	switch {
 	case d.Own:
-		return Step{Verdict: Failed, Place: There, Detail: d.Peer.IP.String() + " is this node's own address",
-			Remedy: "give that of the peer, which `ip address` shows there"}
+		return failed(d.Peer.IP.String()+" is this node's own address",
+			"give that of the peer, which `ip address` shows there")
 	case len(family) == 0:
 		return failed(fmt.Sprintf("the interface has no address of the family of %v (it has: %s)", d.Peer.IP,
 			cmp.Or(served, "none")), "ip address add ADDRESS/LENGTH dev "+d.Interface+", or give the peer's MAC "+

@@ -170,6 +170,9 @@ func (t *Trial) dial(ctx context.Context, addr string) {
 	}
 }
 
+// askLimit bounds the wait for this node's daemon, which has answered before.
+const askLimit = 5 * time.Second
+
 // elsewhere reports whether the interface of a daemon is in another network namespace,
 // whose neighbours are not known here.
 func elsewhere(ctx context.Context, socket string) bool {
@@ -181,6 +184,7 @@ func elsewhere(ctx context.Context, socket string) bool {
 		return true
 	}
 	defer c.Close()
+	c.Patience = askLimit
 	s, err := c.Status(ctx)
 	return err != nil || s.Elsewhere()
 }

@@ -43,9 +43,6 @@ type daemon struct {
 	control.Status
 }
 
-// askLimit bounds how long a daemon is waited for. It is a variable for tests.
-var askLimit = 2 * time.Second
-
 // Folder is where daemons have their control sockets.
 func Folder() string { return filepath.Dir(control.DefaultPath("any")) }
 
@@ -53,16 +50,17 @@ func Folder() string { return filepath.Dir(control.DefaultPath("any")) }
 // control socket is named; or the one on the route; or for a MAC address that of the only
 // daemon, that on which the kernel knows the neighbour, or the only one there is. Without
 // an address it is that of the only daemon, or the only one there is. folder has the
-// sockets of daemons that nobody has named.
-func Choose(ctx context.Context, named, folder string, to []wire.Addr) (Choice, error) {
+// sockets of daemons that nobody has named. A daemon is waited for so long; if the choice
+// depends on one that does not answer, the error wraps control.ErrSilent.
+func Choose(ctx context.Context, named, folder string, to []wire.Addr, limit time.Duration) (Choice, error) {
 	if named != "" {
-		d, err := ask(ctx, named)
+		d, err := ask(ctx, named, limit)
 		if err != nil {
 			return Choice{}, err
 		}
 		return Choice{d.Interface.Name, named, "the daemon at " + named, append(to, wire.Addr{})[0]}, nil
 	}
-	daemons := here(ctx, folder)
+	daemons := here(ctx, folder, limit)
 	if len(to) == 0 {
 		to = []wire.Addr{{}}
 	}
@@ -79,18 +77,24 @@ func Choose(ctx context.Context, named, folder string, to []wire.Addr) (Choice, 
 	return Choice{}, first
 }
 
-func choose(daemons []daemon, a wire.Addr) (c Choice, err error) {
+func choose(daemons found, a wire.Addr) (c Choice, err error) {
 	if a.IsIP() {
 		c.Interface, err = routeTo(a.IP)
 		c.Why = fmt.Sprintf("the route to %v", a.IP)
 	} else {
-		c.Interface, c.Why, err = towards(daemons, a.MAC)
+		c.Interface, c.Why, err = towards(daemons.answer, a.MAC)
 	}
 	if err != nil {
+		for _, silent := range daemons.silent {
+			err = fmt.Errorf("%w; %w", err, silent)
+		}
 		return Choice{}, err
 	}
+	if silent := daemons.silent[c.Interface]; silent != nil {
+		return Choice{}, silent
+	}
 	c.Peer = a
-	for _, d := range daemons {
+	for _, d := range daemons.answer {
 		if d.serves(c.Interface) {
 			c.Interface, c.Control = d.Interface.Name, d.path
 			c.Why += ", and the daemon at " + d.path
@@ -114,34 +118,49 @@ func (d *daemon) serves(name string) bool {
 	return false
 }
 
-// ask asks the daemon at a control socket for its status.
-func ask(ctx context.Context, path string) (daemon, error) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
+// ask asks the daemon at a control socket for its status, unless it is one that is not
+// wanted.
+func ask(ctx context.Context, path string, limit time.Duration, unless ...func(*control.Client) bool) (daemon, error) {
 	c, err := control.Dial(path)
 	if err != nil {
 		return daemon{}, err
 	}
 	defer c.Close()
+	for _, not := range unless {
+		if not(c) {
+			return daemon{}, control.ErrNoDaemon
+		}
+	}
+	c.Patience = limit
 	s, err := c.Status(ctx)
 	return daemon{path, s}, err
 }
 
+// found are the daemons of this network namespace.
+type found struct {
+	answer []daemon
+	silent map[string]error // by the name of the socket, which is that of the interface
+}
+
 // here asks the daemons of this network namespace, all at the same time.
-func here(ctx context.Context, folder string) (found []daemon) {
+func here(ctx context.Context, folder string, limit time.Duration) found {
 	paths, _ := filepath.Glob(filepath.Join(folder, "*.sock"))
 	all, errs := make([]daemon, len(paths)), make([]error, len(paths))
 	var wg sync.WaitGroup
 	for n, path := range paths {
-		wg.Go(func() { all[n], errs[n] = ask(ctx, path) })
+		wg.Go(func() { all[n], errs[n] = ask(ctx, path, limit, (*control.Client).Elsewhere) })
 	}
 	wg.Wait()
+	f := found{silent: map[string]error{}}
 	for n, d := range all { // on this thread, which knows its network namespace
-		if errs[n] == nil && !d.Elsewhere() {
-			found = append(found, d)
+		switch {
+		case errs[n] == nil && !d.Elsewhere():
+			f.answer = append(f.answer, d)
+		case errors.Is(errs[n], control.ErrSilent):
+			f.silent[strings.TrimSuffix(filepath.Base(paths[n]), ".sock")] = errs[n]
 		}
 	}
-	return found
+	return f
 }
 
 // routeTo returns the interface by which the kernel would send to an address. For one of
@@ -201,7 +220,7 @@ func holder(ip netip.Addr) (string, error) {
 // towards returns the interface to a MAC address, and the reason.
 func towards(daemons []daemon, mac wire.MAC) (name, why string, err error) {
 	if len(daemons) == 1 {
-		return daemons[0].Interface.Name, "the fact that it is the only daemon's", nil
+		return daemons[0].Interface.Name, "default, as the only one that a daemon serves", nil
 	}
 	all, err := net.Interfaces()
 	if err != nil {
@@ -220,9 +239,9 @@ func towards(daemons []daemon, mac wire.MAC) (name, why string, err error) {
 	}
 	switch {
 	case len(near) == 1:
-		return near[0], fmt.Sprintf("the fact that the kernel knows %v there", mac), nil
+		return near[0], fmt.Sprintf("the kernel's neighbour entry for %v", mac), nil
 	case len(fit) == 1:
-		return fit[0], "the fact that it is the only interface that is up", nil
+		return fit[0], "default, as the only interface that is up", nil
 	case len(fit) == 0:
 		return "", "", fmt.Errorf("%w: no Ethernet interface is up", ErrUnclear)
 	}

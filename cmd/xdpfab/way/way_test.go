@@ -62,7 +62,6 @@ func parse(t *testing.T, text string) wire.Addr {
 // of others, and with one that is named.
 func TestChoose(t *testing.T) {
 	pair := testnet.NewVeth(t, testnet.Options{})
-	askLimit = testnet.Patience
 	side, none := pair.A, t.TempDir()
 	const stranger = "02:00:00:00:00:77"
 	check := func(name, named, folder, want, why string, to ...string) {
@@ -73,7 +72,7 @@ func TestChoose(t *testing.T) {
 		}
 		var c Choice
 		err := side.Do(func() (err error) {
-			c, err = Choose(t.Context(), named, folder, all)
+			c, err = Choose(t.Context(), named, folder, all, testnet.Patience)
 			return err
 		})
 		if len(all) == 0 {
@@ -100,7 +99,7 @@ func TestChoose(t *testing.T) {
 	path := serve(t, daemons, here, node.InterfaceInfo{Name: "port7", Above: side.IfName + " (bridge), other (bond, whose addresses are not served: …)"})
 	serve(t, daemons, here+1, node.InterfaceInfo{Name: "elsewhere"})
 	check("daemon below the route's interface", "", daemons, "port7", "the daemon at "+path, ip)
-	check("the only daemon", "", daemons, "port7", "the only daemon's", stranger)
+	check("the only daemon", "", daemons, "port7", "the only one that a daemon serves", stranger)
 	check("named", path, none, "port7", "the daemon at "+path, ip)
 	check("named, for nobody", path, none, "port7", "the daemon at "+path)
 	check("named, elsewhere", filepath.Join(daemons, "elsewhere.sock"), none, "elsewhere", "the daemon at", ip)
@@ -110,7 +109,7 @@ func TestChoose(t *testing.T) {
 	refuse := func(named string, to string, want error, words ...string) {
 		t.Helper()
 		err := side.Do(func() error {
-			_, err := Choose(t.Context(), named, none, []wire.Addr{parse(t, to)})
+			_, err := Choose(t.Context(), named, none, []wire.Addr{parse(t, to)}, testnet.Patience)
 			return err
 		})
 		if !errors.Is(err, want) {
@@ -127,8 +126,8 @@ func TestChoose(t *testing.T) {
 	refuse("", "192.0.2.1", ErrUnclear, "no route to 192.0.2.1")
 	refuse(filepath.Join(none, "absent.sock"), ip, control.ErrNoDaemon)
 	testnet.IP(t, side, "neigh add 10.99.0.1 lladdr "+stranger+" dev x1")
-	check("a neighbour", "", none, "x1", "the kernel knows", stranger)
-	check("own MAC", "", none, side.IfName, "the kernel knows", side.MAC.String())
+	check("a neighbour", "", none, "x1", "the kernel's neighbour entry for "+stranger, stranger)
+	check("own MAC", "", none, side.IfName, "the kernel's neighbour entry", side.MAC.String())
 
 	testnet.IP(t, side, "addr add 192.0.2.7/24 dev x0", "link set x0 down")
 	refuse("", "192.0.2.1", ErrUnclear, "no route to 192.0.2.1", "x0, on that network, is down", "`ip link set dev x0 up`")

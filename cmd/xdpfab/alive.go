@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// A daemon of this node that has answered may fall silent later. Operations through it
+// have no end then, since the daemon is who gives up on peers.
+
+// awaitDaemon waits for a sign of life of the daemon that the interface would be opened
+// through, unless one has answered already: Open would wait for it longer than --timeout.
+// It returns the daemon's socket, empty if there is none. A daemon in another network
+// namespace has an interface of the same name, which is not meant: the attributes keep
+// Open from asking it.
+func (f *linkFlags) awaitDaemon(ctx context.Context, attr *xdpfab.DomainAttr, answered string) (string, error) {
+	if !f.looksForDaemon() || answered != "" {
+		return answered, nil
+	}
+	s := statusOf(ctx, f.ifname, attr.Control, f.giveUp)
+	if s.elsewhere && !f.borrow {
+		attr.Attach = fi.AttachNever
+	}
+	if s.status == nil {
+		return "", s.err
+	}
+	return controlOf(f.ifname, attr.Control), nil
+}
+
+// askAgain is the most time between two questions whether a daemon is alive.
+const askAgain = time.Second
+
+// lastWords is the time that a command has to end and to say what is known of its
+// operations. What is left to do, such as to cancel a receive, may wait for the daemon.
+const lastWords = time.Second
+
+// watchDaemon ends the command when the daemon at a control socket has been silent for so
+// long. One that is gone is left to the domain, which attaches to the next one. The watch
+// is over with the command, or when over is closed.
+func (a *app) watchDaemon(ctx context.Context, socket string, limit time.Duration, over <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			return
+		case <-time.After(min(limit, askAgain)):
+		}
+		d, err := control.Dial(socket)
+		if err == nil {
+			d.Patience = limit
+			err = errors.Join(d.Alive(ctx), d.Close())
+		}
+		if errors.Is(err, control.ErrSilent) {
+			a.giveUp(err)
+			if a.exit != nil {
+				time.Sleep(lastWords)
+				fmt.Fprintln(a.err, oneLine(err))
+				a.exit(exitCode(err))
+			}
+			return
+		}
+	}
+}
+
+// closeAll closes the domain of a command, unless its daemon fell silent: closing would
+// wait for that. A daemon that goes on later learns of the end of this process.
+func closeAll(ctx context.Context, dom *xdpfab.Domain) error {
+	if errors.Is(context.Cause(ctx), control.ErrSilent) {
+		return nil
+	}
+	return dom.CloseAll()
+}
+
+// whyGivenUp adds to the error of a command why it was ended, if its daemon fell silent.
+func whyGivenUp(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case !errors.Is(cause, control.ErrSilent):
+		return err
+	case errors.Is(err, xdpfab.ErrOutcomeUnknown):
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return cause
+}
