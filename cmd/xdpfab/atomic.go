@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -116,7 +117,7 @@ func (a *app) atomicCmd() *cobra.Command {
 	a.jsonFlag(c)
 	fs := c.Flags()
 	fs.StringVar(&f.peer, "peer", "", "address of the peer: MAC or IP, with /endpoint if not 0 (required)")
-	fs.Uint64Var(&f.offset, "offset", 0, "offset of the first element in the region, in bytes")
+	fs.Var((*show.Bytes)(&f.offset), "offset", "offset of the first element in the region")
 	fs.IntVar(&f.count, "count", 0, "number of elements; default: as many as values, or 1")
 	fs.StringSliceVar(&f.compare, "compare", nil,
 		"compare values, separated by commas or repeated; for cswap…, mswap, msum,\n"+

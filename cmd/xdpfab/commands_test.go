@@ -70,6 +70,7 @@ var refusals = []refusal{
 	{"list PEER/9", exitFailed, "refused the session"},
 	{"atomic", exitUsage, "missing OP and DATATYPE"},
 	{"atomic sum", exitUsage, "missing OP and DATATYPE"},
+	{"atomic sum uint64 1 --offset 4KB", exitUsage, `--offset "4KB": want a whole number, 0 or more, of bytes, KiB, MiB or GiB`},
 	{"atomic add uint64 1", exitUsage, `unknown operation "add": want one of min, max`},
 	{"atomic sum uint63 1", exitUsage, `unknown datatype "uint63", did you mean uint64?: want one of int8`},
 	{"atomic bor double 1", exitUsage, "bor is not defined for double"},

@@ -33,7 +33,7 @@ type copyFlags struct {
 func (f *copyFlags) register(c *cobra.Command) {
 	f.link.register(c)
 	f.region.register(c)
-	c.Flags().Uint64Var(&f.offset, "offset", 0, "bytes from the beginning of the region")
+	c.Flags().Var((*show.Bytes)(&f.offset), "offset", "distance from the beginning of the region")
 	c.Flags().BoolVar(&f.show, "show-progress", false, "show how far the copy is, even if stderr is no terminal")
 }
 
@@ -56,7 +56,7 @@ notice a change of the region in between.`,
 	}
 	f.register(c)
 	a.jsonFlag(c)
-	c.Flags().Uint64Var(&f.length, "length", 0, "bytes to copy; 0 for all up to the end of the region")
+	c.Flags().Var((*show.Bytes)(&f.length), "length", "how much to copy; 0 for all up to the end of the region")
 	c.Flags().BoolVar(&f.resume, "resume", false, "keep what FILE has, and fetch the rest")
 	return c
 }
@@ -81,8 +81,8 @@ been written as well; writing them again does no harm.`,
 	}
 	f.register(c)
 	a.jsonFlag(c)
-	c.Flags().Uint64Var(&f.skip, "skip", 0,
-		"leave out so many bytes of FILE, and the places in the region where they belong")
+	c.Flags().Var((*show.Bytes)(&f.skip), "skip",
+		"leave out so much of FILE, and the places in the region where it belongs")
 	return c
 }
 
@@ -223,7 +223,7 @@ func openTarget(c *cobra.Command, resume bool, path string) (*os.File, error) {
 	}
 	file, err := os.OpenFile(path, mode|os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, usage(c, "%v", err)
+		return nil, usage(c, "%v: want a file in a folder that is there, and that this user may write", err)
 	}
 	return file, nil
 }

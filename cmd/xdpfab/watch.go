@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -65,7 +66,7 @@ restarted, 4 if it is silent, 1 if it closed.`,
 	f.region.register(c)
 	a.jsonFlag(c)
 	fs := c.Flags()
-	fs.Uint64Var(&f.offset, "offset", 0, "offset of the element in the region, in bytes")
+	fs.Var((*show.Bytes)(&f.offset), "offset", "offset of the element in the region")
 	fs.StringVar(&f.datatype, "datatype", "uint64", "datatype of the element")
 	fs.DurationVar(&f.interval, "interval", 100*time.Millisecond, "time between two reads; 0 for none")
 	fs.StringVar(&f.until, "until", "", "end when the element has this value")

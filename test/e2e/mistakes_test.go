@@ -91,6 +91,7 @@ func TestMistakes(t *testing.T) {
 		{name: "port", line: "list 10.77.0.2:34997 -i $I", code: 2, wrong: `bad address "10.77.0.2:34997"`, want: "34997 on every node", remedy: "leave out the port"},
 		{name: "socket in the environment", line: "list $P", code: 4, wrong: dir + "/none.sock", want: "no daemon serves the control socket", remedy: "XDPFAB_CONTROL names the socket: correct or unset it", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
 		{name: "socket in the environment, of stat", line: "stat", code: 4, wrong: dir + "/none.sock", want: "no daemon serves the control socket", remedy: "XDPFAB_CONTROL names the socket: correct or unset it", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
+		{name: "size of an offset", line: "atomic sum uint64 1 --offset 4KB -i $I --peer $P --region counters", code: 2, wrong: `--offset "4KB"`, want: "of bytes, KiB, MiB or GiB", remedy: "such as 4096 or 4KiB"},
 		{name: "put too large", line: "put $P $D/large -i $I --region counters", code: 1, wrong: "large has 5000 bytes", want: "region counters has 4096 from offset 0 on: nothing was written", remedy: "cut the file"},
 		{name: "input too large", line: "put $P - -i $I --region counters", code: 1, wrong: "the input has more bytes than region counters has", want: "which is 4096", remedy: "shorten the input", options: []option{input(strings.Repeat("x", 5000))}},
 		{name: "no root", line: "list $P -i $I", code: 5, wrong: "missing CAP_NET_ADMIN", want: "CAP_BPF", remedy: "run as root, or `setcap", options: []option{unprivileged}},

@@ -63,15 +63,31 @@ func Size(n uint64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// ParseSize turns text such as 8, 4KiB or 1MiB into a number of bytes.
+// Bytes is a flag that takes a number of bytes as ParseSize reads it.
+type Bytes uint64
+
+// Set implements pflag.Value.
+func (b *Bytes) Set(s string) error {
+	n, err := ParseSize(s)
+	*b = Bytes(n)
+	return err
+}
+
+// Type implements pflag.Value.
+func (b *Bytes) Type() string { return "bytes" }
+
+// String implements pflag.Value.
+func (b *Bytes) String() string { return strconv.FormatUint(uint64(*b), 10) }
+
+// ParseSize turns text such as 8, 0x40, 4KiB or 1MiB into a number of bytes.
 func ParseSize(s string) (uint64, error) {
 	digits, factor := s, uint64(1)
 	for _, u := range units {
 		if d, is := strings.CutSuffix(s, u.name); is {
-			digits, factor = d, u.size
+			digits, factor = strings.TrimSuffix(d, " "), u.size
 		}
 	}
-	n, err := strconv.ParseUint(digits, 10, 64)
+	n, err := strconv.ParseUint(digits, 0, 64)
 	if err != nil || n > math.MaxUint64/factor {
 		return 0, fmt.Errorf("size %q: want a number of bytes, or of KiB, MiB or GiB, such as 4KiB", s)
 	}
