@@ -173,13 +173,11 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	if len(args) < 2 {
 		return r, usage(c, "missing OP and DATATYPE")
 	}
-	if r.op, err = atomic.ParseOp(args[0]); err != nil {
-		return r, usage(c, "unknown operation %q%s: want one of %s", args[0], tell.DidYouMean(args[0], opNames()),
-			strings.Join(opNames(), ", "))
+	if r.op, err = parseOp(args[0]); err != nil {
+		return r, usage(c, "%v", err)
 	}
-	if r.dt, err = atomic.ParseDatatype(args[1]); err != nil {
-		return r, usage(c, "unknown datatype %q%s: want one of %s", args[1],
-			tell.DidYouMean(args[1], datatypeNames()), strings.Join(datatypeNames(), ", "))
+	if r.dt, err = parseDatatype(args[1]); err != nil {
+		return r, usage(c, "%v", err)
 	}
 	if r.form, err = formFor(f.form, r.op, r.dt); err != nil {
 		return r, usage(c, "%v", err)
@@ -210,6 +208,28 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 		return r, usage(c, "%v", err)
 	}
 	return r, nil
+}
+
+func parseOp(text string) (atomic.Op, error) {
+	op, err := atomic.ParseOp(text)
+	if err != nil {
+		err = unknown("operation", text, opNames())
+	}
+	return op, err
+}
+
+func parseDatatype(text string) (atomic.Datatype, error) {
+	dt, err := atomic.ParseDatatype(text)
+	if err != nil {
+		err = unknown("datatype", text, datatypeNames())
+	}
+	return dt, err
+}
+
+// unknown refuses a word that is not among the names of what it should be.
+func unknown(what, word string, names []string) error {
+	return fmt.Errorf("unknown %s %q%s: want one of %s", what, word, tell.DidYouMean(word, names),
+		strings.Join(names, ", "))
 }
 
 // maxArray is how many elements one command handles, since the array has to fit into

@@ -164,7 +164,7 @@ func TestBatchLines(t *testing.T) {
 		`{"op":"sum","dt":"uint8","n":-1,"buf":"01"}`,
 	}, "\n")
 	r := n.run(in, n.line("atomic --batch - --peer PEER --region r")...)
-	if r.code != exitUsage || !strings.Contains(r.err, "8 of 13 operations failed") {
+	if r.code != exitUsage || !strings.Contains(r.err, "4 operations ran, 8 failed; each has an \"error\" in the output, the first is: line 6: unknown field \"bogus\": want func, form") {
 		t.Errorf("exit code %d, %s", r.code, r.err)
 	}
 	want := []string{
@@ -172,7 +172,8 @@ func TestBatchLines(t *testing.T) {
 		`{"line":3,"func":"base","op":"write","dt":"uint8","offset":100,"n":1}`,
 		`{"line":4,"func":"fetch","op":"read","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
 		`{"line":5,"func":"compare","op":"cswap","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
-		`unknown field`, `line 7`, `more than one`, `invalid byte`, `buf has 2 bytes: want 1`, `alignment`, `beyond the end`, `n -1`,
+		`line 6: unknown field`, `line 7: unexpected EOF: want one JSON object, such as`, `more than one`, `two hex digits each`,
+		`buf has 2 bytes: want 1, for 1 elements of uint8`, `line 11: `, `use --offset 65535 or less`, `n -1`,
 	}
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) != len(want) {

@@ -14,10 +14,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -91,7 +93,8 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	lines.Buffer(nil, 64<<20)
 	out := json.NewEncoder(a.out)
 	out.SetEscapeHTML(false)
-	failed, code, number := 0, exitOK, 0
+	ran, failed, code, number := 0, 0, exitOK, 0
+	var first error
 	for lines.Scan() && code < exitUnknown {
 		number++
 		if len(lines.Bytes()) == 0 {
@@ -99,9 +102,13 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 		}
 		res := batchResult{Line: number}
 		if err := p.line(c.Context(), lines.Bytes(), f.offset, region, &res); err != nil {
-			failed++
+			if failed++; first == nil {
+				first = err
+			}
 			res.Error, res.Certainty, res.Code = oneLine(err), certainty(err), exitCode(err)
 			code = max(code, res.Code)
+		} else {
+			ran++
 		}
 		if err := out.Encode(&res); err != nil {
 			return err
@@ -113,18 +120,22 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading %s: %w", f.batch, err)
 	}
-	if failed > 0 {
-		return &codeError{fmt.Errorf("%d of %d operations failed; each has an \"error\" in the output", failed,
-			number), code}
+	if failed == 0 {
+		return nil
 	}
-	return nil
+	rest := ""
+	if code >= exitUnknown && lines.Scan() {
+		rest = fmt.Sprintf(", those behind line %d were not run", number)
+	}
+	return &codeError{fmt.Errorf("%d operations ran, %d failed%s; each has an \"error\" in the output, the first "+
+		"is: %w", ran, failed, rest, first), code}
 }
 
 // line runs one line and fills its result in as far as it gets.
 func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab.RemoteRegion, res *batchResult) error {
 	var b batchLine
 	if err := decodeStrictly(text, &b); err != nil {
-		return &codeError{fmt.Errorf("line %d: %w", res.Line, err), exitUsage}
+		return &codeError{fmt.Errorf("line %d: %w", res.Line, wanted(err)), exitUsage}
 	}
 	if b.Offset == nil {
 		b.Offset = &offset
@@ -137,12 +148,12 @@ func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab
 	if b.Dst != nil {
 		w := request{form: atomic.Base, op: atomic.Write, dt: r.dt, offset: r.offset, count: r.count, operand: dst}
 		if _, err := p.run(ctx, w, at); err != nil {
-			return err
+			return fmt.Errorf("line %d: dst: %w", res.Line, w.explain(err, at))
 		}
 	}
 	before, err := p.run(ctx, r, at)
 	if err != nil {
-		return err
+		return fmt.Errorf("line %d: %w", res.Line, r.explain(err, at))
 	}
 	if before != nil {
 		res.Res = hexText(before)
@@ -169,15 +180,15 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 			errs[0] = fmt.Errorf("n %d: want 1 to %d", r.count, maxArray)
 		}
 	}
-	r.op, errs[1] = atomic.ParseOp(b.Op)
-	r.dt, errs[2] = atomic.ParseDatatype(b.Dt + b.Datatype)
+	r.op, errs[1] = parseOp(b.Op)
+	r.dt, errs[2] = parseDatatype(b.Dt + b.Datatype)
 	if errs[1] == nil && errs[2] == nil {
 		r.form, errs[3] = formFor(b.Func+b.Form, r.op, r.dt)
 	}
-	r.operand, errs[4] = hex.DecodeString(b.Buf)
-	r.compare, errs[5] = hex.DecodeString(b.Cmp)
+	r.operand, errs[4] = fromHex("buf", b.Buf)
+	r.compare, errs[5] = fromHex("cmp", b.Cmp)
 	if b.Dst != nil {
-		dst, errs[6] = hex.DecodeString(*b.Dst)
+		dst, errs[6] = fromHex("dst", *b.Dst)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return r, dst, err
@@ -190,15 +201,42 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 func (b *batchLine) lengths(r *request, dst []byte) error {
 	n := r.count * r.dt.Size()
 	if len(r.operand) != n && r.op != atomic.Read {
-		return fmt.Errorf("buf has %d bytes: want %d", len(r.operand), n)
+		return fmt.Errorf("buf has %d bytes: want %d, for %d elements of %v", len(r.operand), n, r.count, r.dt)
 	}
 	if len(r.compare) != n && r.form == atomic.Compare {
-		return fmt.Errorf("cmp has %d bytes: want %d", len(r.compare), n)
+		return fmt.Errorf("cmp has %d bytes: want %d, for %d elements of %v", len(r.compare), n, r.count, r.dt)
 	}
 	if b.Dst != nil && len(dst) != n {
-		return fmt.Errorf("dst has %d bytes: want %d", len(dst), n)
+		return fmt.Errorf("dst has %d bytes: want %d, for %d elements of %v", len(dst), n, r.count, r.dt)
 	}
 	return nil
+}
+
+// fromHex reads the bytes of a field.
+func fromHex(field, text string) ([]byte, error) {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: want the bytes of the elements, little-endian, two hex digits each, such as "+
+			"\"0500000000000000\" for the uint64 5", field, text)
+	}
+	return b, nil
+}
+
+// wanted adds to the error of a line that is not in the format what it should be.
+func wanted(err error) error {
+	const fields = `want one JSON object, such as {"op":"sum","dt":"uint64","offset":8,"buf":"0500000000000000"}`
+	typed := new(json.UnmarshalTypeError)
+	if errors.As(err, &typed) && typed.Field != "" {
+		return fmt.Errorf("%s: a %s: want a %s", typed.Field, typed.Value, map[string]string{"string": "text in quotes",
+			"int": "whole number", "uint64": "whole number, 0 or more"}[typed.Type.String()])
+	}
+	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !unknown {
+		return fmt.Errorf("%w: %s", err, fields)
+	}
+	name = strings.Trim(name, `"`)
+	known := []string{"func", "form", "op", "dt", "datatype", "offset", "n", "dst", "buf", "cmp", "out", "res"}
+	return fmt.Errorf("unknown field %q%s: want %s", name, tell.DidYouMean(name, known), strings.Join(known, ", "))
 }
 
 // decodeStrictly refuses unknown fields and a second object.

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,8 +129,8 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 		return err
 	}
 	r := request{form: atomic.Fetch, op: atomic.Read, offset: f.offset, count: 1}
-	if r.dt, err = atomic.ParseDatatype(f.datatype); err != nil {
-		return usage(c, "unknown datatype %q: want one of %s", f.datatype, strings.Join(datatypeNames(), ", "))
+	if r.dt, err = parseDatatype(f.datatype); err != nil {
+		return usage(c, "%v", err)
 	}
 	var until []byte
 	if c.Flags().Changed("until") {
