@@ -91,7 +91,7 @@ swapped nothing, or not all of its elements.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:          help,
 	}
 	r := build()
 	c.SetVersionTemplate(r.Text("xdpfab"))
@@ -176,6 +176,20 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// instead is unknownCommand for a command whose words a user may guess: it names what
+// does that which they ask for.
+func instead(does map[string]string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 0 && does[args[0]] != "" {
+			return usage(c, "unknown command %q: that is %s", args[0], does[args[0]])
+		}
+		return unknownCommand(c, args)
+	}
+}
+
+// help is what a command does that has only subcommands.
+func help(c *cobra.Command, _ []string) error { return c.Help() }
 
 func suggestion(c *cobra.Command, word string) string {
 	c.SuggestionsMinimumDistance = 2

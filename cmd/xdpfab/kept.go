@@ -29,7 +29,7 @@ own regions are those of ` + "`xdpfab region`" + `.`,
 		Example: `  xdpfab kept
   xdpfab kept --interface eth0 --json
   xdpfab kept remove counters`,
-		Args: exactArgs(),
+		Args: instead(map[string]string{"list": "`xdpfab kept` alone"}),
 		RunE: func(c *cobra.Command, _ []string) error { return call(a, c, &f, "kept", nil, printKept) },
 	}
 	a.jsonFlag(c)

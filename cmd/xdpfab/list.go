@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -64,10 +65,14 @@ func (a *app) printRegions(list []xdpfab.RemoteRegion) error {
 	return a.print(entries, func(w io.Writer) {
 		fmt.Fprintln(w, "NAME\tKEY\tBYTES\tACCESS")
 		for _, e := range entries {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(e.Name), e.Key, e.Size, e.Access)
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(e.Name), e.Key, e.Size, inColumn[e.Access])
 		}
 	})
 }
+
+// inColumn are rights as all tables have them.
+var inColumn = map[string]string{mr.RemoteRead.String(): "read", mr.RemoteWrite.String(): "write",
+	(mr.RemoteRead | mr.RemoteWrite).String(): "read write"}
 
 // printable quotes a peer's name if it could control the terminal.
 func printable(name string) string {

@@ -68,7 +68,7 @@ func TestDirectoryAway(t *testing.T) {
 	url := "etcd://" + l.Addr().String()
 	for _, command := range []string{"ping node7 -i pipe0", "nodes"} {
 		r := n.run("", strings.Fields(command+" --timeout 300ms --directory "+url)...)
-		checkRefusal(t, command, r, exitUnreachable, url+"/xdpfab: it has not answered yet: is it there, and reachable?: 300ms have passed (--timeout)")
+		checkRefusal(t, command, r, exitUnreachable, url+"/xdpfab: it has not answered yet: is it there, and reachable?: it was tried for 300ms in all (--timeout)")
 		if !strings.Contains(r.err, "--directory none does without") {
 			t.Errorf("%s: %s", command, r.err)
 		}

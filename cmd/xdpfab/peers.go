@@ -42,11 +42,11 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	if err == nil {
 		return hostAddresses(ctx, c, names.Number(n.Addrs, peer))
 	}
-	all, no := nodes.ResolveAll(ctx, peer, "ip")
-	if no != nil {
+	all, no := hostAddresses(ctx, c, []string{peer})
+	if exitCode(no) == exitUsage {
 		return nil, usage(c, "%v; nor is it the name of a host", err)
 	}
-	return all, nil
+	return all, no
 }
 
 // hostAddresses resolves addresses, each of which may be the name of a host.
@@ -82,7 +82,7 @@ func notFound(err error) bool {
 
 // readNames reads the directory.
 func readNames(c *cobra.Command, text string, limit time.Duration) (*directory.Directory, error) {
-	ctx, cancel := context.WithTimeoutCause(c.Context(), limit, fmt.Errorf("%v have passed (--timeout)", limit))
+	ctx, cancel := context.WithTimeoutCause(c.Context(), limit, fmt.Errorf("it was tried for %v in all (--timeout)", limit))
 	defer cancel()
 	d, err := names.Read(ctx, text, nil)
 	switch {

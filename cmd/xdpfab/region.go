@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/control"
 )
 
@@ -24,6 +25,7 @@ programs have left are those of ` + "`xdpfab kept`" + `.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region remove scores --interface eth0`,
 	}
+	c.Args, c.RunE = instead(map[string]string{"list": "`xdpfab stat regions`"}), help
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "create NAME=SIZE[:OPTION,...]",
 		Short: "Have a running daemon serve another region",
@@ -32,7 +34,7 @@ daemon that takes over serves it, too; a restarted daemon serves the regions of 
 configuration. Root and the daemon's own user may do that.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region create ledger=64KiB:backing=/var/lib/xdpfabd/ledger --interface eth0`,
-		Args: exactArgs("NAME=SIZE"),
+		Args: oneRegion,
 	}, func(arg string) (string, any) { return "create-region", control.CreateRegion{Region: arg} }))
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "remove NAME",
@@ -47,6 +49,22 @@ Root and the daemon's own user may do that.`,
 	return c
 }
 
+// oneRegion wants the description of one region. The daemon knows the options.
+func oneRegion(c *cobra.Command, args []string) error {
+	if err := exactArgs("NAME=SIZE")(c, args); err != nil {
+		return err
+	}
+	name, rest, is := strings.Cut(args[0], "=")
+	if !is || name == "" {
+		return usage(c, "%q: want NAME=SIZE[:OPTION,...], such as scores=1MiB", args[0])
+	}
+	size, _, _ := strings.Cut(rest, ":")
+	if _, err := show.ParseSize(size); err != nil {
+		return usage(c, "%q: %v", args[0], err)
+	}
+	return nil
+}
+
 // changeCmd completes a command that asks a daemon for a change of one region.
 func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arguments any)) *cobra.Command {
 	f := daemonFlags{changes: true}
@@ -54,7 +72,7 @@ func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arg
 		verb, arguments := ask(args[0])
 		return call(a, c, &f, verb, arguments, func(w io.Writer, r control.Region) {
 			fmt.Fprintln(w, "REGION\tKEY\tBYTES\tACCESS\tBACKING")
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, strings.Join(r.Access, ","),
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, strings.Join(r.Access, " "),
 				printable(r.Backing))
 		})
 	}

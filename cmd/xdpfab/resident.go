@@ -52,6 +52,7 @@ daemon will take back: they hold memory, and the interface.`,
 		Example: `  xdpfab resident list
   xdpfab resident remove ` + pinRoot + `/4026531840/eth0`,
 	}
+	c.Args, c.RunE = unknownCommand, help
 	c.AddCommand(a.residentListCmd(), a.residentRemoveCmd())
 	return c
 }

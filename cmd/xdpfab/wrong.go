@@ -16,6 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -63,6 +64,21 @@ func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) er
 	slices.Sort(names)
 	const most = 20
 	return fmt.Errorf("%w%s; the peer has %s", err, tell.DidYouMean(f.name, names), tell.List(names, most))
+}
+
+// atEndpoint adds to the error of a dial that nobody serves the endpoint of an address what
+// its number means: who pastes an address with the length of a prefix has not meant one.
+func atEndpoint(err error, to wire.Addr) error {
+	if !errors.Is(err, xdpfab.ErrRefused) || to.Endpoint == 0 {
+		return err
+	}
+	number, prefix := to.Endpoint, ""
+	if to.IsIP() && int(number) <= to.IP.BitLen() {
+		prefix = ", not the length of a prefix"
+	}
+	to.Endpoint, to.Lane = 0, 0
+	return fmt.Errorf("%w: %d behind the slash is the number of an endpoint%s: give %v for that of its daemon", err,
+		number, prefix, to)
 }
 
 // explain adds to the error of an operation that a region refused what the region would
