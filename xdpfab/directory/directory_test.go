@@ -153,7 +153,7 @@ func TestTextIsParsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := Node{
 			Name:    rapid.StringMatching(`[a-z0-9]([a-z0-9._-]{0,20}[A-Z0-9])?`).Draw(t, "name"),
-			Addrs:   rapid.SliceOfN(rapid.StringMatching(`[0-9a-f:.]+(/[0-9]+)?`), 1, MostAddrs).Draw(t, "addrs"),
+			Addrs:   rapid.SliceOfN(rapid.StringMatching(`(10\.[0-9]\.1\.[0-9]|([0-9a-f]{2}:){5}0b|[a-f]+[0-9]?(\.[a-f]+\.)?|fd00::[1-9])(/[0-9]+)?`), 1, MostAddrs).Draw(t, "addrs"),
 			Regions: rapid.SliceOfNDistinct(rapid.StringMatching(`[^\s,#\pC\pZ]+`), 0, 9, rapid.ID).Draw(t, "regions"),
 		}
 		slices.Sort(n.Regions)
@@ -174,6 +174,9 @@ func TestWrongEntries(t *testing.T) {
 		{"no de", "10.0.0.7", "no name of a node"},
 		{strings.Repeat("n", 64), "10.0.0.7", "1 to 63"},
 		{"node7", "10.0.0.7,,10.0.0.8", `the address ""`},
+		{"node7", "10.77.0.999", "no IP address"},
+		{"node7", "10.0.0/5", "no IP address"},
+		{"node7", "10.0.0.7:34997", "no IP address"},
 		{"node7", strings.Repeat("10.0.0.7,", 20) + "10.0.0.8", "want 1 to 16"},
 		{"node7", "10.0.0.7 a,b", `the region "a,b"`},
 	} {

@@ -4,6 +4,7 @@ package directory
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"unicode"
@@ -52,6 +53,10 @@ func (n Node) Check() error {
 			return fmt.Errorf("node %s has the address %q: want one like 10.0.0.7, without spaces and commas",
 				n.Name, a)
 		}
+		if wrongIP(a) {
+			return fmt.Errorf("node %s has the address %q, which ends in a number and is no IP address: want one like "+
+				"10.0.0.7", n.Name, a)
+		}
 	}
 	if len(n.Regions) > MostRegions {
 		return fmt.Errorf("node %s has %d regions: want at most %d", n.Name, len(n.Regions), MostRegions)
@@ -62,6 +67,19 @@ func (n Node) Check() error {
 		}
 	}
 	return nil
+}
+
+// wrongIP reports whether an address is an attempt at an IPv4 address, or an IP address
+// with a port: no host's name ends in a number. A MAC address has only colons.
+func wrongIP(addr string) bool {
+	host, _, _ := strings.Cut(addr, "/")
+	host = strings.TrimSuffix(host, ".")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if last == host && strings.Contains(host, ":") || strings.Trim(last, "0123456789:") != "" {
+		return false
+	}
+	_, err := netip.ParseAddr(host)
+	return err != nil
 }
 
 // CheckRegion returns an error if a region's name cannot stand in an entry. Such a region
