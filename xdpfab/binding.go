@@ -6,7 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // HandleOption is an option of Word and Vector.
@@ -45,10 +49,32 @@ type Home interface {
 
 func (p *Peer) find(ctx context.Context, region string) (*place, error) {
 	r, err := p.Lookup(ctx, region)
+	if errors.Is(err, ErrNoRegion) {
+		return nil, p.without(ctx, region, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &place{r, p}, nil
+}
+
+// without adds to the error of a region that the peer does not publish which it does.
+func (p *Peer) without(ctx context.Context, region string, err error) error {
+	list, failed := p.Regions(ctx)
+	if failed != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("%w: the peer publishes none", err)
+	}
+	names := make([]string, len(list))
+	for i, r := range list {
+		names[i] = strconv.Quote(r.Name)
+	}
+	slices.Sort(names)
+	const most = 20
+	return fmt.Errorf("%w%s: the peer has %s", err, tell.DidYouMean(strconv.Quote(region), names),
+		tell.List(names, most))
 }
 
 func (p *Peer) moved(*place, error) bool { return false }

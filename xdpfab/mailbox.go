@@ -25,8 +25,8 @@ type Mailbox struct{ box *calls.Box }
 // MailboxAttr are the attributes of a mailbox. The zero value of a field means its
 // default.
 type MailboxAttr struct {
-	// Number is the endpoint number by which peers dial the mailbox; see
-	// EndpointAttr.Number.
+	// Number is the endpoint number by which peers dial the mailbox, 0 to 65535. It is an
+	// int since fi.AnyNumber, -1, picks a free one; see EndpointAttr.Number.
 	Number int
 	// Receives is the most calls that wait for messages at the same time, and the most
 	// messages that are kept; 1024. Further calls wait until one of these has returned,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,27 @@ func wordOn(t *testing.T, w *xdpfab.Network, i, j int, options ...xdpfab.HandleO
 		t.Fatal(err)
 	}
 	return h
+}
+
+// The error of a region that a peer does not have says which it has.
+func TestWordOfAnotherName(t *testing.T) {
+	w := newNetwork(t, 2)
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := func(name, want string) {
+		t.Helper()
+		_, err := xdpfab.Word[uint64](ctx(t), p, name, 0)
+		if !errors.Is(err, xdpfab.ErrNoRegion) || !errors.Is(err, xdpfab.ErrNotExecuted) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", name, err, want)
+		}
+	}
+	word("none", `no memory region of this name: the peer has "w"`)
+	if _, err := w.Node(1).Serve("counters", 64); err != nil {
+		t.Fatal(err)
+	}
+	word("Counter", `no memory region of this name, did you mean "counters"?: the peer has "counters", "w"`)
 }
 
 // Every node reaches every other one and itself through the switch, at the same time and

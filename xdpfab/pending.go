@@ -124,6 +124,9 @@ func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error {
 	if r.bind == nil {
 		return fmt.Errorf("xdpfab: the Remote is a zero value: make it with Word or WordAt: %w", ErrClosed)
 	}
+	if r.outside != nil {
+		return r.outside
+	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
 		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrOpNotSupported)
 	}

@@ -5,7 +5,6 @@ package xdpfab
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -68,10 +67,17 @@ func (v RemoteVector[T]) At(index uint64) Remote[T] {
 	if v.bind == nil {
 		return Remote[T]{}
 	}
+	w := wordOf[T](v.bind, index)
 	if index >= v.n {
-		index = math.MaxUint64
+		w.outside = noWord(index, v.n, v.bind.name)
 	}
-	return wordOf[T](v.bind, index)
+	return w
+}
+
+// noWord returns the error of an index that no word has.
+func noWord(index, words uint64, region string) error {
+	return fmt.Errorf("xdpfab: word %d of region %q, which has %d words of this type: %w: %w", index, region, words,
+		ErrNotExecuted, ErrOutOfBounds)
 }
 
 // Load stores the values of the words at the given indexes in values.

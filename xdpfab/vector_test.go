@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -28,8 +29,10 @@ func TestVectorAt(t *testing.T) {
 		t.Errorf("the vector's end is %v, %v", got, err)
 	}
 	for _, index := range []uint64{v.Len(), v.Len() + 1, math.MaxUint64 / 4, math.MaxUint64} {
-		if _, err := v.At(index).Load(ctx(t)); !errors.Is(err, xdpfab.ErrOutOfBounds) {
-			t.Errorf("word %d of %d: %v", index, v.Len(), err)
+		_, err := v.At(index).Load(ctx(t))
+		want := fmt.Sprintf(`word %d of region "r", which has %d words of this type: not executed`, index, v.Len())
+		if !errors.Is(err, xdpfab.ErrOutOfBounds) || !strings.Contains(err.Error(), want) {
+			t.Errorf("word %d of %d: %v, want %s", index, v.Len(), err, want)
 		}
 	}
 	r, err := p.Lookup(ctx(t), "r")

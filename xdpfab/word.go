@@ -24,6 +24,8 @@ type Remote[T Element] struct {
 	offset uint64 // bytes from the first one of the region
 	dt     atomic.Datatype
 	size   int
+
+	outside error // of a word that its vector does not have
 }
 
 // Word returns the word of type T at the given index of a region of a peer or of a
