@@ -6,10 +6,8 @@ package e2e
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -46,33 +44,12 @@ type batchAnswer struct {
 	Code      int
 }
 
-// unpack reads a file of vectors.
-func unpack(t *testing.T, name string) (all []vector) {
-	t.Helper()
-	file, err := os.Open("../../atomic/testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dec := json.NewDecoder(z); dec.More(); {
-		var v vector
-		if err := dec.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, v)
-	}
-	return all
-}
-
 // vectors reads the files and adds what they lack: the one triple without a line,
 // and the two datatypes that C does not have.
 func vectors(t *testing.T) []vector {
 	t.Helper()
-	all := append(unpack(t, "vectors.jsonl.gz"), unpack(t, "bounded.jsonl.gz")...)
+	all := append(testnet.Golden[vector](t, "../../atomic/testdata/vectors.jsonl.gz"),
+		testnet.Golden[vector](t, "../../atomic/testdata/bounded.jsonl.gz")...)
 	if len(all) != 4950+70 {
 		t.Fatalf("%d vectors, want 4950 and 70", len(all))
 	}

@@ -4,18 +4,16 @@ package provider
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // request is one call of a kernel; target, operand and compare have n elements each.
@@ -109,24 +107,12 @@ func isNaN(dt atomic.Datatype, b []byte) bool {
 // computed in C, with the expressions of fi_atomic(3).
 func vectors(t *testing.T, name string) (all []request) {
 	t.Helper()
-	file, err := os.Open("../../atomic/testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
+	type vector struct {
+		Func, Op, Dt       string
+		N                  int
+		Dst, Buf, Cmp, Out string
 	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dec := json.NewDecoder(z); dec.More(); {
-		var v struct {
-			Func, Op, Dt       string
-			N                  int
-			Dst, Buf, Cmp, Out string
-		}
-		if err := dec.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
+	for _, v := range testnet.Golden[vector](t, "../../atomic/testdata/"+name) {
 		r := request{n: v.N}
 		var errs [7]error
 		r.form, errs[0] = atomic.ParseFunc(v.Func)
