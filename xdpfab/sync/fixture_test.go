@@ -183,6 +183,49 @@ func (w *world) disturb(f faults) {
 	w.bad(false)
 }
 
+// busy has clients do something again and again while the network is disturbed, each time
+// with a context that ends within 200 ms, and once more afterwards, until there is no
+// error.
+func (w *world) busy(clients int, f faults, do func(ctx context.Context, client int, at Place, rng *rand.Rand) error) {
+	w.t.Helper()
+	var all sync.WaitGroup
+	disturbed := make(chan struct{})
+	for i := range clients {
+		rng := rand.New(rand.NewPCG(w.rng.Uint64(), 0))
+		all.Go(func() {
+			once := func(patience time.Duration) error {
+				ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+				defer cancel()
+				at, err := w.place(ctx, 1+i)
+				if err == nil {
+					err = do(ctx, i, at, rng)
+				}
+				return err
+			}
+			for {
+				select {
+				case <-disturbed:
+				default:
+					_ = once(time.Duration(rng.IntN(200)) * time.Millisecond)
+					continue
+				}
+				break
+			}
+			err := once(testnet.Patience)
+			for end := time.Now().Add(testnet.Patience); err != nil && time.Now().Before(end); {
+				err = once(testnet.Patience)
+			}
+			if err != nil {
+				w.t.Errorf("client %d, in a network that works: %v", i, err)
+			}
+		})
+	}
+	f.clients = clients
+	w.disturb(f)
+	close(disturbed)
+	all.Wait()
+}
+
 // patient ends with the patience of a test.
 func patient(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testnet.Patience)

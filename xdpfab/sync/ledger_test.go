@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // claim is a time in which a program was sure to hold something: from after the call that
@@ -93,48 +91,16 @@ func (w *world) contend(clients int, f faults, get func(ctx context.Context, at 
 	h *Held, exclusive bool, err error)) *ledger {
 	w.t.Helper()
 	var l ledger
-	var all sync.WaitGroup
-	disturbed := make(chan struct{})
-	for i := range clients {
-		rng := rand.New(rand.NewPCG(w.rng.Uint64(), 0))
-		all.Go(func() {
-			for last := false; !last && w.t.Context().Err() == nil; {
-				select {
-				case <-disturbed:
-					last = true
-				default:
-				}
-				patience := time.Duration(rng.IntN(200)) * time.Millisecond
-				if last {
-					patience = testnet.Patience
-				}
-				ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-				err := w.turn(ctx, &l, 1+i, rng, get)
-				for last && err != nil && ctx.Err() == nil { // of what began before
-					err = w.turn(ctx, &l, 1+i, rng, get)
-				}
-				if last && err != nil {
-					w.t.Errorf("client %d, in a network that works: %v", i, err)
-				}
-				cancel()
-			}
-		})
-	}
-	f.clients = clients
-	w.disturb(f)
-	close(disturbed)
-	all.Wait()
+	w.busy(clients, f, func(ctx context.Context, _ int, at Place, rng *rand.Rand) error {
+		return w.turn(ctx, &l, at, rng, get)
+	})
 	w.t.Log(len(l.claims), "times held")
 	return &l
 }
 
 // turn holds something, some times.
-func (w *world) turn(ctx context.Context, l *ledger, node int, rng *rand.Rand,
+func (w *world) turn(ctx context.Context, l *ledger, at Place, rng *rand.Rand,
 	get func(context.Context, Place, *rand.Rand) (*Held, bool, error)) error {
-	at, err := w.place(ctx, node)
-	if err != nil {
-		return err
-	}
 	for range 1 + rng.IntN(5) {
 		h, exclusive, err := get(ctx, at, rng)
 		if err != nil {

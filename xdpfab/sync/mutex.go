@@ -4,7 +4,6 @@ package sync
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -99,10 +98,10 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 
 // again returns an error, or nothing if another attempt makes sense.
 func (m *Mutex) again(ctx context.Context, mem *memory, err error) error {
-	if m.restarted(mem, err) || ctx.Err() == nil && errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+	if m.restarted(mem, err) {
 		return nil
 	}
-	return err
+	return again(ctx, err)
 }
 
 // wait waits for the turn of a ticket, and gives the turn on for those who cannot. It

@@ -4,9 +4,12 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // leastPause is how long until waits at first: a few round trips.
@@ -25,6 +28,14 @@ func until(ctx context.Context, most time.Duration, look func() (bool, error)) e
 		}
 		pause = min(2*pause, most)
 	}
+}
+
+// again returns an error, or nothing if it is an unknown outcome of what may be repeated.
+func again(ctx context.Context, err error) error {
+	if ctx.Err() == nil && errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		return nil
+	}
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// QueueBytes returns how much memory a Queue for so many values takes.
+func QueueBytes(room int) int { return 8*queueHead + 16*room }
+
+const (
+	takenWord = bodyWord + iota
+	putWord
+	queueHead = 8
+)
+
+// mostPause is how long those who wait for a queue, a barrier or a countdown pause.
+const mostPause = time.Millisecond
+
+// Queue is a queue of values, first in first out, with bounded room, for any number of
+// producers and consumers.
+//
+//	word 2                 how many values were taken, at least
+//	word 3                 how many were put, at least
+//	words 8 + 2i, 9 + 2i   cell i: a value, and a count: 16 bytes that change together
+//
+// Value number p goes through cell p mod room, in its lap p div room. The count of a cell
+// is 2 * lap while it waits for the value, and 2 * lap + 1 while it has it.
+//
+// Invariant: a cell's count grows by one at a time, together with the value; cell p is
+// filled after cell p - 1, and emptied after it. So no program can stop another one, at
+// whatever point it dies. A value is taken once: if the program that took it dies, it is
+// gone. Words 2 and 3 are hints, where to look first.
+type Queue struct {
+	*part
+	room uint64
+}
+
+// NewQueue returns the queue at a place, with room for so many values. All programs have
+// to name the same room.
+func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
+	if room < 1 || room > mostWords {
+		return nil, fmt.Errorf("xdpfab: room for %d values: want 1 to %d: %w", room, mostWords, xdpfab.ErrCount)
+	}
+	p, err := newPart(ctx, at, kindQueue, queueHead+2*uint64(room), uint64(room))
+	return &Queue{p, uint64(room)}, err
+}
+
+// Put waits until there is room for a value, and puts it. Errors are those of TryPut.
+func (q *Queue) Put(ctx context.Context, v uint64) error {
+	return until(ctx, mostPause, func() (bool, error) { return q.TryPut(ctx, v) })
+}
+
+// Take waits until there is a value, and takes it. Errors are those of TryTake.
+func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
+	err = until(ctx, mostPause, func() (ok bool, err error) {
+		v, ok, err = q.TryTake(ctx)
+		return ok, err
+	})
+	return v, err
+}
+
+// TryPut puts a value if there is room, and reports whether there was. If the error wraps
+// ErrOutcomeUnknown the value was put or was not. It wraps ErrMemoryLost, once, if all
+// that was in the queue is lost; then the value was not put, unless it is unknown
+// besides.
+func (q *Queue) TryPut(ctx context.Context, v uint64) (ok bool, err error) {
+	_, ok, err = q.pass(ctx, putWord, func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int) {
+		return xdpfab.U128{Hi: 2*lap + 1, Lo: v}, cmp.Compare(was.Hi, 2*lap)
+	})
+	return ok, err
+}
+
+// TryTake takes the oldest value if there is one, and reports whether there was. If the
+// error wraps ErrOutcomeUnknown, v was taken or is still in the queue. ErrMemoryLost is
+// as for TryPut.
+func (q *Queue) TryTake(ctx context.Context) (v uint64, ok bool, err error) {
+	return q.pass(ctx, takenWord, func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int) {
+		return xdpfab.U128{Hi: 2 * (lap + 1)}, cmp.Compare(was.Hi, 2*lap+1)
+	})
+}
+
+// step tells what becomes of a cell in a lap, and whether it is ready for that (0), not
+// yet (-1), or no more (1).
+type step func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int)
+
+// pass runs attempts, until one of them was not ended by a restart of the home.
+func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok bool, err error) {
+	for {
+		m, err := q.memory(ctx)
+		if err != nil {
+			return 0, false, err
+		}
+		v, ok, changes, err := q.attempt(ctx, m, hint, s)
+		unknown := changes && !errors.Is(err, xdpfab.ErrNotExecuted)
+		switch restarted := q.restarted(m, err); {
+		case err == nil:
+			return v, ok, nil
+		case unknown:
+			err = fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+		case !restarted: // a look that failed changes nothing, whether it ran or not
+			return 0, false, fmt.Errorf("%w: %v: %w", xdpfab.ErrNotExecuted, err, context.Cause(ctx))
+		}
+		now, failure := q.memory(ctx)
+		switch {
+		case failure != nil:
+			return v, false, errors.Join(err, failure)
+		case now.epoch != m.epoch:
+			return v, false, fmt.Errorf("%w: %w", ErrMemoryLost, err)
+		case unknown:
+			return v, false, err
+		}
+	}
+}
+
+// attempt goes from cell to cell, from the one that a hint names, until it changes one,
+// or finds one that is not ready. It returns the value that was in the cell, and, of an
+// error, whether it is that of the change.
+func (q *Queue) attempt(ctx context.Context, m *memory, hint uint64, s step) (v uint64, ok, changes bool, err error) {
+	p, err := m.at(hint).Load(ctx)
+	for err == nil {
+		cell := m.cell(queueHead/2 + p%q.room)
+		was, err := cell.Load(ctx)
+		if err != nil {
+			return 0, false, false, err
+		}
+		to, state := s(was, p/q.room)
+		switch state {
+		case -1:
+			return 0, false, false, nil
+		case 1:
+			p++
+			continue
+		}
+		now, _, err := cell.CompareAndExchange(ctx, was, to)
+		if now, err = xdpfab.Settle(ctx, now, err); err != nil {
+			return was.Lo, false, true, err
+		}
+		if now == was { // otherwise another program was faster: look at the cell again
+			m.at(hint).StartApply(ctx, atomic.Max, p+1)
+			return was.Lo, true, false, nil
+		}
+	}
+	return 0, false, false, err
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// SequencerBytes is how much memory a Sequencer takes.
+const SequencerBytes = 64
+
+// Sequencer gives numbers that are unique and grow.
+//
+//	word 2   how many numbers were taken
+//
+// Invariant: no number is given twice, and a block that is taken after another one was is
+// above it. Numbers are the time at which the memory was marked, in nanoseconds, plus a
+// count. So those of new memory are above all before, if on average nobody took one a
+// nanosecond, and clocks differ by less than the time for which the memory lived. Numbers
+// are left out where a program ends, or where it stays unknown who has a block.
+type Sequencer struct {
+	*part
+	block uint64
+
+	next      sync.Mutex // guards what is left of a block
+	free, end uint64
+}
+
+// NewSequencer returns the sequencer at a place. Next takes block numbers at a time, and
+// so sends something for one call in block.
+func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) {
+	if block < 1 {
+		return nil, fmt.Errorf("xdpfab: blocks of %d numbers: want at least 1: %w", block, xdpfab.ErrCount)
+	}
+	p, err := newPart(ctx, at, kindSequencer, SequencerBytes/8)
+	return &Sequencer{part: p, block: uint64(block)}, err
+}
+
+// Take takes n numbers, of which it returns the first. They are above all that any
+// program had before Take was called.
+func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
+	if n < 1 {
+		return 0, fmt.Errorf("xdpfab: %d numbers: want at least 1: %w", n, xdpfab.ErrCount)
+	}
+	for {
+		err := s.run(ctx, func(m *memory) error {
+			end, err := m.at(bodyWord).Add(ctx, uint64(n))
+			first = m.epoch + end - uint64(n)
+			return err
+		})
+		if err == nil {
+			s.saw(first + uint64(n))
+			return first, nil
+		}
+		// Of an unknown outcome nobody gets the numbers. There are others.
+		if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || ctx.Err() != nil {
+			return 0, err
+		}
+	}
+}
+
+// Next returns a number that no other call gets, and that is above those of all earlier
+// calls of this Sequencer. Those of other programs may be above or below it.
+func (s *Sequencer) Next(ctx context.Context) (uint64, error) {
+	s.next.Lock()
+	defer s.next.Unlock()
+	if s.free == s.end {
+		first, err := s.Take(ctx, int(s.block))
+		if err != nil {
+			return 0, err
+		}
+		s.free, s.end = first, first+s.block
+	}
+	s.free++
+	return s.free - 1, nil
+}
