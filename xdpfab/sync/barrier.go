@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// BarrierBytes returns how much memory a Barrier of so many parties takes.
+func BarrierBytes(parties int) int { return 8 * (bodyWord + parties) }
+
+// Barrier lets parties go on when all have come, round after round.
+//
+//	word 2 + i   the round that party i has reached
+//
+// Invariant: a word only grows, and only its party writes it. So an arrival may be
+// written again without harm: after an unknown outcome, and by all who wait, into new
+// memory. A party that has passed a round whose words were lost does not write that round
+// again; its next one stands for it.
+type Barrier struct {
+	*part
+	self  uint64
+	round uint64 // that the party has passed
+}
+
+// NewBarrier returns the barrier at a place, for one of the parties, of numbers 0 to
+// parties - 1. It is used by one goroutine. A party that begins anew continues after the
+// round that it reached before.
+func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, error) {
+	if parties < 1 || parties > mostWords || self < 0 || self >= parties {
+		return nil, fmt.Errorf("xdpfab: party %d of %d: want 1 to %d parties, with numbers from 0 on: %w", self,
+			parties, mostWords, xdpfab.ErrCount)
+	}
+	p, err := newPart(ctx, at, kindBarrier, bodyWord+uint64(parties), uint64(parties))
+	if err != nil {
+		return nil, err
+	}
+	b := &Barrier{part: p, self: uint64(self)}
+	err = b.run(ctx, func(m *memory) (err error) {
+		b.round, err = m.at(bodyWord + b.self).Load(ctx)
+		return err
+	})
+	return b, err
+}
+
+// Await waits until all parties have reached the next round, and returns its number. If
+// it fails the party may have been seen to arrive; the next Await waits for the same
+// round. If ctx ends the error says who is missing.
+func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
+	there := make([]uint64, b.size-bodyWord)
+	err = until(ctx, mostPause, func() (bool, error) {
+		err := b.run(ctx, func(m *memory) error {
+			if _, err := xdpfab.Max(ctx, m.at(bodyWord+b.self), b.round+1); err != nil {
+				return err
+			}
+			return m.words.LoadRange(ctx, m.first+bodyWord, there)
+		})
+		return err == nil && len(late(there, b.round+1)) == 0, again(ctx, err)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("round %d waits for parties %v: %w", b.round+1, late(there, b.round+1), err)
+	}
+	b.round++
+	return b.round, nil
+}
+
+// late returns who has not reached a round.
+func late(there []uint64, round uint64) (missing []int) {
+	for i, reached := range there {
+		if reached < round {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}

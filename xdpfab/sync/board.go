@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// BoardBytes returns how much memory a Board of so many players takes.
+func BoardBytes(players int) int { return 8 * (bodyWord + players) }
+
+// Board has the best score of each player, and so the best players.
+//
+//	word 2 + p   the best score of player p
+//
+// Invariant: a word only grows, to scores that were posted. So a score may be posted
+// twice without harm. After a loss of the home's memory each program posts its own again,
+// with its next call.
+type Board struct {
+	*part
+	best  map[uint64]uint64 // what this program has posted, by player
+	todo  map[uint64]uint64 // that the memory may lack
+	there uint64            // the epoch of that memory
+}
+
+// Score is the best score of a player.
+type Score struct{ Player, Score uint64 }
+
+// NewBoard returns the board at a place. It is used by one goroutine. All programs have
+// to name the same number of players.
+func NewBoard(ctx context.Context, at Place, players int) (*Board, error) {
+	if players < 1 || players > mostWords {
+		return nil, fmt.Errorf("xdpfab: %d players: want 1 to %d: %w", players, mostWords, xdpfab.ErrCount)
+	}
+	p, err := newPart(ctx, at, kindBoard, bodyWord+uint64(players), uint64(players))
+	return &Board{part: p, best: map[uint64]uint64{}, todo: map[uint64]uint64{}}, err
+}
+
+// Post has a score count if it is the player's best. After an error it may count, or does
+// with the next call of any method that succeeds.
+func (b *Board) Post(ctx context.Context, player, score uint64) error {
+	if player >= b.size-bodyWord {
+		return fmt.Errorf("xdpfab: player %d of %d: %w", player, b.size-bodyWord, xdpfab.ErrOutOfBounds)
+	}
+	if score > b.best[player] {
+		b.best[player], b.todo[player] = score, score
+	}
+	return b.run(ctx, func(m *memory) error { return b.post(ctx, m) })
+}
+
+// post posts what the memory may lack.
+func (b *Board) post(ctx context.Context, m *memory) error {
+	if b.there != m.epoch {
+		maps.Copy(b.todo, b.best)
+	}
+	var at, scores []uint64
+	for player, score := range b.todo {
+		at, scores = append(at, m.first+bodyWord+player), append(scores, score)
+	}
+	if len(at) > 0 {
+		if err := xdpfab.SettleError(ctx, m.words.Apply(ctx, atomic.Max, at, scores)); err != nil {
+			return err
+		}
+	}
+	b.there = m.epoch
+	clear(b.todo)
+	return nil
+}
+
+// Top returns the best n players, the best first; of equals, the one of the lower number.
+func (b *Board) Top(ctx context.Context, n int) ([]Score, error) {
+	scores := make([]uint64, b.size-bodyWord)
+	err := b.run(ctx, func(m *memory) error {
+		if err := b.post(ctx, m); err != nil {
+			return err
+		}
+		return m.words.LoadRange(ctx, m.first+bodyWord, scores)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Score, len(scores))
+	for i, s := range scores {
+		all[i] = Score{uint64(i), s}
+	}
+	slices.SortStableFunc(all, func(a, b Score) int { return cmp.Compare(b.Score, a.Score) })
+	return all[:min(max(n, 0), len(all))], nil
+}

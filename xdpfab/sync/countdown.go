@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// CountdownBytes returns how much memory a Countdown of so many tasks takes.
+func CountdownBytes(tasks int) int { return 8 * (bodyWord + (tasks+63)/64) }
+
+// Countdown lets programs wait until a number of tasks are done.
+//
+//	word 2 + i   bit b: task 64 i + b is done
+//
+// Invariant: a bit that is set stays set. So a task may be done twice without harm: after
+// an unknown outcome, and by a program that took it over.
+type Countdown struct {
+	*part
+	tasks int
+}
+
+// NewCountdown returns the countdown at a place. All programs have to name the same
+// number of tasks.
+func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) {
+	if tasks < 1 || tasks > mostWords {
+		return nil, fmt.Errorf("xdpfab: %d tasks: want 1 to %d: %w", tasks, mostWords, xdpfab.ErrCount)
+	}
+	p, err := newPart(ctx, at, kindCountdown, uint64(CountdownBytes(tasks)/8), uint64(tasks))
+	return &Countdown{p, tasks}, err
+}
+
+// Done says that a task, of a number from 0 on, is done. After an error it may be called
+// again.
+func (c *Countdown) Done(ctx context.Context, task int) error {
+	if task < 0 || task >= c.tasks {
+		return fmt.Errorf("xdpfab: task %d of %d: %w", task, c.tasks, xdpfab.ErrOutOfBounds)
+	}
+	return c.run(ctx, func(m *memory) error {
+		was, err := xdpfab.SetBit(ctx, m.at(bodyWord+uint64(task)/64), task%64)
+		_, err = xdpfab.Settle(ctx, was, err)
+		return err
+	})
+}
+
+// Left returns how many tasks are not done.
+func (c *Countdown) Left(ctx context.Context) (left int, err error) {
+	err = c.run(ctx, func(m *memory) error {
+		left, err = c.count(ctx, m)
+		return err
+	})
+	return left, err
+}
+
+// Wait waits until all tasks are done. It fails with ErrMemoryLost if the home lost its
+// memory meanwhile: then whoever has called Done calls it again, which does no harm.
+func (c *Countdown) Wait(ctx context.Context) error {
+	first, err := c.memory(ctx)
+	if err != nil {
+		return err
+	}
+	return until(ctx, mostPause, func() (bool, error) {
+		left := 0
+		err := c.run(ctx, func(m *memory) error {
+			if m.epoch != first.epoch {
+				return fmt.Errorf("xdpfab: countdown: %w", ErrMemoryLost)
+			}
+			left, err = c.count(ctx, m)
+			return err
+		})
+		return err == nil && left == 0, again(ctx, err)
+	})
+}
+
+// count returns how many bits are not set.
+func (c *Countdown) count(ctx context.Context, m *memory) (left int, err error) {
+	done := make([]uint64, c.size-bodyWord)
+	err = m.words.LoadRange(ctx, m.first+bodyWord, done)
+	left = c.tasks
+	for _, w := range done {
+		left -= bits.OnesCount64(w)
+	}
+	return left, err
+}

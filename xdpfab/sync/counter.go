@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// CounterBytes is how much memory each shard of a Counter takes.
+const CounterBytes = 64
+
+// Counter is a sum in shards, on several nodes: more additions than one node can take,
+// and additions while a node is down.
+//
+//	word 2 of each shard   a part of the sum
+//
+// Invariant: an addition that succeeds is in one shard, once; one that was not executed
+// is in none; one of which the outcome is unknown is in one or in none.
+type Counter struct{ shards []*shard }
+
+// shard is a part of the sum, in memory of which an epoch was seen.
+type shard struct {
+	*part
+	first uint64
+}
+
+// NewCounter returns the counter whose shards are at the places, all of which have to be
+// reachable at first. All programs have to name the same places, in any order.
+func NewCounter(ctx context.Context, at ...Place) (*Counter, error) {
+	if len(at) == 0 {
+		return nil, fmt.Errorf("xdpfab: counter without places: want one or more: %w", xdpfab.ErrCount)
+	}
+	c := &Counter{}
+	for _, place := range at {
+		p, err := newPart(ctx, place, kindCounter, CounterBytes/8)
+		if err != nil {
+			return nil, err
+		}
+		c.shards = append(c.shards, &shard{p, p.epoch})
+	}
+	return c, nil
+}
+
+// Add adds to a shard, and to another one if that is not reachable. It waits until the
+// outcome is known, at most until ctx ends. Without an error the addition was executed
+// once. If the error wraps ErrOutcomeUnknown, once or not at all.
+func (c *Counter) Add(ctx context.Context, delta uint64) (err error) {
+	first := rand.IntN(len(c.shards))
+	for i := range c.shards {
+		s := c.shards[(first+i)%len(c.shards)]
+		if err = s.add(ctx, delta); err == nil || ctx.Err() != nil || errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+			return err
+		}
+	}
+	return err
+}
+
+// add adds to a shard. Its error wraps ErrOutcomeUnknown, or nothing was added.
+func (s *shard) add(ctx context.Context, delta uint64) error {
+	for {
+		m, err := s.memory(ctx)
+		if err != nil {
+			return err
+		}
+		err = xdpfab.SettleError(ctx, m.at(bodyWord).Apply(ctx, atomic.Sum, delta))
+		switch {
+		case err == nil:
+			return nil
+		case s.restarted(m, err) && errors.Is(err, xdpfab.ErrNotExecuted) && ctx.Err() == nil:
+		case errors.Is(err, xdpfab.ErrNotExecuted):
+			return err
+		default:
+			return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+		}
+	}
+}
+
+// Sum returns the sum of the shards. They are read at about the same time, but not at
+// one: of a counter that only grows, the result is at least the sum at the beginning of
+// the call, and at most the sum at its end. If the error wraps ErrMemoryLost, once after
+// each loss, the result is what the nodes still have.
+func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
+	var lost error
+	for i, s := range c.shards {
+		err := s.run(ctx, func(m *memory) error {
+			n, err := m.at(bodyWord).Load(ctx)
+			if err == nil {
+				sum += n
+				if s.lost(m) {
+					lost = fmt.Errorf("xdpfab: shard %d: %w", i, ErrMemoryLost)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return 0, fmt.Errorf("xdpfab: shard %d: %w", i, err)
+		}
+	}
+	return sum, lost
+}
+
+// lost reports whether the memory is other than the one seen before.
+func (s *shard) lost(m *memory) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.first
+	s.first = m.epoch
+	return was != m.epoch
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// HistogramBytes returns how much memory a Histogram with so many bounds takes.
+func HistogramBytes(bounds int) int { return 8 * (bodyWord + bounds + 1) }
+
+// Histogram counts values by ranges.
+//
+//	word 2 + i   how many values are above bound i - 1 and not above bound i
+//
+// Invariant: a value that Record has taken without an error is counted once, in one word.
+type Histogram struct {
+	*part
+	bounds []uint64
+}
+
+// NewHistogram returns the histogram at a place, with bounds that grow. All programs have
+// to name the same bounds.
+func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, error) {
+	for i := range bounds {
+		if i > 0 && bounds[i] <= bounds[i-1] {
+			return nil, fmt.Errorf("xdpfab: bound %d is %d, and the one before %d: want bounds that grow: %w", i,
+				bounds[i], bounds[i-1], xdpfab.ErrCount)
+		}
+	}
+	if len(bounds) < 1 || len(bounds) > mostWords {
+		return nil, fmt.Errorf("xdpfab: %d bounds: want 1 to %d: %w", len(bounds), mostWords, xdpfab.ErrCount)
+	}
+	p, err := newPart(ctx, at, kindHistogram, bodyWord+uint64(len(bounds))+1, bounds...)
+	return &Histogram{p, slices.Clone(bounds)}, err
+}
+
+// Record counts values, all in one round trip. If the error wraps ErrOutcomeUnknown some
+// of them may be counted; with any other error none is.
+func (h *Histogram) Record(ctx context.Context, values ...uint64) error {
+	for len(values) > 0 {
+		m, err := h.memory(ctx)
+		if err != nil {
+			return err
+		}
+		at, counts := h.sort(m, values)
+		err = xdpfab.SettleError(ctx, m.words.Add(ctx, at, counts, nil))
+		switch {
+		case err == nil:
+			return nil
+		case h.restarted(m, err) && errors.Is(err, xdpfab.ErrNotExecuted) && ctx.Err() == nil:
+		case errors.Is(err, xdpfab.ErrNotExecuted):
+			return err
+		default:
+			return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+		}
+	}
+	return nil
+}
+
+// sort returns the words of values, and how many are for each.
+func (h *Histogram) sort(m *memory, values []uint64) (at, counts []uint64) {
+	n := map[int]uint64{}
+	for _, v := range values {
+		n[sort.Search(len(h.bounds), func(i int) bool { return v <= h.bounds[i] })]++
+	}
+	for i, count := range n {
+		at, counts = append(at, m.first+bodyWord+uint64(i)), append(counts, count)
+	}
+	return at, counts
+}
+
+// Counts returns how many values there are in each range: one for each bound, and those
+// above the last. Values that are recorded meanwhile may be among them or not. After a
+// loss of the home's memory the counts begin again.
+func (h *Histogram) Counts(ctx context.Context) (counts []uint64, err error) {
+	counts = make([]uint64, len(h.bounds)+1)
+	err = h.run(ctx, func(m *memory) error { return m.words.LoadRange(ctx, m.first+bodyWord, counts) })
+	return counts, err
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// LimiterBytes returns how much memory a Limiter with so many counts takes.
+func LimiterBytes(counts int) int { return 8 * (bodyWord + counts) }
+
+// countedBits is how many bits of a word have the count. The period is in those above.
+const countedBits = 24
+
+// Limiter admits a quota of requests of each customer in each period.
+//
+//	word 2 + i   a period, counted from 1970 (40 bits), and what was admitted in it (24 bits)
+//
+// Invariant: a word's period only grows, and within a period its count grows to the quota
+// and no further: the addition has that bound. So in any time at most the quota is
+// admitted for each period that begins in it, by the fastest of the clocks, and once
+// more. New memory admits a quota more. A request whose outcome is unknown may be
+// counted.
+type Limiter struct {
+	*part
+	quota  uint64
+	period time.Duration
+}
+
+// NewLimiter returns the limiter at a place. All programs have to name the same numbers.
+// Customers whose names lead to the same of the counts share a quota.
+func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period time.Duration) (*Limiter, error) {
+	if counts < 1 || counts > mostWords || quota < 1 || quota >= 1<<countedBits || period < time.Millisecond {
+		return nil, fmt.Errorf("xdpfab: %d counts, quota of %d in %v: want 1 to %d, 1 to %d in 1ms or more: %w", counts,
+			quota, period, mostWords, 1<<countedBits-1, xdpfab.ErrCount)
+	}
+	p, err := newPart(ctx, at, kindLimiter, bodyWord+uint64(counts), uint64(counts), quota, uint64(period))
+	return &Limiter{p, quota, period}, err
+}
+
+// Allow reports whether n requests of a customer may pass: all of them or none. After an
+// error the caller decides by itself; if it wraps ErrOutcomeUnknown or ErrPeerRestarted
+// the requests may be counted.
+func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool, err error) {
+	if n > l.quota {
+		return false, nil
+	}
+	err = l.run(ctx, func(m *memory) error {
+		ok, err = l.count(ctx, m.at(bodyWord+l.index(customer)), n)
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// count counts n requests in a word, and reports whether there was room for them.
+func (l *Limiter) count(ctx context.Context, word xdpfab.Remote[uint64], n uint64) (bool, error) {
+	for now := uint64(time.Now().UnixNano() / int64(l.period)); ; {
+		was, err := word.Compare(ctx, atomic.SumAtMost, now<<countedBits|l.quota, n)
+		if was, err = xdpfab.Settle(ctx, was, err); err != nil {
+			return false, err
+		}
+		switch at := was >> countedBits; {
+		case at == now:
+			return was&(1<<countedBits-1)+n <= l.quota, nil
+		case at > now: // by a clock that is ahead
+			now = at
+		default: // counted in a period that is over
+			found, err := exchange(ctx, word, was+n, now<<countedBits|n)
+			if err != nil || found == was+n {
+				return err == nil, err
+			}
+		}
+	}
+}
+
+// index returns the number of a customer's count.
+func (l *Limiter) index(customer string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(customer))
+	return h.Sum64() % (l.size - bodyWord)
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+const long = 1000 * time.Hour // no period ends while a test runs
+
+// kept is every fault but a loss of the memory.
+var kept = faults{crashes: true, keeps: true, between: 30 * time.Millisecond, howOften: 12}
+
+// tally is what programs know of their additions.
+type tally struct{ done, unknown atomic.Uint64 }
+
+// add counts an addition of n by its error.
+func (c *tally) add(n uint64, err error) {
+	switch {
+	case err == nil:
+		c.done.Add(n)
+	case errors.Is(err, xdpfab.ErrOutcomeUnknown) || errors.Is(err, xdpfab.ErrPeerRestarted) &&
+		!errors.Is(err, xdpfab.ErrNotExecuted):
+		c.unknown.Add(n)
+	}
+}
+
+// check fails the test if a sum is not what was added, give or take what is unknown.
+func (c *tally) check(t *testing.T, sum uint64) {
+	t.Helper()
+	done, unknown := c.done.Load(), c.unknown.Load()
+	if sum < done || sum > done+unknown {
+		t.Errorf("the sum is %d, after additions of %d and perhaps %d", sum, done, unknown)
+	}
+	t.Logf("sum %d, added %d, unknown %d", sum, done, unknown)
+}
+
+// Every addition is in the sum once, in any of the shards.
+func TestCounter(t *testing.T) {
+	eachSeed(t, 4, func(w *world) {
+		var c tally
+		shards := func(ctx context.Context, at Place) (*Counter, error) {
+			other := at
+			other.Offset = CounterBytes
+			return NewCounter(ctx, at, other)
+		}
+		w.busy(4, kept, func(ctx context.Context, _ int, at Place, rng *rand.Rand) error {
+			counter, err := shards(ctx, at)
+			for i := 0; err == nil && i < 20; i++ {
+				n := rng.Uint64N(1000)
+				err = counter.Add(ctx, n)
+				c.add(n, err)
+			}
+			return err
+		})
+		counter := must(shards(patient(w.t), w.at(1, 0)))(w.t)
+		c.check(w.t, must(counter.Sum(patient(w.t)))(w.t))
+	})
+}
+
+// Shards are on several nodes. If one is away additions go to the other; if one loses its
+// memory, Sum says so once.
+func TestCounterShards(t *testing.T) {
+	net := must(xdpfab.NewNetwork(3, xdpfab.DomainAttr{GiveUp: 200 * time.Millisecond}))(t)
+	defer net.Close()
+	const each = 8 // additions
+	ctx := patient(t)
+	var at []Place
+	for node := 1; node <= 2; node++ {
+		s := must(net.Node(node).Serve("parts", regionBytes))(t)
+		at = append(at, Place{Home: must(net.Node(0).Dial(ctx, s.Name()))(t), Region: "parts"})
+	}
+	c := must(NewCounter(ctx, at...))(t)
+	sum := func(least, most uint64) {
+		t.Helper()
+		if n := must(c.Sum(ctx))(t); n < least || n > most {
+			t.Errorf("sum %d, want %d to %d", n, least, most)
+		}
+	}
+	add := func() (unknown uint64) {
+		t.Helper()
+		for range each {
+			call, cancel := context.WithTimeout(ctx, time.Second)
+			err := c.Add(call, 1)
+			cancel()
+			if errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+				unknown++
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+		return unknown
+	}
+	if add() > 0 {
+		t.Error("an unknown outcome in a network that works")
+	}
+	sum(each, each)
+	if err := net.Partition(2); err != nil {
+		t.Fatal(err)
+	}
+	unknown := add()
+	call, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := c.Sum(call); err == nil {
+		t.Error("the sum is known while a shard is away")
+	}
+	net.Heal()
+	sum(2*each-unknown, 2*each)
+	d := must(net.Restart(2))(t)
+	must(d.Serve("parts", regionBytes))(t)
+	for _, lost := range []bool{true, false} {
+		if _, err := c.Sum(ctx); errors.Is(err, ErrMemoryLost) != lost {
+			t.Errorf("%v, lost %t", err, lost)
+		}
+	}
+}
+
+// Every value is counted once, in its range.
+func TestHistogram(t *testing.T) {
+	eachSeed(t, 3, func(w *world) {
+		var in [4]tally
+		bounds := []uint64{10, 20, 30}
+		w.busy(3, kept, func(ctx context.Context, _ int, at Place, rng *rand.Rand) error {
+			h, err := NewHistogram(ctx, at, bounds...)
+			for i := 0; err == nil && i < 10; i++ {
+				values := make([]uint64, rng.IntN(30))
+				for i := range values {
+					values[i] = rng.Uint64N(41)
+				}
+				err = h.Record(ctx, values...)
+				for _, v := range values {
+					in[(max(v, 1)-1)/10].add(1, err)
+				}
+			}
+			return err
+		})
+		h := must(NewHistogram(patient(w.t), w.at(1, 0), bounds...))(w.t)
+		for i, n := range must(h.Counts(patient(w.t)))(w.t) {
+			in[i].check(w.t, n)
+		}
+	})
+}
+
+// Bounds belong to the range below them.
+func TestHistogramBounds(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	h := must(NewHistogram(ctx, w.at(1, 0), 0, 5, 9))(t)
+	if err := errors.Join(h.Record(ctx, 0, 1, 5, 6, 9, 10, 1<<63), h.Record(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := must(h.Counts(ctx))(t), []uint64{1, 2, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("%d, want %d", got, want)
+	}
+	for _, bounds := range [][]uint64{nil, {1, 1}, {2, 1}} {
+		if _, err := NewHistogram(ctx, w.at(1, 0), bounds...); !errors.Is(err, xdpfab.ErrCount) {
+			t.Errorf("bounds %d: %v", bounds, err)
+		}
+	}
+	if _, err := NewHistogram(ctx, w.at(1, 0), 0, 5, 8); !errors.Is(err, ErrLayout) {
+		t.Errorf("other bounds: %v", err)
+	}
+}
+
+// No more than the quota is admitted in a period, and no less if enough ask, under all
+// faults but a loss of the memory.
+func TestLimiter(t *testing.T) {
+	eachSeed(t, 3, func(w *world) {
+		const quota = 60
+		var admitted tally
+		w.busy(3, kept, func(ctx context.Context, _ int, at Place, rng *rand.Rand) error {
+			l, err := NewLimiter(ctx, at, 8, quota, long)
+			for i := 0; err == nil && i < 40; i++ {
+				n, ok := 1+rng.Uint64N(3), false
+				if ok, err = l.Allow(ctx, "a", n); ok || err != nil {
+					admitted.add(n, err)
+				}
+			}
+			return err
+		})
+		l := must(NewLimiter(patient(w.t), w.at(1, 0), 8, quota, long))(w.t)
+		for must(l.Allow(patient(w.t), "a", 1))(w.t) {
+			admitted.add(1, nil)
+		}
+		// What is unknown may be counted, and was not admitted.
+		done, unknown := admitted.done.Load(), admitted.unknown.Load()
+		if done > quota || done+unknown < quota {
+			w.t.Errorf("admitted %d, and counted %d more at most: want %d", done, unknown, quota)
+		}
+	})
+}
+
+// Each period has its quota, also where the clock of the one that asks is behind, and
+// each customer.
+func TestLimiterPeriods(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	l := must(NewLimiter(ctx, w.at(1, 0), 400, 5, long))(t)
+	admitted := func(customer string, want int) {
+		t.Helper()
+		n := 0
+		for range 10 {
+			if must(l.Allow(ctx, customer, 1))(t) {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d admitted, want %d", customer, n, want)
+		}
+	}
+	admitted("a", 5)
+	admitted("b", 5)
+	if must(l.Allow(ctx, "c", 6))(t) {
+		t.Error("more than a quota is admitted")
+	}
+	word := must(l.memory(ctx))(t).at(bodyWord + l.index("a"))
+	for i, by := range []uint64{-(1 << countedBits) & (1<<64 - 1), 1 << countedBits} { // a period back; one ahead
+		if now := must(word.Load(ctx))(t); i == 1 {
+			must(word.Swap(ctx, now+by-5))(t)
+		} else {
+			must(word.Swap(ctx, now+by))(t)
+		}
+		admitted("a", 5)
+		admitted("a", 0)
+	}
+	w.restart(false)
+	admitted("a", 5)
+}
+
+// The best players are those who posted most, whatever was repeated or lost.
+func TestBoard(t *testing.T) {
+	eachSeed(t, 3, func(w *world) {
+		var best [6]atomic.Uint64
+		boards := make([]*Board, 3)
+		w.busy(3, faults{keeps: true, forgets: true, between: 30 * time.Millisecond, howOften: 12},
+			func(ctx context.Context, client int, at Place, rng *rand.Rand) (err error) {
+				b := boards[client]
+				if b == nil {
+					if b, err = NewBoard(ctx, at, len(best)); err != nil {
+						return err
+					}
+					boards[client] = b
+				}
+				for i := 0; err == nil && i < 10; i++ {
+					player, score := rng.Uint64N(uint64(len(best))), rng.Uint64N(1e6)
+					for was := best[player].Load(); was < score && !best[player].CompareAndSwap(was, score); {
+						was = best[player].Load()
+					}
+					err = b.Post(ctx, player, score)
+				}
+				return err
+			})
+		for _, b := range boards { // each posts its own again
+			must(b.Top(patient(w.t), 1))(w.t)
+		}
+		want := make([]Score, len(best))
+		for p := range want {
+			want[p] = Score{uint64(p), best[p].Load()}
+		}
+		slices.SortStableFunc(want, func(a, b Score) int { return int(b.Score) - int(a.Score) })
+		if got := must(boards[0].Top(patient(w.t), 4))(w.t); !slices.Equal(got, want[:4]) {
+			w.t.Errorf("%v, want %v", got, want[:4])
+		}
+	})
+}
