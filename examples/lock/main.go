@@ -13,6 +13,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/examples/internal/start"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/sync"
 )
 
 var (
@@ -28,30 +29,30 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		return err
 	}
 	defer peer.Close()
-	l, err := newLock(ctx, peer, *lease)
+	lock, err := sync.NewMutex(ctx, sync.Place{Home: peer, Region: "locks"}, *lease)
 	if err != nil {
 		return err
 	}
 	for range *times {
-		h, err := l.acquire(ctx)
+		held, err := lock.Lock(ctx)
 		if err != nil {
 			return err
 		}
-		err = work(h, h.number)
-		h.release()
-		if err != nil && !errors.Is(err, errLost) { // the work of a lost lock is for the next holder
+		err = work(held.Context(), held.Token())
+		err = errors.Join(err, held.Unlock())
+		if err != nil && !errors.Is(err, sync.ErrLost) { // the work of a lost lock is for the next holder
 			return err
 		}
 	}
 	return nil
 }
 
-// work stands for a write to what the lock protects, which goes with the number and stops
+// work stands for a write to what the lock protects, which goes with the token and stops
 // when the context ends.
-func work(ctx context.Context, number uint64) error {
+func work(ctx context.Context, token uint64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	fmt.Println("working as holder", number)
+	fmt.Println("working as holder", token)
 	return nil
 }
