@@ -272,9 +272,9 @@ func (e *takenError) Error() string {
 	case pid != 0:
 		return fmt.Sprintf("%s: end it, or run xdpfabd in its place and let both go through that, since %s", who, once)
 	}
-	return fmt.Sprintf("%s is in use by another xdpfab, and %s: go through it if it is a daemon (--control PATH); root "+
-		"sees its process with `bpftool link show id %d`, or what is left of it with `xdpfab resident list`", e.ifname,
-		once, e.link)
+	return fmt.Sprintf("%s is in use by another xdpfab, and %s: go through it if it is a daemon (--control PATH); "+
+		"root sees its process with `bpftool link show id %d`, or what is left of it with `xdpfab resident list`",
+		e.ifname, once, e.link)
 }
 
 func (e *takenError) Unwrap() error { return e.err }

@@ -82,7 +82,10 @@ func ListensAt(pid int) (paths []string) {
 		// Num RefCount Protocol Flags Type St Inode Path
 		const accepts, inode, path = 3, 6, 7
 		f := strings.Fields(line)
-		if len(f) > path && f[accepts] == "00010000" && strings.HasPrefix(f[path], "/") && slices.Contains(own, f[inode]) {
+		if len(f) <= path || f[accepts] != "00010000" || !strings.HasPrefix(f[path], "/") {
+			continue
+		}
+		if slices.Contains(own, f[inode]) {
 			paths = append(paths, f[path])
 		}
 	}
