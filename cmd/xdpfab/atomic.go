@@ -19,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -177,7 +178,7 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 		return r, usage(c, "%v", err)
 	}
 	if r.dt, err = parseDatatype(args[1]); err != nil {
-		return r, usage(c, "%v", err)
+		return r, usage(c, "%v; the order is OP DATATYPE VALUE", err)
 	}
 	if r.form, err = formFor(f.form, r.op, r.dt); err != nil {
 		return r, usage(c, "%v", err)
@@ -258,6 +259,9 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 	} else {
 		b, err = value.ParseAll(dt, values)
 	}
+	if err != nil && slices.ContainsFunc(values, isAddress) {
+		return nil, fmt.Errorf("%w; a peer's address is for --peer", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -269,6 +273,11 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 			want, one)
 	}
 	return b, nil
+}
+
+func isAddress(text string) bool {
+	_, err := wire.ParseAddr(text)
+	return err == nil
 }
 
 // formFor returns the form named, or else one that returns the values from before.

@@ -38,6 +38,7 @@ type linkFlags struct {
 	directory string
 	authKey   string // path of a file
 	direct    bool
+	mailbox   bool // the number in the address is that of a mailbox
 	verbose   bool
 	borrowing
 }
@@ -166,7 +167,7 @@ func (f *regionFlags) register(c *cobra.Command) {
 // check checks the flags before anything is opened.
 func (f *regionFlags) check(c *cobra.Command) error {
 	if (f.name == "") == (f.key == "") {
-		return usage(c, "want one of --region and --key")
+		return usage(c, "want one of --region and --key: `xdpfab list PEER` shows those of a peer")
 	}
 	if len(f.name) > mr.MaxName {
 		return usage(c, "region name of %d bytes: want at most %d", len(f.name), mr.MaxName)

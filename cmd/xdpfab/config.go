@@ -67,7 +67,7 @@ knows the peer, or the only one that is up. --verbose says which, and why.`,
 		Example: `  xdpfab config
   xdpfab config --json
   XDPFAB_INTERFACE=eth1 xdpfab config`,
-		Args: exactArgs(),
+		Args: instead(map[string]string{"set": "for an editor, on one of the files that `xdpfab config` names"}),
 		RunE: func(*cobra.Command, []string) error {
 			s, err := a.settings()
 			if err != nil {

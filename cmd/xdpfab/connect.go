@@ -208,7 +208,10 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 		addr := to[0].String()
 		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
 		p, err := dom.Dial(ctx, addr)
-		if err = atEndpoint(trial.Explain(err), to[0]); err == nil {
+		if err = trial.Explain(err); !f.mailbox {
+			err = atEndpoint(err, to[0])
+		}
+		if err == nil {
 			return &client{ctx: c.Context(), dom: dom, peer: p, addr: addr}, nil
 		}
 		if to = to[1:]; len(to) == 0 || !errors.Is(err, route.ErrNoRoute) {

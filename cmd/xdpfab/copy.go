@@ -282,7 +282,7 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			return usage(c, "%v", err)
+			return usage(c, "%v: want a file that this user may read, or - for stdin", err)
 		}
 		defer file.Close()
 		if size, err = length(file); err != nil {

@@ -58,7 +58,7 @@ The exit code is 0 if the interface could be opened in some mode.`,
   xdpfab doctor eth1 | jq .row`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(c, "want one interface")
+				return usage(c, "want one INTERFACE: `ip link` lists them")
 			}
 			return nil
 		},

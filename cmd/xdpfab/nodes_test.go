@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // A peer may be given by the name of a node in the directory, which a flag, the
@@ -27,6 +29,7 @@ func TestPeerOfDirectory(t *testing.T) {
 		}
 		return path
 	}
+	testnet.NewHosts(t)
 	file := write("nodes", "node7 "+peerAddr+",10.0.0.7 r ro\nnode8 10.0.0.8 # no region\n")
 	for _, line := range []string{
 		"ping node7 -c 1", "list node7/0", "atomic read uint64 --peer node7 --region r", "bench node7 node7 --region r --count 10 --op fetch_read",
@@ -46,6 +49,8 @@ func TestPeerOfDirectory(t *testing.T) {
 	}
 	checkRefusal(t, "another name", n.run("", n.line("ping node9.invalid")...), exitUsage,
 		`node "node9.invalid": the directory has no such node; `+file+" has 2: node7, node8; nor is it the name of a host; see")
+	checkRefusal(t, "no name", n.run("", n.line("ping node9.invalid --directory none")...), exitUsage,
+		"no such host; `xdpfab config --help` says how to give peers names; see")
 	checkRefusal(t, "none", n.run("", n.line("ping 10.0.0.300 --directory none")...), exitUsage, "10.0.0.300")
 	n.env = nil
 	checkRefusal(t, "no file", n.run("", n.line("ping node7")...), exitUsage, "/absent: no such file or directory: want a file with lines such as")

@@ -68,7 +68,10 @@ func hostAddresses(ctx context.Context, c *cobra.Command, texts []string) (all [
 		return all, nil
 	case c.Context().Err() != nil:
 		return nil, context.Cause(c.Context())
-	case errors.As(err, new(*net.DNSError)) && !notFound(err):
+	case errors.As(err, new(*net.DNSError)):
+		err = fmt.Errorf("%w; `xdpfab config --help` says how to give peers names", err)
+	}
+	if errors.As(err, new(*net.DNSError)) && !notFound(err) {
 		return nil, &codeError{err, exitUnreachable}
 	}
 	return nil, usage(c, "%v", err)

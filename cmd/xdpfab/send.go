@@ -107,9 +107,11 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 	if f.lines && message != "-" {
 		return usage(c, "--lines sends the lines of stdin: want no MESSAGE")
 	}
+	f.link.mailbox = true
 	cl, err := a.connect(c, &f.link, r.Peer)
 	if errors.Is(err, xdpfab.ErrRefused) {
-		err = fmt.Errorf("nobody receives at %s, such as `xdpfab receive`: %w", r.Peer, err)
+		err = fmt.Errorf("nobody receives at %s: run `xdpfab receive` there, or name the number of another mailbox: %w",
+			r.Peer, err)
 	}
 	if err != nil {
 		return err

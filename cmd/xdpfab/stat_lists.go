@@ -49,7 +49,7 @@ func (a *app) listOf(c *cobra.Command, orders []string,
 	c.Args = exactArgs()
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !slices.Contains(orders, sort) {
-			return usage(c, "sort %q: want one of %s", sort, strings.Join(orders, ", "))
+			return usage(c, "%v", unknown("order", sort, orders))
 		}
 		return show(c, &f, sort)
 	}

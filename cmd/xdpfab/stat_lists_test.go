@@ -90,7 +90,7 @@ func TestStatLists(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.out), &v); err != nil || strings.Contains(r.out, "null") {
 			t.Errorf("empty: stat %s --json: %v, %q", list, err, r.out)
 		}
-		checkRefusal(t, "stat "+list+" --sort x", n.run("", "stat", list, "--sort", "x", "--control", path), exitUsage, `sort "x": want one of `)
+		checkRefusal(t, "stat "+list+" --sort x", n.run("", "stat", list, "--sort", "x", "--control", path), exitUsage, `unknown order "x": want one of `)
 	}
 	r := n.run("", "stat", "regions", "--control", path, "--json")
 	var rows []regionRow

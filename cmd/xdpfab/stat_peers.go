@@ -69,7 +69,7 @@ func (a *app) statPeers(c *cobra.Command, f *statPeersFlags) error {
 		return usage(c, "limit and skip: want 0 or more")
 	}
 	if !slices.Contains(control.PeerOrders(), f.sort) {
-		return usage(c, "sort %q: want one of %s", f.sort, strings.Join(control.PeerOrders(), ", "))
+		return usage(c, "%v", unknown("order", f.sort, control.PeerOrders()))
 	}
 	d, err := f.dial(a, c)
 	if err != nil {
