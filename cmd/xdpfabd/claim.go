@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -95,13 +96,29 @@ func (c Config) claim() claim {
 	return x
 }
 
-// claimOf returns what the daemon claims of the one that has this status. A daemon with
+// claimAt returns what the daemon claims of the one at the control socket. A daemon with
 // UDP can take the place of one without: its program adds UDP to what is there. Then it
-// claims no UDP, since any release agrees to a claim of what it has itself.
-func (c Config) claimOf(was control.Status) claim {
+// claims no UDP, since any release agrees to a claim of what it has itself. A daemon whose
+// status this release cannot read is claimed as if it had UDP.
+func (c Config) claimAt(ctx context.Context) (claim, error) {
 	x := c.claim()
-	x.UDP = x.UDP && (was.PID == 0 || was.Interface.UDP)
-	return x
+	if !x.UDP {
+		return x, nil
+	}
+	d, err := control.Dial(c.controlPath())
+	if err != nil {
+		return x, err
+	}
+	defer d.Close()
+	was, err := d.Status(ctx)
+	switch {
+	case errors.Is(err, control.ErrVersion):
+		return x, nil
+	case err != nil:
+		return x, err
+	}
+	x.UDP = was.Interface.UDP
+	return x, nil
 }
 
 // agree returns the regions that the next daemon will serve on, and the answer to its
@@ -142,9 +159,12 @@ func (s *server) fits(c *claim) error {
 				" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case s.host.Node().Dev.Info().Transport == udpnode.UDP.String():
 		return errors.New("this daemon has UDP sockets, and hands over to no other one: stop it and start the other")
-	case c.UDP != own.UDP:
-		return fmt.Errorf("udp is %t here and %t there, where sessions over UDP could not go on: want true, or stop "+
-			"this daemon and start the other", own.UDP, c.UDP)
+	case own.UDP && !c.UDP:
+		return errors.New("this daemon serves UDP, and its sessions over UDP could not go on at one with udp = false: " +
+			"want udp = true, or stop this daemon and start the other")
+	case c.UDP && !own.UDP:
+		return fmt.Errorf("this daemon has udp = false, and release %s claims UDP of it: want udp = false, or stop "+
+			"this daemon and start the other", c.Release)
 	}
 	if !slices.Equal(c.Sockets, own.Sockets) {
 		return fmt.Errorf(

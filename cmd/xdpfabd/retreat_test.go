@@ -17,6 +17,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -56,7 +57,9 @@ func newFormer(t *testing.T, side *testnet.Side) *former {
 	})
 	go func() {
 		served <- control.ServeListener(ctx, l, control.Service{
-			Source:   func() (s control.Status, err error) { return s, nil },
+			Source: func() (control.Status, error) {
+				return control.Status{Interface: node.InterfaceInfo{UDP: true}}, nil
+			},
 			Takeover: f.asked(ctx),
 		})
 	}()

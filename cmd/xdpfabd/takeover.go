@@ -34,8 +34,11 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return errFailure(err)
 	}
-	was, _ := daemonAt(cfg.controlPath()) // if there is none, the next line has a better error
-	conn, err := control.AskToTakeOver(ctx, cfg.controlPath())
+	var conn *net.UnixConn
+	wants, err := cfg.claimAt(ctx)
+	if err == nil {
+		conn, err = control.AskToTakeOver(ctx, cfg.controlPath())
+	}
 	if err != nil && ctx.Err() != nil {
 		return s.giveUp()
 	}
@@ -49,7 +52,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	defer conn.Close()
 	back := retreatOf(ctx, conn)
 	defer back.stop()
-	doors, err := s.takeFrom(ctx, conn, back, cfg.claimOf(was))
+	doors, err := s.takeFrom(ctx, conn, back, wants)
 	if err != nil && back.taken() {
 		return s.giveUp()
 	}
@@ -62,7 +65,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	_ = control.Tell(conn, verdict{})
 	_ = conn.Close() // the other one has nothing more to say
 	claimFiles(s.served.all(), log)
-	if cfg.UDP && !cfg.claimOf(was).UDP {
+	if cfg.UDP && !wants.UDP {
 		log.Info("UDP is served from here on: the former daemon served raw Ethernet alone")
 	}
 	return errFailure(s.serve(ctx, doors))

@@ -38,6 +38,9 @@ func patient(verb string) time.Duration {
 	return silence
 }
 
+// ErrVersion means that the daemon is of a release that this client cannot talk to.
+var ErrVersion = errors.New("daemon of another release")
+
 // Client asks one daemon. Any number of goroutines may use it.
 type Client struct {
 	// Patience is how long the daemon may take for an answer; 0 for as long as a verb
@@ -110,13 +113,13 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 	var a Answer
 	switch err := json.Unmarshal(body, &a); {
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
-		return c.failed(verb, errors.New("the daemon takes no requests: it is of an older release than this client"))
+		return c.failed(verb, fmt.Errorf("%w: the daemon takes no requests: it is of an older release than this client", ErrVersion))
 	case err != nil:
 		return c.failed(verb, fmt.Errorf("answer: %w; is it of another version?", err))
 	case a.Version != ProtocolVersion:
 		return c.failed(verb,
-			fmt.Errorf("the daemon speaks control protocol %d, this client %d; use the client of its release",
-				a.Version, ProtocolVersion))
+			fmt.Errorf("%w: the daemon speaks control protocol %d, this client %d; use the client of its release",
+				ErrVersion, a.Version, ProtocolVersion))
 	case a.Error != "":
 		return c.failed(verb, errors.New(a.Error))
 	}
