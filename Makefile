@@ -370,7 +370,7 @@ soak:
 	$(GO) test -timeout 0 -count=1 -v -run '^TestSoak$$' ./test/soak -args -minutes=$(MINUTES)
 
 # The parts of package xdpfab/sync, each on SEEDS random runs with faults, crashes and restarts; `make
-# test` has three of each.
+# test` has two of each.
 .PHONY: sync-seeds
 sync-seeds:
 	@scripts/need go

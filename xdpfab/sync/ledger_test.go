@@ -71,7 +71,7 @@ func (l *ledger) check(most int) (wrong []string) {
 	return wrong
 }
 
-const testLease = 40 * time.Millisecond
+const testLease = 80 * time.Millisecond
 
 var everything = faults{crashes: true, keeps: true, forgets: true, between: 40 * time.Millisecond, howOften: 20}
 

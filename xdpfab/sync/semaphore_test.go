@@ -15,7 +15,7 @@ import (
 )
 
 // No more programs than there are permits have one, whatever dies.
-func TestSemaphore(t *testing.T) {
+func TestSemaphoreHolders(t *testing.T) {
 	contend(t, 2, func(ctx context.Context, at Place, _ *rand.Rand) (*Held, bool, error) {
 		s, err := NewSemaphore(ctx, at, 2, testLease)
 		if err != nil {
