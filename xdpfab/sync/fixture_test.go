@@ -32,9 +32,7 @@ type world struct {
 	t   *testing.T
 	rng *rand.Rand // of one goroutine
 	net *xdpfab.Network
-
-	mu  sync.Mutex
-	mem *mr.Memory
+	mem *mr.Memory // of the home; nil if it was lost
 }
 
 // worlds is how many worlds there are at a time: on a busy machine more would have no
