@@ -28,7 +28,8 @@ func main() {
 		open: func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
 			return xdpfab.Open(ctx, ifname, attr)
 		},
-		in: os.Stdin, out: os.Stdout, err: os.Stderr, tty: isTerminal(os.Stderr), rows: rowsOf(os.Stdout), exit: os.Exit,
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, tty: isTerminal(os.Stderr), rows: rowsOf(os.Stdout),
+		exit: os.Exit,
 	}
 	a.userSettings()
 	os.Exit(a.run(ctx, os.Args[1:]))

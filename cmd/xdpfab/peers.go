@@ -85,7 +85,8 @@ func notFound(err error) bool {
 
 // readNames reads the directory.
 func readNames(c *cobra.Command, text string, limit time.Duration) (*directory.Directory, error) {
-	ctx, cancel := context.WithTimeoutCause(c.Context(), limit, fmt.Errorf("it was tried for %v in all (--timeout)", limit))
+	ctx, cancel := context.WithTimeoutCause(c.Context(), limit,
+		fmt.Errorf("it was tried for %v in all (--timeout)", limit))
 	defer cancel()
 	d, err := names.Read(ctx, text, nil)
 	switch {

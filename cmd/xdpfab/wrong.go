@@ -66,8 +66,8 @@ func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) er
 	return fmt.Errorf("%w%s; the peer has %s", err, tell.DidYouMean(f.name, names), tell.List(names, most))
 }
 
-// atEndpoint adds to the error of a dial that nobody serves the endpoint of an address what
-// its number means: who pastes an address with the length of a prefix has not meant one.
+// atEndpoint adds to the error of a dial that nobody serves the endpoint of an address
+// what its number means: who pastes an address with the length of a prefix means none.
 func atEndpoint(err error, to wire.Addr) error {
 	if !errors.Is(err, xdpfab.ErrRefused) || to.Endpoint == 0 {
 		return err

@@ -21,9 +21,10 @@ import (
 // is far smaller.
 const maxAnswer = 64 << 20
 
-// silence bounds how long a daemon may take to answer, unless the client has a Patience of
-// its own. It answers from memory; the rest is for machines that are overloaded. A client
-// without gives up after halt, if the daemon's process is stopped. Variables for tests.
+// silence bounds how long a daemon may take to answer, unless the client has a Patience
+// of its own. It answers from memory; the rest is for machines that are overloaded. A
+// client without gives up after halt, if the daemon's process is stopped. Variables for
+// tests.
 var (
 	silence = 30 * time.Second
 	halt    = 2 * time.Second

@@ -264,17 +264,21 @@ func (e *takenError) Error() string {
 	who := fmt.Sprintf("%s is in use by another xdpfab, process %d (%s)", e.ifname, pid, process.Name(pid))
 	switch sockets := process.ListensAt(pid); {
 	case pid == os.Getpid():
-		return fmt.Sprintf("%s is in use by another xdpfab domain of this process: close that one, or use it here, since %s",
-			e.ifname, once)
+		return fmt.Sprintf("%s is in use by another xdpfab domain of this process: close that one, or use it here, "+
+			"since %s", e.ifname, once)
 	case len(sockets) > 0 && process.Name(pid) == "xdpfabd":
 		return fmt.Sprintf("%s: programs go through it by its control socket, %s (--control, XDPFAB_CONTROL, "+
 			"DomainAttr.Control), since %s", who, sockets[0], once)
 	case pid != 0:
 		return fmt.Sprintf("%s: end it, or run xdpfabd in its place and let both go through that, since %s", who, once)
 	}
+	id := ""
+	if e.link != 0 {
+		id = fmt.Sprintf(" id %d", e.link)
+	}
 	return fmt.Sprintf("%s is in use by another xdpfab, and %s: go through it if it is a daemon (--control PATH); "+
-		"root sees its process with `bpftool link show id %d`, or what is left of it with `xdpfab resident list`",
-		e.ifname, once, e.link)
+		"root sees its process with `bpftool link show%s`, or what is left of it with `xdpfab resident list`",
+		e.ifname, once, id)
 }
 
 func (e *takenError) Unwrap() error { return e.err }

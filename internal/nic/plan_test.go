@@ -113,7 +113,7 @@ var refusals = []struct {
 	{"zero-copy on a bond", func(_ *System, i *Interface) { bond(i) }, Want{Copy: xsk.ZeroCopy}, nil, "generic XDP, which copies"},
 	{"LRO hides native XDP", lro, Want{}, unix.EOPNOTSUPP, "no native XDP while lro is on: `ethtool -K x lro off`"},
 	{"LRO, and any mode", lro, Want{XDP: bpf.Any}, unix.EOPNOTSUPP, "lro off"},
-	{"taken by another", func(_ *System, i *Interface) { hold(i, "xdpfab_steer") }, Want{}, bpf.ErrBusy, "another xdpfab process"},
+	{"taken by another", func(_ *System, i *Interface) { hold(i, "xdpfab_steer") }, Want{}, bpf.ErrBusy, "another xdpfab, and one at a time can have it"},
 	{"foreign program", func(_ *System, i *Interface) { hold(i, "foreign") }, Want{}, unix.EBUSY, `program 7 "foreign"`},
 }
 
