@@ -160,8 +160,8 @@ func (s *server) fits(c *claim) error {
 	case s.host.Node().Dev.Info().Transport == udpnode.UDP.String():
 		return errors.New("this daemon has UDP sockets, and hands over to no other one: stop it and start the other")
 	case own.UDP && !c.UDP:
-		return errors.New("this daemon serves UDP, and its sessions over UDP could not go on at one with udp = false: " +
-			"want udp = true, or stop this daemon and start the other")
+		return errors.New("this daemon serves UDP, and its sessions over UDP could not go on at one with udp = " +
+			"false: want udp = true, or stop this daemon and start the other")
 	case c.UDP && !own.UDP:
 		return fmt.Errorf("this daemon has udp = false, and release %s claims UDP of it: want udp = false, or stop "+
 			"this daemon and start the other", c.Release)

@@ -114,7 +114,8 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 	var a Answer
 	switch err := json.Unmarshal(body, &a); {
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
-		return c.failed(verb, fmt.Errorf("%w: the daemon takes no requests: it is of an older release than this client", ErrVersion))
+		return c.failed(verb, fmt.Errorf("%w: the daemon takes no requests: it is of an older release than "+
+			"this client", ErrVersion))
 	case err != nil:
 		return c.failed(verb, fmt.Errorf("answer: %w; is it of another version?", err))
 	case a.Version != ProtocolVersion:
