@@ -100,10 +100,15 @@ func New(dev Device, o Owner) *Node {
 // Run puts an engine on each of the device's queues. life names this life of the node to
 // its peers; resident is that of what is resident, or 0. A node that is paused takes no
 // packets until Resume.
-func (n *Node) Run(life, resident uint64) error {
+func (n *Node) Run(life, resident uint64) (err error) {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	n.journal = newJournal(n)
+	defer func() {
+		if err != nil {
+			n.journal.close()
+		}
+	}()
 	var engines []*engine.Engine
 	for q, port := range n.Dev.Ports() {
 		m := memory.New(n.Table)
