@@ -5,20 +5,31 @@
 package control
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/expfmt"
 )
 
-// metrics answers with the metrics of the status, of what is beside it, of the Go runtime
-// and of the process.
-func metrics(source Source, detail func() Detail) http.Handler {
-	return promhttp.HandlerFor(registry(source, detail), promhttp.HandlerOpts{})
+// scraped answers with the metrics of the status, of what is beside it, of the Go runtime
+// and of the process; or with 503 if a poller does not answer. Clients share an answer for
+// some time.
+func scraped(source Source, detail func() Detail, every time.Duration) http.HandlerFunc {
+	all := &shared[string]{every: every, ask: func() (string, error) { return metricsText(source, detail) }}
+	return func(w http.ResponseWriter, r *http.Request) {
+		text, err := all.get(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = io.WriteString(w, text)
+	}
 }
 
 func registry(source Source, detail func() Detail) *prometheus.Registry {

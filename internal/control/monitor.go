@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -29,8 +30,8 @@ import (
 type Monitor struct {
 	Source Source
 	Detail func() Detail
-	Alive  func()       // waits until each poller has answered
-	Ready  func() error // nil while peers are served
+	Alive  func(asks func(queue int)) // waits until each poller has answered, and tells whose it asks
+	Ready  func() error               // nil while peers are served
 }
 
 // Limits of the clients of a Monitor.
@@ -84,17 +85,11 @@ func (m *Monitor) Serve(ctx context.Context, l net.Listener) error {
 
 func (m *Monitor) handler() http.Handler {
 	mux := http.NewServeMux()
-	text := &shared[string]{ask: func() (string, error) { return metricsText(m.Source, m.Detail) }}
-	alive := &shared[bool]{ask: func() (bool, error) { m.Alive(); return true, nil }}
-	mux.HandleFunc("GET "+pathMetrics, func(w http.ResponseWriter, r *http.Request) {
-		text, err := text.get(r.Context())
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = io.WriteString(w, text)
-	})
+	var queue atomic.Int64 // whose poller is being asked
+	alive := &shared[bool]{every: scrapeEvery,
+		ask:   func() (bool, error) { m.Alive(func(q int) { queue.Store(int64(q)) }); return true, nil },
+		whose: func() string { return fmt.Sprintf("the poller of queue %d", queue.Load()) }}
+	mux.HandleFunc("GET "+pathMetrics, scraped(m.Source, m.Detail, scrapeEvery))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		_, err := alive.get(r.Context())
 		judge(w, err)

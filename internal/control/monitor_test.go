@@ -44,7 +44,7 @@ func monitored(t *testing.T, m *Monitor) (address string) {
 }
 
 func lively() *Monitor {
-	return &Monitor{Source: steady, Detail: func() Detail { return Detail{} }, Alive: func() {}, Ready: func() error { return nil }}
+	return &Monitor{Source: steady, Detail: func() Detail { return Detail{} }, Alive: func(func(int)) {}, Ready: func() error { return nil }}
 }
 
 // Each path answers, and the answer to a probe says why it fails.
@@ -94,7 +94,7 @@ func TestMonitorOfHungPoller(t *testing.T) {
 			var asked atomic.Int32
 			hang := make(chan struct{})
 			m := lively()
-			m.Alive = func() { asked.Add(1); <-hang }
+			m.Alive = func(asks func(int)) { asks(0); asks(3); asked.Add(1); <-hang }
 			m.Source = func() (Status, error) { asked.Add(1); <-hang; return steady() }
 			h := m.handler()
 			const many = 10
@@ -109,7 +109,7 @@ func TestMonitorOfHungPoller(t *testing.T) {
 					go ask()
 				}
 				for range many {
-					if s := <-said; !strings.HasPrefix(s, "503 a poller has not answered for 5s") {
+					if s := <-said; !strings.HasPrefix(s, map[string]string{"/healthz": "503 the poller of queue 3", "/metrics": "503 a poller"}[path]+" has not answered for 5s") {
 						t.Errorf("%s: %s", path, s)
 					}
 				}
@@ -129,6 +129,30 @@ func TestMonitorOfHungPoller(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nor do metrics at the control socket wait for good: the pollers are asked again by the
+// next client once they have answered.
+func TestMetricsOfHungPoller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang, asked := make(chan struct{}), 0
+		h := handler(Service{Source: func() (Status, error) { asked++; <-hang; return steady() }}, http.NotFoundHandler())
+		for range 2 {
+			if code, body := probe(h, "/metrics"); code != http.StatusServiceUnavailable || !strings.Contains(body, "has not answered for 5s") {
+				t.Errorf("%d, %s", code, body)
+			}
+		}
+		close(hang)
+		synctest.Wait()
+		for range 2 {
+			if code, body := probe(h, "/metrics"); code != http.StatusOK {
+				t.Errorf("afterwards: %d, %s", code, body)
+			}
+		}
+		if asked != 3 {
+			t.Errorf("asked %d times, want once while it hung, and once for each client after that", asked)
+		}
+	})
 }
 
 // A client that leaves waits no longer, and takes the answer from no other.
@@ -155,7 +179,7 @@ func TestMonitorAsksOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alive, looks := 0, 0
 		m := lively()
-		m.Alive = func() { alive++ }
+		m.Alive = func(func(int)) { alive++ }
 		m.Source = func() (Status, error) { looks++; return steady() }
 		h := m.handler()
 		for i, c := range []struct {

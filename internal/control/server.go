@@ -93,7 +93,7 @@ func handler(s Service, programs http.Handler) *http.ServeMux {
 	mux.Handle("POST "+share.AttachPath, programs)
 	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })
 	mux.HandleFunc("GET "+pathVerbs, func(w http.ResponseWriter, r *http.Request) { look(w, r, verbs) })
-	mux.Handle("GET "+pathMetrics, metrics(s.Source, s.Detail))
+	mux.HandleFunc("GET "+pathMetrics, scraped(s.Source, s.Detail, 0))
 	return mux
 }
 

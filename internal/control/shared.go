@@ -18,11 +18,13 @@ const (
 	aliveLimit = 5 * time.Second
 )
 
-// shared asks the pollers a question for all clients together: one at a time, and one a
-// second. So the clients of a poller that hangs leave one goroutine behind, however many
+// shared asks the pollers a question for all clients together: one at a time, and one each
+// so often. So the clients of a poller that hangs leave one goroutine behind, however many
 // they are.
 type shared[T any] struct {
-	ask func() (T, error) // waits for the pollers
+	ask   func() (T, error) // waits for the pollers
+	every time.Duration     // clients share an answer for as long
+	whose func() string     // the poller that is being asked; nil if that is not known
 
 	mu   sync.Mutex
 	last *question[T] // nil before the first
@@ -49,7 +51,11 @@ func (s *shared[T]) get(ctx context.Context) (T, error) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-late.C:
-		err = fmt.Errorf("a poller has not answered for %v: it hangs, or gets no time on its core",
+		poller := "a poller"
+		if s.whose != nil {
+			poller = s.whose()
+		}
+		err = fmt.Errorf("%s has not answered for %v: it hangs, or gets no time on its core", poller,
 			time.Since(q.asked).Truncate(time.Second))
 	}
 	if q.isAnswered() { // also if it is late by now, or came in the same moment
@@ -62,7 +68,7 @@ func (s *shared[T]) get(ctx context.Context) (T, error) {
 func (s *shared[T]) current() *question[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil && !s.last.stale() {
+	if s.last != nil && !s.last.stale(s.every) {
 		return s.last
 	}
 	q := &question[T]{asked: time.Now(), answered: make(chan struct{})}
@@ -76,7 +82,7 @@ func (s *shared[T]) current() *question[T] {
 }
 
 // stale reports whether the answer is too old for another client.
-func (q *question[T]) stale() bool { return q.isAnswered() && time.Since(q.at) >= scrapeEvery }
+func (q *question[T]) stale(every time.Duration) bool { return q.isAnswered() && time.Since(q.at) >= every }
 
 func (q *question[T]) isAnswered() bool {
 	select {

@@ -191,9 +191,11 @@ func (h *Host) Queues() (all []QueueInfo) {
 	return all
 }
 
-// Alive waits until each poller has given a sign of life.
-func (h *Host) Alive() {
-	for _, st := range h.n.Steppers {
+// Alive waits until each poller has given a sign of life, one after the other. Before it
+// waits for one, it tells the queue.
+func (h *Host) Alive(asks func(queue int)) {
+	for q, st := range h.n.Steppers {
+		asks(q)
 		st.Call(func() {})
 	}
 }
