@@ -25,12 +25,12 @@ type Card struct {
 func CardOf(ifname string) (Card, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return Card{}, fmt.Errorf("nic: %w", err)
+		return Card{}, err
 	}
 	defer unix.Close(fd)
 	i, err := unix.IoctlGetEthtoolDrvinfo(fd, ifname)
 	if err != nil {
-		return Card{}, fmt.Errorf("nic: %s has no driver that tells of itself: %w", ifname, err)
+		return Card{}, fmt.Errorf("%s has no driver that tells of itself: %w", ifname, err)
 	}
 	text := unix.ByteSliceToString
 	return Card{text(i.Driver[:]), text(i.Version[:]), text(i.Fw_version[:]), text(i.Bus_info[:])}, nil

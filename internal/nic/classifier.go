@@ -88,7 +88,7 @@ type driverClassifier struct {
 func OpenClassifier(ifname string) (Classifier, func(), error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("nic: %w", err)
+		return nil, nil, err
 	}
 	call := func(data []byte) error { return ethtool(fd, ifname, data) }
 	return driverClassifier{call}, func() { _ = unix.Close(fd) }, nil

@@ -110,7 +110,7 @@ func Undefer(n NAPIs, path string, i *Interface) error {
 	switch f, err := loadDeferred(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return fmt.Errorf("nic: how interrupts were held back before: %w; remove the file %s when they are as you "+
+		return fmt.Errorf("how interrupts were held back before: %w; remove the file %s when they are as you "+
 			"want them", err, path)
 	case f.NIC.is(&own):
 		if err := f.undo(n, path, i); err != nil {
@@ -163,11 +163,11 @@ func (f *deferred) undoElsewhere(n NAPIs, path string) error {
 func (f *deferred) undo(n NAPIs, path string, i *Interface) error {
 	for _, w := range f.Was {
 		if err := f.restore(n, i.Index, w); err != nil {
-			return fmt.Errorf("nic: %s: queue %d: interrupts are still held back: %w", i.Name, w.Queue, err)
+			return fmt.Errorf("%s: queue %d: interrupts are still held back: %w", i.Name, w.Queue, err)
 		}
 	}
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("nic: %w", err)
+		return err
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func ask(family string, command uint8, attrs ...nl.NetlinkRequestData) (map[uint
 	}
 	found, err := call(id, genlHeader{command, version}, attrs...)
 	if err != nil {
-		return nil, fmt.Errorf("nic: asking %s: %w", family, err)
+		return nil, fmt.Errorf("asking %s: %w", family, err)
 	}
 	return found, nil
 }
@@ -89,7 +89,7 @@ func tell(family string, command uint8, attrs ...nl.NetlinkRequestData) error {
 		return err
 	}
 	if _, err = execute(id, unix.NLM_F_ACK, genlHeader{command, version}, attrs); err != nil {
-		return fmt.Errorf("nic: telling %s: %w", family, err)
+		return fmt.Errorf("telling %s: %w", family, err)
 	}
 	return nil
 }
@@ -99,11 +99,11 @@ func familyOf(family string) (id int, version uint8, err error) {
 	f, err := call(unix.GENL_ID_CTRL, genlHeader{unix.CTRL_CMD_GETFAMILY, 1},
 		nl.NewRtAttr(unix.CTRL_ATTR_FAMILY_NAME, nl.ZeroTerminated(family)))
 	if err != nil {
-		return 0, 0, fmt.Errorf("nic: generic netlink family %s: %w", family, err)
+		return 0, 0, fmt.Errorf("generic netlink family %s: %w", family, err)
 	}
 	b := f[unix.CTRL_ATTR_FAMILY_ID]
 	if len(b) != 2 {
-		return 0, 0, fmt.Errorf("nic: generic netlink family %s: an id of %d bytes, want 2", family, len(b))
+		return 0, 0, fmt.Errorf("generic netlink family %s: an id of %d bytes, want 2", family, len(b))
 	}
 	return int(binary.NativeEndian.Uint16(b)), uint8(number(f, unix.CTRL_ATTR_VERSION)), nil
 }
@@ -153,7 +153,7 @@ func xdpFeatures(ifindex int) (f XDPFeatures, segments int, err error) {
 	}
 	v := a[netdevXDPFeatures]
 	if len(v) != 8 {
-		return 0, 0, errors.New("nic: the kernel does not report XDP features")
+		return 0, 0, errors.New("the kernel does not report XDP features")
 	}
 	return XDPFeatures(binary.NativeEndian.Uint64(v)), int(min(number(a, netdevZCMaxSegs), maxSegments)), nil
 }

@@ -70,7 +70,7 @@ func find(id Identity) (*Steered, Classifier, func(), error) {
 			return &Steered{Interface: i, Identity: at}, c, done, err
 		}
 	}
-	return nil, nil, nil, fmt.Errorf("nic: driver %s, %s: %w", id.Driver, id.Bus, fs.ErrNotExist)
+	return nil, nil, nil, fmt.Errorf("driver %s, %s: %w", id.Driver, id.Bus, fs.ErrNotExist)
 }
 
 // ToSteer returns an interface of the calling thread's network namespace that is to be

@@ -77,7 +77,7 @@ var attachModes = map[uint32]string{1: "native", 2: "generic", 3: "offloaded", 4
 func List() ([]Interface, error) {
 	links, err := dump.Whole(netlink.LinkList)
 	if err != nil {
-		return nil, fmt.Errorf("nic: listing interfaces: %w", err)
+		return nil, fmt.Errorf("listing interfaces: %w", err)
 	}
 	all := make([]Interface, 0, len(links))
 	for _, l := range links {
@@ -91,11 +91,11 @@ func List() ([]Interface, error) {
 func Inspect(name string) (Interface, error) {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return Interface{}, fmt.Errorf("nic: %q: %w in this network namespace; `ip link` lists them", name,
+		return Interface{}, fmt.Errorf("%q: %w in this network namespace; `ip link` lists them", name,
 			xsk.ErrNoInterface)
 	}
 	if err != nil {
-		return Interface{}, fmt.Errorf("nic: looking up %q: %w", name, err)
+		return Interface{}, fmt.Errorf("looking up %q: %w", name, err)
 	}
 	all, _ := dump.Whole(netlink.LinkList) // what is above and below is best effort
 	return describe(l, all), nil

@@ -96,7 +96,7 @@ func offloads(ifindex int) (map[string]bool, error) {
 	}{{featuresChangeable, false}, {featuresActive, true}} {
 		names, err := bitNames(a[group.attr])
 		if err != nil {
-			return nil, fmt.Errorf("nic: offloads: %w", err)
+			return nil, fmt.Errorf("offloads: %w", err)
 		}
 		for _, n := range names {
 			set[n] = group.on
@@ -134,7 +134,7 @@ func bitNames(set []byte) (names []string, err error) {
 // that they do not have a setting.
 func has(a map[uint16][]byte, attr uint16) error {
 	if len(a[attr]) == 0 {
-		return fmt.Errorf("nic: the driver does not report this setting: %w", unix.EOPNOTSUPP)
+		return fmt.Errorf("the driver does not report this setting: %w", unix.EOPNOTSUPP)
 	}
 	return nil
 }

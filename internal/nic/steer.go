@@ -63,7 +63,7 @@ func Steer(c Classifier, path string, n *Steered) (s *Steering, notes []string, 
 	rules, rulesErr := c.Rules()
 	s.was.note(n, table, rules, rulesErr == nil)
 	if err := writeOwn(path, &s.was); err != nil {
-		return nil, notes, fmt.Errorf("nic: remembering how %s was, before any change: %w", n.Name, err)
+		return nil, notes, fmt.Errorf("remembering how %s was, before any change: %w", n.Name, err)
 	}
 	refused, err := s.apply(tableErr, rulesErr)
 	if err == nil && !s.Rule && !s.Ports && !s.Table {
@@ -72,7 +72,7 @@ func Steer(c Classifier, path string, n *Steered) (s *Steering, notes []string, 
 	}
 	if err != nil {
 		more, undoing := Unsteer(c, path, n)
-		return nil, append(notes, more...), errors.Join(fmt.Errorf("nic: steering %s: %w", n.Name, err), undoing)
+		return nil, append(notes, more...), errors.Join(fmt.Errorf("steering %s: %w", n.Name, err), undoing)
 	}
 	s.lacks(refused)
 	return s, notes, nil

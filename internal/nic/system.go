@@ -61,17 +61,17 @@ func featuresOf(release string) []Feature {
 func Machine() (System, error) {
 	release, err := kernel.Release()
 	if err != nil {
-		return System{}, fmt.Errorf("nic: %w", err)
+		return System{}, err
 	}
 	s := System{Kernel: release, Features: featuresOf(release)}
 	var sets [2]unix.CapUserData // low and high 32 bits
 	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0]); err != nil {
-		return s, fmt.Errorf("nic: reading the capabilities: %w", err)
+		return s, fmt.Errorf("reading the capabilities: %w", err)
 	}
 	s.Capabilities = capabilitiesOf(uint64(sets[1].Effective)<<32 | uint64(sets[0].Effective))
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
-		return s, fmt.Errorf("nic: reading RLIMIT_MEMLOCK: %w", err)
+		return s, fmt.Errorf("reading RLIMIT_MEMLOCK: %w", err)
 	}
 	s.Memlock = limit.Cur
 	return s, nil

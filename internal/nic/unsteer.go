@@ -45,7 +45,7 @@ func Unsteer(c Classifier, path string, n *Steered) (notes []string, err error) 
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil
 	case err != nil:
-		return nil, fmt.Errorf("nic: %w: %w; remove the file when `ethtool -x` and `ethtool -n` are as you want them",
+		return nil, fmt.Errorf("%w: %w; remove the file when `ethtool -x` and `ethtool -n` are as you want them",
 			ErrSteerFile, err)
 	case b.NIC.is(&n.Identity):
 		notes, err = undo(b, c, path, n)
@@ -75,13 +75,13 @@ func undo(b *before, c Classifier, path string, n *Steered) (notes []string, err
 	}
 	left, err := b.restore(c, n.RXQueues)
 	if err != nil {
-		return notes, fmt.Errorf("nic: undoing the steering of %s: %w", n.Name, err)
+		return notes, fmt.Errorf("undoing the steering of %s: %w", n.Name, err)
 	}
 	if left != "" {
 		notes = append(notes, left)
 	}
 	if err := os.Remove(path); err != nil {
-		return notes, fmt.Errorf("nic: the steering of %s is undone, but: %w", n.Name, err)
+		return notes, fmt.Errorf("the steering of %s is undone, but: %w", n.Name, err)
 	}
 	return notes, nil
 }
@@ -100,7 +100,7 @@ func (n *Steered) undoElsewhere(b *before, path string) (notes []string, err err
 			notes, err := undo(b, c, path, other)
 			return append(notes, fmt.Sprintf("%s was steered before, and no longer is", other.Name)), err
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("nic: looking for the NIC that was %s: %w", b.Interface, err)
+			return nil, fmt.Errorf("looking for the NIC that was %s: %w", b.Interface, err)
 		}
 	}
 	aside := path + ".gone"
