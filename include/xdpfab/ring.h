@@ -93,6 +93,15 @@ struct xdpfab_places {
 	uint32_t extent_count;
 };
 
+/* With XDPFAB_SIGNAL: an atomic without a result on one element of at most 8 bytes, applied
+ * behind the write. */
+struct xdpfab_signal {
+	uint64_t key, offset; /* of the element */
+	uint64_t operand;     /* as many of its lower bytes as the element has */
+	uint32_t incarnation; /* of the region meant, 0 for any */
+	uint8_t op, datatype, pad0[2];
+};
+
 /* Room for messages that are held. */
 struct xdpfab_room {
 	uint32_t messages, bytes;
@@ -122,6 +131,8 @@ enum xdpfab_verb {
 	XDPFAB_COMPARE = 0x03, /* likewise; has compare operands */
 	XDPFAB_READ = 0x10,
 	XDPFAB_WRITE = 0x11,
+	XDPFAB_SIGNAL = 0x12, /* a write with a signal: struct xdpfab_signal in the last 32 bytes of
+	                       * operands, so that the others have room for 48 */
 	XDPFAB_SEND = 0x20,   /* a message */
 	XDPFAB_TAGGED = 0x21, /* a message with a tag */
 	XDPFAB_TAGGED_ATOMIC = 0x31, /* the three forms of an atomic on the buffer of a tagged receive; */

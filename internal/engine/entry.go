@@ -44,6 +44,9 @@ type Entry struct {
 	Inline [InlineLen]byte
 }
 
+// With VerbSignal the last [wire.SignalLen] bytes of Inline hold the signal, wherever the
+// operand lies; see InlineRoom.
+
 // InlineLen is the number of bytes of operands that an entry has room for.
 const InlineLen = 80
 
@@ -216,10 +219,11 @@ func (x *Entry) Transfer(verb wire.Verb, count uint32) {
 // malformed reports whether the entry describes no operation that the engine can run.
 func (x *Entry) malformed() bool {
 	return x.Flags&^knownFlags != 0 || x.Data != 0 && x.Flags&FlagData == 0 ||
+		x.Verb == wire.VerbSignal && x.Flags&(FlagExtents|FlagData) != 0 ||
 		x.Flags&FlagData != 0 && !x.Verb.Array() && !x.Verb.Message() ||
 		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() ||
 		x.Verb.TaggedAtomic() && x.misshapen() ||
-		x.Flags&FlagOutside == 0 && x.inlineLen() > InlineLen
+		x.Flags&FlagOutside == 0 && x.inlineLen() > x.InlineRoom()
 }
 
 // misshapen reports whether a tagged atomic is one that no frame can have: without
@@ -228,6 +232,15 @@ func (x *Entry) malformed() bool {
 func (x *Entry) misshapen() bool {
 	return x.Count == 0 || x.Flags&FlagExtents != 0 || x.Verb == wire.VerbTaggedAtomic && x.Opcode == wire.OpRead ||
 		x.Verb.Returns() && x.Flags&FlagMatch == 0
+}
+
+// InlineRoom returns how many bytes of operands the entry of such an operation has room
+// for.
+func (x *Entry) InlineRoom() uint64 {
+	if x.Verb == wire.VerbSignal {
+		return InlineLen - wire.SignalLen
+	}
+	return InlineLen
 }
 
 // inlineLen returns the number of bytes of Inline that the operation uses.

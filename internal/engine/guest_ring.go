@@ -203,8 +203,8 @@ func (g *ringClient) completed(tag uint32, c *Completion, life uint64, result []
 		f.store(0, result[:min(len(result), f.resultLen())])
 		f.ran = true
 	} else {
-		if f.Verb == VerbFlush && c.Status == wire.StatusBadCount { // the host's release does not know it
-			c.Status = wire.StatusUnsupported
+		if newVerb := f.Verb == VerbFlush || f.Verb == wire.VerbSignal; newVerb && c.Status == wire.StatusBadCount {
+			c.Status = wire.StatusUnsupported // by the host's release
 		}
 		f.fail(Result{Outcome: c.Outcome, Status: c.Status, Reason: c.Reason})
 	}

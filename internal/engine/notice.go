@@ -76,6 +76,9 @@ func (f *flight) cover(c *conn, records uint32) {
 // cannot be sent yet: it cannot cover the parts that are in other units than the frame at
 // hand, so those have to be answered first.
 func (f *flight) waits(c *conn) bool {
+	if f.Verb == wire.VerbSignal {
+		return f.signalWaits(c)
+	}
 	return f.notices() && !f.whole() && f.sent >= f.elements() && f.by != c.unit && f.pending > 0
 }
 

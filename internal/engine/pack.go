@@ -150,7 +150,7 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) fragment {
 	}
 	if frag.records > 0 {
 		f.pending++
-		if f.notices() {
+		if f.notices() || f.Verb == wire.VerbSignal {
 			f.cover(r.conn, frag.records)
 		}
 	} else if w.Ops() == 0 && !f.whole() && !f.starved() { // not even an empty frame holds it: a malformed operation
@@ -171,7 +171,7 @@ func (r *remote) packArray(w *wire.RecordWriter, f *flight, frag *fragment, rec 
 		return 0
 	}
 	operand, compare, n := f.given(count)
-	if n < count && f.Verb == wire.VerbWrite && f.Flags&FlagPieces != 0 {
+	if n < count && f.Flags&FlagPieces != 0 && f.Verb.Transfer() && f.Verb != wire.VerbRead {
 		operand, n = r.e.gathered(f, operand, count)
 	}
 	if n == 0 {
@@ -185,6 +185,9 @@ func (r *remote) packArray(w *wire.RecordWriter, f *flight, frag *fragment, rec 
 	}
 	size := int(rec.Count) * wire.ElemSize(f.Datatype)
 	rec.Operand, rec.Compare = operand[:min(size, len(operand))], compare[:min(size, len(compare))]
+	if f.Verb == wire.VerbSignal {
+		rec.Compare = f.signal()
+	}
 	if !w.Append(rec) {
 		return 0
 	}
@@ -196,7 +199,9 @@ func (r *remote) packArray(w *wire.RecordWriter, f *flight, frag *fragment, rec 
 
 // packNothing appends the record of a transfer of no bytes, which counts as one unit.
 func packNothing(w *wire.RecordWriter, f *flight, frag *fragment, rec *wire.Record, offset uint64) {
-	rec.Offset = offset
+	if rec.Offset = offset; f.Verb == wire.VerbSignal {
+		rec.Compare = f.signal()
+	}
 	if f.Verb.Transfer() && w.Append(rec) {
 		f.sent, frag.records = 1, 1
 	}

@@ -19,7 +19,7 @@ func (s *Submission) SetPieces(p *Pieces, operand, compare []byte) (copied bool)
 		s.Flags |= FlagPieces
 		s.Pieces = p
 	}
-	if len(operand)+total(p.Buf)+len(compare)+total(p.Compare) <= InlineLen {
+	if len(operand)+total(p.Buf)+len(compare)+total(p.Compare) <= int(s.InlineRoom()) {
 		n := gather(s.Inline[:], operand, p.Buf)
 		gather(s.Inline[n:], compare, p.Compare)
 		return true

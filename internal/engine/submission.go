@@ -50,10 +50,16 @@ func (s *Submission) SetOperands(operand, compare []byte) (copied bool) {
 	return false
 }
 
+// SetSignal gives a write with a signal its signal.
+func (s *Submission) SetSignal(x *wire.Signal) { x.Put(s.Inline[InlineLen-wire.SignalLen:]) }
+
+// signal returns the signal, encoded.
+func (x *Entry) signal() []byte { return x.Inline[InlineLen-wire.SignalLen:] }
+
 // SetInline copies short operands, or a name, into the entry; it returns false, and does
 // nothing, when they are too long.
 func (s *Submission) SetInline(operand, compare []byte) bool {
-	if len(operand)+len(compare) > InlineLen {
+	if uint64(len(operand)+len(compare)) > s.InlineRoom() {
 		return false
 	}
 	if len(operand) == 8 && len(compare) == 0 { // nearly always

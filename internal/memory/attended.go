@@ -77,7 +77,7 @@ func (m *Memory) Apply(rec *wire.Record, auth uint32, result []byte) wire.Status
 	if rec.Verb.Atomic() {
 		return m.atomic(0)
 	}
-	if rec.Verb.Transfer() {
+	if rec.Verb.Transfer() && rec.Verb != wire.VerbSignal { // whose word may be in other memory
 		return m.transfer(0)
 	}
 	return wire.StatusUnsupported

@@ -12,6 +12,12 @@ import (
 // no part of an operation that is refused has an effect.
 func (m *Memory) transfer(i int) wire.Status {
 	rec := &m.rec
+	var word signalled
+	if rec.Verb == wire.VerbSignal {
+		if status := m.findSignal(&word); status != wire.StatusOK {
+			return status
+		}
+	}
 	target, status := m.resolve(1, 1)
 	if status != wire.StatusOK {
 		return status
@@ -26,5 +32,8 @@ func (m *Memory) transfer(i int) wire.Status {
 		atomic.WriteBytes(target, rec.Operand)
 	}
 	m.applied(len(target))
+	if rec.Verb == wire.VerbSignal && rec.Total == rec.Count {
+		m.signal(&word)
+	}
 	return wire.StatusOK
 }

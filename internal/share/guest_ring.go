@@ -147,7 +147,7 @@ func (c *GuestRing) place(tag uint32, e *engine.Entry, s *engine.Submission) boo
 	operand, compare, result := e.Lens()
 	b := &c.held[tag]
 	*b = block{}
-	inline := operand+compare <= engine.InlineLen && e.Flags&engine.FlagExtents == 0
+	inline := operand+compare <= e.InlineRoom() && e.Flags&engine.FlagExtents == 0
 	if catalogue(e.Verb) { // its name is in the entry
 		if b.resultLen = int(result); !c.take(b, b.resultLen) {
 			return false

@@ -184,6 +184,7 @@ func structsForC(t *testing.T) map[string]cStruct {
 		"xdpfab_header": structOf(header{}, nil),
 		"xdpfab_entry":  structOf(engine.Entry{}, map[string]string{"Opcode": "op", "Inline": "operands"}),
 		"xdpfab_places": structOf(places{}, nil),
+		"xdpfab_signal": structOf(wire.Signal{}, nil),
 		"xdpfab_extent": structOf(mr.Extent{}, nil),
 		"xdpfab_completion": structOf(engine.Completion{},
 			map[string]string{"Data": "life", "Source": "", "Inline": "result"}),

@@ -275,7 +275,7 @@ func (f *HostRing) check(x *engine.Entry) (in buffers, ok bool) {
 		return in, ok && x.Flags == 0
 	}
 	if x.Flags&engine.FlagOutside == 0 {
-		return in, operand+compare <= engine.InlineLen && result <= engine.InlineResult
+		return in, operand+compare <= x.InlineRoom() && result <= engine.InlineResult
 	}
 	at := placesOf(x)
 	var all [4]bool

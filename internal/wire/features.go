@@ -32,13 +32,14 @@ const (
 	// be as long as any frame of the session: so the initiator finds out whether frames
 	// of that length pass.
 	FeatureLongProbes Features = 1 << 12
+	FeatureSignals    Features = 1 << 13 // together with FeatureMemory: VerbSignal
 	FeatureMore       Features = 1 << 31 // another word of features begins the remainder
 )
 
 // Offered are those that a node of this release knows. FeatureUnordered it announces only
 // where it applies.
 const Offered = FeatureMemory | FeatureMessages | FeatureUnordered | FeatureNotices | FeatureTaggedAtomics |
-	FeatureRiders | FeaturePadding | FeatureEchoes | FeatureDelays | FeatureLongProbes
+	FeatureRiders | FeaturePadding | FeatureEchoes | FeatureDelays | FeatureLongProbes | FeatureSignals
 
 // featureNames are what people call them.
 var featureNames = []struct {
@@ -48,7 +49,7 @@ var featureNames = []struct {
 	{FeatureMemory, "memory"}, {FeatureMessages, "messages"}, {FeatureUnordered, "unordered"},
 	{FeatureOptions, "options"}, {FeatureNotices, "notices"}, {FeatureTaggedAtomics, "tagged-atomics"},
 	{FeatureRiders, "riders"}, {FeaturePadding, "padding"}, {FeatureEchoes, "echoes"}, {FeatureDelays, "delays"},
-	{FeatureLongProbes, "long-probes"},
+	{FeatureLongProbes, "long-probes"}, {FeatureSignals, "signals"},
 }
 
 // Names returns the names of the features of a set, in the order of their bits.
@@ -76,6 +77,9 @@ func (f Features) Allow(v Verb) bool {
 	switch {
 	case v.Atomic(), v == VerbLookup, v == VerbList:
 		return true
+	case v == VerbSignal:
+		const both = FeatureMemory | FeatureSignals
+		return f&both == both
 	case v >= firstMemory && v <= lastMemory:
 		return f&FeatureMemory != 0
 	case v.TaggedAtomic():

@@ -36,7 +36,7 @@ func maxCount(verb Verb, op, datatype, flags uint8, reqRoom, respRoom int) uint3
 	if size == 0 || respRoom < statusEntry {
 		return 0
 	}
-	room := reqRoom - int(fixedLen[flags])
+	room := reqRoom - int(fixedLen[flags]) - verb.tail()
 	if room < 0 {
 		return 0
 	}

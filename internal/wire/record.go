@@ -79,7 +79,8 @@ const minRecord = 8
 //
 // Operand and Compare hold Count elements each, little-endian, as one view: after
 // decoding they point into the frame. An OpRead has no operand; only VerbCompare has a
-// compare. Name belongs to VerbLookup, Ordinal to VerbList.
+// compare, and VerbSignal has its Signal, encoded, in its place. Name belongs to
+// VerbLookup, Ordinal to VerbList.
 type Record struct {
 	Verb         Verb
 	Op, Datatype uint8

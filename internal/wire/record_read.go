@@ -122,7 +122,8 @@ func (r *RecordReader) Next(rec *Record) bool {
 		}
 		size *= uint64(rec.Count)
 	}
-	if verb != VerbCompare && op != OpRead && size == 8 && len(p)-n >= 8 { // nearly all records: one 64-bit operand
+	// nearly all records: one 64-bit operand
+	if size == 8 && verb != VerbCompare && op != OpRead && verb != VerbSignal && len(p)-n >= 8 {
 		rec.Operand, rec.Compare = p[n:n+8:n+8], nil
 		r.pos += n + 8
 		r.left--
@@ -216,6 +217,9 @@ func (r *RecordReader) operands(rec *Record, p []byte, n int, size uint64) bool 
 			return r.refuse(ReasonBadPadding)
 		}
 		rec.Compare = v[:size:size]
+	}
+	if rec.Verb == VerbSignal {
+		return r.signal(rec, p, n+int(all))
 	}
 	return true
 }

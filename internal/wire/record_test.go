@@ -184,7 +184,7 @@ func TestRecordLengths(t *testing.T) {
 
 func TestWriterRefuses(t *testing.T) {
 	tests := map[string]Record{
-		"verb":           {Verb: 0x12},
+		"verb":           {Verb: 0x13},
 		"verb 0":         {},
 		"datatype":       {Verb: VerbAtomic, Datatype: NumDatatypes, Operand: word},
 		"no operand":     {Verb: VerbAtomic, Datatype: dtUint64},
@@ -239,7 +239,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"huge read", raw(VerbFetch, OpRead, dtLongDoubleComplex, RecordKey|RecordCount, 7, 0, 64, 1<<32-1), 1, ReasonOK},
 		{"one missing", good, 2, ReasonTruncated},
 		{"trailing", append(bytes.Clone(good), 0, 0, 0, 0), 1, ReasonTrailing},
-		{"reserved verb 0x12", raw(0x12, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonReservedVerb},
+		{"reserved verb 0x13", raw(0x13, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonReservedVerb},
 		{"verb 0", raw(0, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"verb 4", raw(4, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"datatype", raw(VerbAtomic, opSum, NumDatatypes, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadDatatype},

@@ -91,7 +91,7 @@ func (w *RecordWriter) array(rec *Record, count uint32) bool {
 		w.endRun()
 	}
 	fixed := int(fixedLen[flags])
-	b := w.reserve(fixed+rec.Verb.operands(rec.Op)*padded, value)
+	b := w.reserve(fixed+rec.Verb.operands(rec.Op)*padded+rec.Verb.tail(), value)
 	if b == nil || !putOperands(b[fixed:], rec, bytes) {
 		return false
 	}
@@ -128,10 +128,11 @@ func putOperands(b []byte, rec *Record, bytes int) bool {
 		}
 		b = putPadded(b, rec.Operand)
 	}
-	if rec.Verb == VerbCompare {
-		if len(rec.Compare) != bytes {
-			return false
-		}
+	switch {
+	case rec.Verb == VerbCompare && len(rec.Compare) != bytes,
+		rec.Verb == VerbSignal && len(rec.Compare) != SignalLen:
+		return false
+	case rec.Verb == VerbCompare, rec.Verb == VerbSignal:
 		putPadded(b, rec.Compare)
 	}
 	return true

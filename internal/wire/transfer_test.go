@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -32,22 +33,28 @@ func goldenTransfers(t *testing.T) []golden {
 // TestDocOfTransfers builds remote reads and writes as the document says.
 func TestDocOfTransfers(t *testing.T) {
 	rows := table(t, "Read and write have the form of an atomic verb")
-	if len(rows) != 2 {
-		t.Fatalf("%d rows, want one for read and one for write", len(rows))
+	if len(rows) != 3 {
+		t.Fatalf("%d rows, want one for read and two for writes", len(rows))
 	}
+	var signal [SignalLen]byte
+	(&Signal{Key: v64, Offset: v64, Operand: v64, Incarnation: v32, Op: opSum, Datatype: dtUint64}).Put(signal[:])
 	for i, rec := range []Record{
 		{Verb: VerbRead, Op: OpRead, Datatype: Byte, Key: v64, Offset: v32, Count: 5},
 		{Verb: VerbWrite, Op: OpWrite, Datatype: Byte, Key: v64, Offset: v32, Count: 5, Operand: pattern(5)},
+		{Verb: VerbSignal, Op: OpWrite, Datatype: Byte, Key: v64, Offset: v32, Count: 5, Operand: pattern(5), Compare: signal[:]},
 	} {
 		row := rows[i]
 		want := []byte{byte(number(t, row[0], 16)), byte(number(t, row[1], 10)), byte(number(t, row[2], 10)), RecordKey | RecordCount}
 		want = slices.Concat(want, le(v64, 8), le(v32, 4), le(5, 4))
-		if row[3] == "operand" {
+		if strings.HasPrefix(row[3], "operand") {
 			want = append(append(want, rec.Operand...), 0, 0, 0)
 		}
+		if strings.HasSuffix(row[3], "signal") {
+			want = slices.Concat(want, le(v64, 8), le(v64, 8), le(v64, 8), le(v32, 4), []byte{opSum, dtUint64, 0, 0})
+		}
 		var w RecordWriter
-		b := make([]byte, 64)
-		w.Reset(b, 64)
+		b := make([]byte, 128)
+		w.Reset(b, 128)
 		if !w.Append(&rec) || !bytes.Equal(b[:w.Len()], want) {
 			t.Errorf("%v: encoded as\n% x, the document says\n% x", rec.Verb, b[:w.Len()], want)
 		}

@@ -13,6 +13,7 @@ const (
 	VerbCompare Verb = 0x03 // with a compare operand; the result is the value before
 	VerbRead    Verb = 0x10 // the result is a copy of bytes
 	VerbWrite   Verb = 0x11 // bytes are overwritten; no result
+	VerbSignal  Verb = 0x12 // VerbWrite, and then an atomic on another word; see Signal
 	VerbSend    Verb = 0x20 // the beginning of a message; see Message
 	VerbTagged  Verb = 0x21 // the beginning of a message with a tag
 	VerbPart    Verb = 0x22 // a further part of the message before it
@@ -47,8 +48,8 @@ func (v Verb) reserved() bool {
 }
 
 var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read",
-	VerbWrite: "write",
-	VerbSend:  "send", VerbTagged: "tagged send", VerbPart: "part",
+	VerbWrite: "write", VerbSignal: "write with a signal",
+	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part",
 	VerbTaggedAtomic: "tagged atomic", VerbTaggedFetch: "tagged fetch", VerbTaggedCompare: "tagged compare",
 	VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
 
@@ -59,8 +60,8 @@ func (v Verb) String() string { return nameOf(verbNames[:], "verb", v) }
 // by element.
 func (v Verb) Atomic() bool { return v-VerbAtomic <= VerbCompare-VerbAtomic } // zero wraps around
 
-// Transfer reports whether the verb is one of the two that copy bytes to or from memory.
-func (v Verb) Transfer() bool { return v-VerbRead <= VerbWrite-VerbRead }
+// Transfer reports whether the verb is one of those that copy bytes to or from memory.
+func (v Verb) Transfer() bool { return v-VerbRead <= VerbSignal-VerbRead }
 
 // Array reports whether the verb is about elements in memory, be it atomic or a transfer,
 // whose elements are bytes.
@@ -89,6 +90,14 @@ func (v Verb) ResultLen(datatype uint8, count uint32) int {
 		return int(count) * int(elemSize[datatype])
 	case v == VerbLookup || v == VerbList:
 		return EntryLen
+	}
+	return 0
+}
+
+// tail returns how many bytes an array record has behind its operands.
+func (v Verb) tail() int {
+	if v == VerbSignal {
+		return SignalLen
 	}
 	return 0
 }

@@ -19,6 +19,7 @@ func TestVerbs(t *testing.T) {
 		VerbCompare:      {true, false, true, 5, 40, 2},
 		VerbRead:         {false, true, true, 5, 40, 1},
 		VerbWrite:        {false, true, false, 5, 0, 1},
+		VerbSignal:       {false, true, false, 5, 0, 1},
 		VerbSend:         {false, false, false, 5, 0, 1},
 		VerbTagged:       {false, false, false, 5, 0, 1},
 		VerbPart:         {false, false, false, 5, 0, 1},

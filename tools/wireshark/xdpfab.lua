@@ -15,7 +15,8 @@ local ETHERTYPE, UDP_PORT, HEADER, MIN_FRAME = 0x88b5, 34997, 34, 46
 
 local types = { "hello", "hello-ack", "request", "response", "ack", "nak", "reset", "probe" }
 local verbs = {
-  [0x01] = "atomic", [0x02] = "fetch", [0x03] = "compare", [0x10] = "read", [0x11] = "write", [0x20] = "send",
+  [0x01] = "atomic", [0x02] = "fetch", [0x03] = "compare", [0x10] = "read", [0x11] = "write", [0x12] = "write with a signal",
+  [0x20] = "send",
   [0x21] = "tagged send", [0x22] = "part", [0x31] = "tagged atomic", [0x32] = "tagged fetch",
   [0x33] = "tagged compare", [0x40] = "lookup", [0x41] = "list", [0x50] = "notice",
 }
@@ -226,6 +227,17 @@ function At:each(t, verb, op, size, flags)
   return n
 end
 
+-- signal takes what a write with a signal has behind its operand.
+function At:signal(t)
+  self:le(t, "key", 8)
+  self:le(t, "offset", 8)
+  self:bytes(t, "operand", 8)
+  self:le(t, "incarnation", 4)
+  self:le(t, "op", 1)
+  self:le(t, "datatype", 1)
+  self:take(2, "reserved bytes")
+end
+
 -- array takes an atomic, a read or a write.
 function At:array(t, verb)
   local op = self:le(t, "op", 1)
@@ -234,7 +246,7 @@ function At:array(t, verb)
   local size = sizes[datatype]
   if not size then self:fail("bad datatype " .. datatype) end
   local name = (ops[op] or "op " .. op) .. " " .. datatypes[datatype]
-  if verb == 0x10 or verb == 0x11 then name = "" end
+  if verb >= 0x10 then name = "" end
   if flag(flags, 0x01) then self:le(t, "key", 8) end
   if flag(flags, 0x40) then self:le(t, "incarnation", 4) end
   if flag(flags, 0x10) then return self:each(t, verb, op, size, flags), name end
@@ -243,6 +255,7 @@ function At:array(t, verb)
   if flag(flags, 0x04) then count = self:le(t, "count", 4) end
   if flag(flags, 0x08) then self:le(t, "total", 4) end
   self:operands(t, verb, op, count * size)
+  if verb == 0x12 then self:signal(t) end
   return 1, name .. (count ~= 1 and "[" .. count .. "]" or "")
 end
 
@@ -303,6 +316,7 @@ function At:notice(t)
 end
 
 local takers = { [0x01] = At.array, [0x02] = At.array, [0x03] = At.array, [0x10] = At.array, [0x11] = At.array,
+  [0x12] = At.array,
   [0x20] = At.message, [0x21] = At.message, [0x22] = At.message, [0x31] = At.tagged_atomic,
   [0x32] = At.tagged_atomic, [0x33] = At.tagged_atomic, [0x40] = At.lookup, [0x41] = At.list, [0x50] = At.notice }
 
