@@ -22,6 +22,10 @@ var bugsOfCopies = []bug{
 		{memoryTransfer, "\trec := &m.rec\n", "\trec := &m.rec\n\trec.Total = rec.Count\n"}}},
 	{"the last part of a write is the only one", "", []edit{
 		{memoryTransfer, "\t} else {\n", "\t} else if rec.Total == rec.Count {\n"}}},
+	{"every part of a write applies its signal", "", []edit{
+		{memoryTransfer, "rec.Verb == wire.VerbSignal && rec.Total == rec.Count", "rec.Verb == wire.VerbSignal"}}},
+	{"a signal is checked with the last part of its write alone", "", []edit{
+		{memoryTransfer, "status != wire.StatusOK {\n\t\t\treturn status", "status != wire.StatusOK && rec.Total == rec.Count {\n\t\t\treturn status"}}},
 	{"a part of a read is not copied", "", []edit{
 		{memoryTransfer, "\t\tatomic.ReadBytes(value, target)\n", "\t\tif rec.Total == rec.Count {\n\t\t\tatomic.ReadBytes(value, target)\n\t\t}\n"}}},
 }

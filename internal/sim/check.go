@@ -60,6 +60,8 @@ func (w *world) checkOp(o *op) {
 		w.fail("%v succeeded with status %v, reason %v", o, r.Status, r.Reason)
 	case r.Status == wire.StatusNoKey && !o.refused && !target.regions[o.region].missing(o.call, o.ret):
 		w.fail("%v: no such key, but the region was there all the time", o)
+	case r.Status == wire.StatusStale && o.named && (target.regions[o.region].missing(o.call, o.ret) ||
+		target.forgot(o.peer.since, o.ret)):
 	// its session was with an older version
 	case r.Status == wire.StatusUnsupported && o.copies() && target.forgot(o.peer.since, o.ret):
 	case r.Status != wire.StatusOK && r.Status != wire.StatusNoKey && !o.refused && o.letter == nil:
@@ -174,17 +176,17 @@ func (w *world) checkSums(n *node, region int) {
 			continue
 		}
 		for _, o := range p.ops {
+			if o.signal > 0 && region == fenceRegion {
+				addTo(sure, maybe, o.signal-1, 1, o.succeeded() && o.call > lost.from,
+					o.mayHaveRun() || o.succeeded() && o.ret >= lost.from)
+			}
 			if o.region != region || o.code != uint8(atomic.Sum) {
 				continue
 			}
 			certain := o.succeeded() && o.call > lost.from
 			possible := o.mayHaveRun() || o.succeeded() && o.ret >= lost.from
 			for i := o.first; i < min(o.first+o.count, words); i++ {
-				if certain {
-					sure[i] += o.value
-				} else if possible {
-					maybe[i] = append(maybe[i], o.value)
-				}
+				addTo(sure, maybe, i, o.value, certain, possible)
 			}
 		}
 	}
@@ -198,6 +200,15 @@ func (w *world) checkSums(n *node, region int) {
 				i, regionName(region), n, v, sure[i], maybe[i])
 			return
 		}
+	}
+}
+
+// addTo counts an addition to a word that has run for certain, or that may have.
+func addTo(sure []uint64, maybe [][]uint64, word int, v uint64, certain, possible bool) {
+	if certain {
+		sure[word] += v
+	} else if possible {
+		maybe[word] = append(maybe[word], v)
 	}
 }
 

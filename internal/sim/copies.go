@@ -31,6 +31,7 @@ func (o *op) drawCopy(w *world) {
 		w.copied = append(w.copied, o)
 		o.value = uint64(len(w.copied)) * 0x9e3779b97f4a7c15 >> copyBits // unlike any other in all its bytes
 		w.writers[o.value] = o
+		o.signals(w)
 	}
 }
 

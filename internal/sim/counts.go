@@ -44,6 +44,7 @@ const (
 	operations
 	extended
 	flushed
+	signalsCame
 	successes
 	notExecuted
 	unknowns
@@ -76,7 +77,8 @@ var counterNames = [numCounters]string{
 	"ring overflow", "to the dead", "misaddressed", "tx short", "partitions", "clogs", "stalls", "crashes",
 	"restarts (memory kept)", "restarts (memory fresh)", "clock leaps", "deregistrations", "deaths of guests",
 	"phases", "freezes", "moves", "steerings", "shuts", "cancels", "peers closed behind operations",
-	"operations", "by Extend", "flushes", "success", "not executed", "unknown", "restarted", "resolved later",
+	"operations", "by Extend", "flushes", "signals", "success", "not executed", "unknown", "restarted",
+	"resolved later",
 	"lost with their poster",
 	"events", "places refused",
 	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off",

@@ -15,7 +15,7 @@ import (
 // ask makes some operations ask for an event, if their target can have events.
 func (o *op) ask() *op {
 	p := o.peer
-	if w := p.c.n.w; o.letter == nil && o.value%4 == 1 && takesEvents(p.endpoint) &&
+	if w := p.c.n.w; o.letter == nil && o.signal == 0 && o.value%4 == 1 && takesEvents(p.endpoint) &&
 		p.c.n.features()&p.target.features()&wire.FeatureNotices != 0 {
 		w.asking = append(w.asking, o)
 		o.data = uint64(len(w.asking))

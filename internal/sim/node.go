@@ -25,11 +25,12 @@ const endpoints = 4
 // node is one machine: memory that may outlive a crash, and, while it is up, an
 // engine for each of its queues.
 type node struct {
-	w       *world
-	index   int
-	link    wire.Link // addresses of its own, as Local
-	regions [numRegions]*region
-	clients []*client
+	signalled []*op // writes with a signal that has not come yet
+	w         *world
+	index     int
+	link      wire.Link // addresses of its own, as Local
+	regions   [numRegions]*region
+	clients   []*client
 
 	gateway gateway // its first hop, in a routed world
 	steer   uint64  // which flows go to which queue
@@ -165,7 +166,7 @@ func (n *node) engines(secret [32]byte, life uint64) {
 func (n *node) features() wire.Features {
 	const now = wire.FeatureMemory | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureNotices |
 		wire.FeatureTaggedAtomics | wire.FeatureRiders | wire.FeaturePadding | wire.FeatureEchoes |
-		wire.FeatureDelays | wire.FeatureLongProbes
+		wire.FeatureDelays | wire.FeatureLongProbes | wire.FeatureSignals
 	ages := [...]wire.Features{wire.FeatureUnordered | wire.FeatureMemory, ^wire.Features(0), 0, now}
 	if n.w.plan.letters > 0 { // most nodes know messages
 		ages = [...]wire.Features{now, ^wire.Features(0), wire.FeatureMessages, wire.FeatureUnordered}
@@ -279,6 +280,7 @@ func (n *node) step() {
 		short = short || n.ports[q].short
 	}
 	n.stepping = false
+	n.lookAtSignals()
 	for _, o := range n.posted {
 		o.astray = !o.done && o.meetsFormer()
 	}

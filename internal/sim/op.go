@@ -32,6 +32,9 @@ type op struct {
 	value, compare uint64
 	fenced         bool
 	refused        bool   // addresses memory that every target must refuse
+	signal         int    // one more than the word that its signal adds to; 0 for no signal
+	lost           bool   // that is in no memory
+	named          bool   // it names the registrations that it means
 	data           uint64 // its number among those that ask for an event; 0 if it does not
 	events         int    // that have come
 
@@ -102,7 +105,7 @@ func (o *op) fill(e *engine.Submission) {
 	if o.code != uint8(atomic.Read) {
 		operand = bytes.Repeat(encode(o.datatype, o.value), o.count)
 	}
-	if o.verb == wire.VerbWrite {
+	if o.copies() && !o.fetches() {
 		operand = o.contents()
 	}
 	if o.verb == wire.VerbCompare {
@@ -118,6 +121,9 @@ func (o *op) fill(e *engine.Submission) {
 	} else {
 		copied = e.SetOperands(operand, compare)
 		e.Result = o.buf
+	}
+	if o.signal > 0 {
+		o.setSignal(e)
 	}
 	if copied {
 		scribble(operand) // the engine has given it back to the caller
