@@ -20,8 +20,9 @@
 // region, for many at once, and [RemoteVector.At] one of them. [WordAt] and [VectorAt]
 // take a [RemoteRegion] that was found before. [Peer.Read], [Peer.Write], [ReadSlice],
 // [WriteSlice], [ReadStruct], [WriteStruct] and [BytesAt] copy bytes, numbers and structs
-// from and to a region. [Peer.Flush] and [Domain.Quiet] wait until all that was begun has
-// ended. Messages go by [Peer.Send] to a [Mailbox]:
+// from and to a region; [Peer.WriteSignal] changes a word when the bytes are there.
+// [Peer.Flush] and [Domain.Quiet] wait until all that was begun has ended. Messages go by
+// [Peer.Send] to a [Mailbox]:
 //
 //	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: 5})
 //	m, err := box.Receive(ctx, buf) // m.Bytes, m.From

@@ -24,6 +24,7 @@ type Call struct {
 	Incarnation      uint32 // of the region meant; 0 means any region that has the key
 	Operand, Compare []byte
 	Result           []byte
+	Signal           *wire.Signal
 	All              bool // of a flush: it is one of all peers
 }
 
@@ -71,6 +72,9 @@ func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter,
 		s.SetExtents(extents)
 	}
 	w.fill(s.Submission, c)
+	if c.Signal != nil {
+		s.SetSignal(c.Signal)
+	}
 	p.Poster.Hand(s)
 	p.Stepper.Eng.Notify()
 	return w, nil

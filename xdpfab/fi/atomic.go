@@ -144,6 +144,10 @@ func (m *Msg) fill(s *engine.Submission, flags OpFlags) {
 		s.Flags |= engine.FlagData
 		s.Data = m.Data
 	}
+	if s.Verb == wire.VerbSignal {
+		signal := toWire(m.signal)
+		s.SetSignal(&signal)
+	}
 	if s.Verb.Message() && (flags&FlagMatchComplete != 0 || s.Verb.Returns()) {
 		s.Flags |= engine.FlagMatch
 	}

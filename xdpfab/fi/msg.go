@@ -58,7 +58,8 @@ type Msg struct {
 	// ErrNotExecuted and ErrCancelled. See also Domain.QueueWork.
 	Trigger *Threshold
 
-	work *Work // that the operation is the part of
+	work   *Work // that the operation is the part of
+	signal *Msg  // of a write with a signal
 }
 
 // Pieces are the operands and the result of an operation whose elements lie in several

@@ -3,6 +3,7 @@
 package fi
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -37,6 +38,15 @@ type RMA struct {
 	// refused, others may have been written. Extents must stay untouched until
 	// completion, unless FlagInject is given.
 	Extents []mr.Extent
+
+	// Signal, if it is not nil, makes a write one with a signal (put_signal of OpenSHMEM;
+	// libfabric has none): the target applies it, an atomic on one word of up to 8 bytes,
+	// once all bytes are in memory. The two are one operation with one completion, and
+	// run once or not at all: both are checked before anything changes. Signal has a
+	// Datatype, an Op of the base form, one element in Buf, the Key and Offset of the
+	// word in any region of the peer, and perhaps its Incarnation; all else is ignored.
+	// Extents and FlagRemoteCQData do not go with it.
+	Signal *Msg
 
 	// Trigger, if it is not nil, defers the operation; see Msg.Trigger.
 	Trigger *Threshold
@@ -84,6 +94,12 @@ func (ep *Endpoint) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint6
 	if x == nil {
 		return fmt.Errorf("xdpfab: the message is nil: want an RMA: %w", ErrLength)
 	}
+	if x.Signal != nil {
+		if err := x.checkSignal(verb, flags); err != nil {
+			return err
+		}
+		verb = wire.VerbSignal
+	}
 	m := x.msg(verb)
 	return ep.post(verb, &m, flags, cookie)
 }
@@ -93,7 +109,7 @@ func (ep *Endpoint) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint6
 func (x *RMA) msg(verb wire.Verb) Msg {
 	m := Msg{Dest: x.Dest, Offset: x.Offset, Key: x.Key,
 		Datatype: atomic.Uint8, Op: atomic.Write, Context: x.Context, Data: x.Data,
-		Incarnation: x.Incarnation, Trigger: x.Trigger, work: x.work}
+		Incarnation: x.Incarnation, Trigger: x.Trigger, work: x.work, signal: x.Signal}
 	if len(x.Extents) > 0 {
 		m.RMA = x.Extents
 	}
@@ -113,6 +129,36 @@ func piecesOf(verb wire.Verb, list [][]byte) *Pieces {
 		return &Pieces{Result: list}
 	}
 	return &Pieces{Buf: list}
+}
+
+// checkSignal refuses a signal that no target could apply.
+func (x *RMA) checkSignal(verb wire.Verb, flags OpFlags) error {
+	s := x.Signal
+	switch size := s.Datatype.Size(); {
+	case verb == wire.VerbRead:
+		return fmt.Errorf("xdpfab: a read with a signal: want a write: %w", ErrNotImplemented)
+	case len(x.Extents) > 0:
+		return fmt.Errorf("xdpfab: a signal of a write to %d extents: want one place, by Offset and Key: %w",
+			len(x.Extents), ErrNotImplemented)
+	case flags&FlagRemoteCQData != 0:
+		return fmt.Errorf("xdpfab: a write with a signal and with %v: want one of the two: %w", FlagRemoteCQData,
+			ErrBadFlags)
+	case !atomic.Valid(atomic.Base, s.Op, s.Datatype) || size > wire.MaxSignal:
+		return fmt.Errorf("xdpfab: a signal by %v on %v: want an operation of the base form on up to %d bytes: %w",
+			s.Op, s.Datatype, wire.MaxSignal, ErrOpNotSupported)
+	case len(s.Buf) != size:
+		return fmt.Errorf("xdpfab: operand of %d bytes for a signal of one %v: want %d: %w", len(s.Buf), s.Datatype,
+			size, ErrLength)
+	}
+	return nil
+}
+
+// toWire returns the signal as targets know it.
+func toWire(s *Msg) wire.Signal {
+	var operand [wire.MaxSignal]byte
+	copy(operand[:], s.Buf)
+	return wire.Signal{Key: s.Key, Offset: s.Offset, Incarnation: s.Incarnation, Op: uint8(s.Op),
+		Datatype: uint8(s.Datatype), Operand: binary.LittleEndian.Uint64(operand[:])}
 }
 
 // bytes returns the length of a transfer or a message, after it has compared all that the

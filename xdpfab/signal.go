@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
+
+// Signal is a change of one word of 64 bits in a peer's memory, for [Peer.WriteSignal].
+type Signal struct {
+	Region RemoteRegion
+	Index  uint64    // of the word in the region, in words
+	Op     atomic.Op // atomic.Write sets the word, atomic.Sum adds to it; others of the base form do, too
+	Value  uint64
+}
+
+// WriteSignal is [Peer.Write] with a signal: a word of the peer's memory changes when all
+// of b is there, so that whoever sees the word finds b. Write and signal are one
+// operation: both run, once, or neither does, and the word need not be in the region that
+// is written. They are put_signal of OpenSHMEM, with atomic.Write for SIGNAL_SET and
+// atomic.Sum for SIGNAL_ADD. A peer of an older release refuses it: ErrOpNotSupported.
+func (p *Peer) WriteSignal(ctx context.Context, r RemoteRegion, offset uint64, b []byte, s Signal) error {
+	if !atomic.Valid(atomic.Base, s.Op, atomic.Uint64) {
+		return fmt.Errorf("xdpfab: a signal by %v: want an operation of the base form on uint64: %w", s.Op,
+			ErrOpNotSupported)
+	}
+	if s.Index > math.MaxUint64/8 || s.Region.Size != 0 && s.Index >= s.Region.Size/8 {
+		return fmt.Errorf("xdpfab: signal in word %d of %d: %w", s.Index, s.Region.Size/8, ErrOutOfBounds)
+	}
+	signal := wire.Signal{Key: s.Region.Key, Offset: s.Region.Base + 8*s.Index, Incarnation: s.Region.Incarnation,
+		Op: uint8(s.Op), Datatype: uint8(atomic.Uint64), Operand: s.Value}
+	return p.transfer(ctx, r, offset, len(b),
+		calls.Call{Verb: wire.VerbSignal, Op: uint8(atomic.Write), Operand: b, Signal: &signal})
+}
