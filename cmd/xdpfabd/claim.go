@@ -98,8 +98,8 @@ func (c Config) claim() claim {
 
 // claimAt returns what the daemon claims of the one at the control socket. A daemon with
 // UDP can take the place of one without: its program adds UDP to what is there. Then it
-// claims no UDP, since any release agrees to a claim of what it has itself. A daemon whose
-// status this release cannot read is claimed as if it had UDP.
+// claims no UDP, since any release agrees to a claim of what it has itself. A daemon
+// whose status this release cannot read is claimed as if it had UDP.
 func (c Config) claimAt(ctx context.Context) (claim, error) {
 	x := c.claim()
 	if !x.UDP {

@@ -17,8 +17,8 @@ import (
 )
 
 // scraped answers with the metrics of the status, of what is beside it, of the Go runtime
-// and of the process; or with 503 if a poller does not answer. Clients share an answer for
-// some time.
+// and of the process; or with 503 if a poller does not answer. Clients share an answer
+// for some time.
 func scraped(source Source, detail func() Detail, every time.Duration) http.HandlerFunc {
 	all := &shared[string]{every: every, ask: func() (string, error) { return metricsText(source, detail) }}
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -18,9 +18,9 @@ const (
 	aliveLimit = 5 * time.Second
 )
 
-// shared asks the pollers a question for all clients together: one at a time, and one each
-// so often. So the clients of a poller that hangs leave one goroutine behind, however many
-// they are.
+// shared asks the pollers a question for all clients together: one at a time, and one
+// each so often. So the clients of a poller that hangs leave one goroutine behind,
+// however many they are.
 type shared[T any] struct {
 	ask   func() (T, error) // waits for the pollers
 	every time.Duration     // clients share an answer for as long
@@ -82,7 +82,9 @@ func (s *shared[T]) current() *question[T] {
 }
 
 // stale reports whether the answer is too old for another client.
-func (q *question[T]) stale(every time.Duration) bool { return q.isAnswered() && time.Since(q.at) >= every }
+func (q *question[T]) stale(every time.Duration) bool {
+	return q.isAnswered() && time.Since(q.at) >= every
+}
 
 func (q *question[T]) isAnswered() bool {
 	select {
