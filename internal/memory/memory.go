@@ -59,8 +59,9 @@ type Memory struct {
 	notice  wire.Notice
 	noticed bool // see Notice
 
-	offsets [wire.MaxOps]uint32 // of the run at hand
-	result  []byte              // of the operation that Apply executes; nil otherwise
+	offsets [wire.MaxOps]uint32  // of the run at hand
+	result  []byte               // of the operation that Apply executes; nil otherwise
+	operand [wire.MaxSignal]byte // of the signal at hand: on the stack, a kernel would have it allocated
 }
 
 // New returns the memory that consists of the regions of table. It is a reader

@@ -41,10 +41,9 @@ func (m *Memory) findSignal(w *signalled) wire.Status {
 // signal applies the signal, now that the write is in memory. The two are one operation;
 // the word's region counts it as well if it is another one.
 func (m *Memory) signal(w *signalled) {
-	var operand [wire.MaxSignal]byte
-	binary.LittleEndian.PutUint64(operand[:], w.Operand)
+	binary.LittleEndian.PutUint64(m.operand[:], w.Operand)
 	n := len(w.bytes)
-	w.kernel(w.bytes, operand[:n], nil, nil)
+	w.kernel(w.bytes, m.operand[:n], nil, nil)
 	if w.region == m.last {
 		return
 	}
