@@ -169,7 +169,7 @@ func TestWriteSignalNotPosted(t *testing.T) {
 }
 
 // A write with a signal allocates nothing, at either side.
-func TestWriteSignalAllocates(t *testing.T) {
+func TestWriteSignalDoesNotAllocate(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{Progress: fi.ProgressManual}, 64)
 	x := fi.RMA{Dest: f.dest, Key: 1, Offset: 64, Buf: make([]byte, 8), Signal: signal(atomic.Sum, 1)}
 	var c [1]fi.Completion
