@@ -45,12 +45,11 @@ type legacyOf struct {
 }
 
 func (l legacyOf) String() string {
-	key := "none"
+	key := ""
 	if l.Auth != "" {
-		key = "that of " + l.AuthKey
+		key = ", authorization key of " + l.AuthKey
 	}
-	return fmt.Sprintf("%d bytes, access %v, backing %s, huge pages %v, authorization key %s", l.Size, l.Access,
-		l.Backing, l.Huge, key)
+	return fmt.Sprintf("%d bytes, access %v, backing %s, huge pages %v%s", l.Size, l.Access, l.Backing, l.Huge, key)
 }
 
 // verdict describes whether a step has succeeded.

@@ -112,7 +112,7 @@ func TestDiagnoseObstacles(t *testing.T) {
 			"over UDP, and not over raw Ethernet", "use that address", []string{"neighbour=ok", "session=failed", "regions=ok"}},
 		"nobody":       {nil, "10.77.0.99" + short, 4, "nobody answers for 10.77.0.99", "check the address", []string{"neighbour=failed"}},
 		"no route":     {nil, "192.0.2.1" + short, 5, "no route", "ip route add", []string{"route=failed"}},
-		"its own MAC":  {nil, "$OWN" + short, 5, "is an address of this node", "of the peer", []string{"addresses=failed"}},
+		"its own MAC":  {nil, "$OWN" + short, 5, "is this interface's own address", "of the peer", []string{"addresses=failed"}},
 		"no such MAC":  {nil, "02:00:00:00:00:77" + short, 4, "no host with 02:00:00:00:00:77", "ip link", []string{"neighbour=doubtful", "session=failed"}},
 		"no socket":    {nil, "10.77.0.2 --control /nowhere/x.sock" + short, 5, "no daemon is at /nowhere/x.sock", "start the daemon", []string{"daemon=failed", "session=left out"}},
 		"no interface": {nil, "10.77.0.2 -i eth9" + short, 5, "no such interface", "ip link", []string{"interface=failed", "session=left out"}},
@@ -164,6 +164,6 @@ func TestDiagnoseMTU(t *testing.T) {
 	// A command whose session has begun before the silence names the cause as well.
 	testnet.IP(t, hub, "link set "+port+" mtu 1000")
 	m := mistake{name: "long packets get lost", code: 3, wrong: "outcome unknown: peer does not answer", want: "packets as long as the MTU are lost",
-		remedy: "set the MTU of both ends to that"}
+		remedy: "set the MTU of both ends to the least on the way"}
 	m.judge(t, put())
 }
