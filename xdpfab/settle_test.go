@@ -91,6 +91,10 @@ var unsettledCalls = []unsettledCall{
 	{"Peer.Write", func(ctx context.Context, h handles) (settles, error) {
 		return stored[int](nil, h.peer.Write(ctx, h.region, 8*h.at[0], []byte{1}))
 	}, "[]", 1},
+	{"Peer.WriteSignal", func(ctx context.Context, h handles) (settles, error) { // 1, and then 5 more
+		return stored[int](nil, h.peer.WriteSignal(ctx, h.region, 8*h.at[0], []byte{1},
+			xdpfab.Signal{Region: h.region, Index: h.at[0], Op: atomic.Sum, Value: 5}))
+	}, "[]", 6},
 	{"vector Add", func(ctx context.Context, h handles) (settles, error) {
 		sums, deltas := make([]uint64, 1), []uint64{3}
 		settle, err := stored(sums, h.vector.Add(ctx, h.at, deltas, sums))

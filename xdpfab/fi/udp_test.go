@@ -61,8 +61,8 @@ func served(t testing.TB, d *xdpfab.Domain) *xdpfab.Domain {
 	return d
 }
 
-// exercise does atomics, arrays, remote reads and writes, and messages, each exactly
-// once.
+// exercise does atomics, arrays, remote reads and writes, also with a signal, and
+// messages, each exactly once.
 func exercise(t *testing.T, a, b *xdpfab.Domain, addr string) {
 	t.Helper()
 	p, err := a.Dial(ctx(t), addr)
@@ -121,6 +121,7 @@ func exercise(t *testing.T, a, b *xdpfab.Domain, addr string) {
 	if err := p.Read(ctx(t), r, 4096, back); err != nil || !bytes.Equal(data, back) {
 		t.Errorf("read back: %v, equal: %v", err, bytes.Equal(data, back))
 	}
+	handOver(t, p, r, r)
 	box, err := b.NewMailbox(xdpfab.MailboxAttr{Number: 5})
 	if err != nil {
 		t.Fatal(err)
