@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	fab "github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -184,6 +185,14 @@ func TestSocketsGuest(t *testing.T) {
 	data, back := bytes.Repeat([]byte("0123456789abcde"), 60_000), make([]byte, 900_000)
 	if err := errors.Join(p.Write(ctx, region, 64, data), p.Read(ctx, region, 64, back)); err != nil || !bytes.Equal(data, back) {
 		t.Errorf("the visitor's memory: %v, equal: %t", err, bytes.Equal(data, back))
+	}
+	signal := fab.Signal{Region: region, Index: 1, Op: atomic.Sum, Value: 5}
+	if err := p.WriteSignal(ctx, region, 64, data[1:], signal); err != nil {
+		t.Fatal(err)
+	}
+	n, err := fab.WordAt[uint64](p, region, 1).Load(ctx)
+	if err := errors.Join(err, p.Read(ctx, region, 64, back)); err != nil || n != 5 || !bytes.Equal(data[1:], back[:len(data)-1]) {
+		t.Errorf("a write with a signal: %v, the word is %d, equal: %t", err, n, bytes.Equal(data[1:], back[:len(data)-1]))
 	}
 	add := func(n uint64) {
 		t.Helper()

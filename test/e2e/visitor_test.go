@@ -158,6 +158,22 @@ func (v *visitor) bytes(ctx context.Context) error {
 	if !bytes.Equal(data, back) {
 		return errors.New("what was read is not what was written")
 	}
+	return v.signal(ctx, data[:100_000])
+}
+
+// signal writes bytes elsewhere with a signal, and finds both.
+func (v *visitor) signal(ctx context.Context, data []byte) error {
+	const at, index = 8 << 20, 2
+	s := fab.Signal{Region: v.far, Index: index, Op: atomic.Sum, Value: 5}
+	back := make([]byte, len(data))
+	if err := errors.Join(v.peer.WriteSignal(ctx, v.far, at, data, s), v.peer.Read(ctx, v.far, at, back)); err != nil {
+		return err
+	}
+	n, err := fab.WordAt[uint64](v.peer, v.far, index).Load(ctx)
+	if err != nil || n != s.Value || !bytes.Equal(data, back) {
+		return fmt.Errorf("write with a signal: the word is %d, %w, want %d; the bytes are there: %t", n, err, s.Value,
+			bytes.Equal(data, back))
+	}
 	return nil
 }
 
