@@ -163,7 +163,7 @@ func TestRefusalAfterRestart(t *testing.T) {
 	c.step()
 	waiting := c.post(p, 0, 9)
 	start := c.now
-	if got := c.done(flying); got.Outcome != Unknown || got.Later == nil {
+	if got := c.done(flying); got.Outcome != Unknown || got.Later == nil || got.Reason != session.RefusedEndpoint {
 		t.Errorf("in flight: %+v", got)
 	}
 	if got := c.done(waiting); got.Outcome != NotExecuted || got.Reason != session.RefusedEndpoint {

@@ -213,7 +213,7 @@ func (c *conn) ended() {
 	case why == session.Forgotten:
 		c.doubt()
 	default:
-		c.suspend()
+		c.suspend(why)
 	}
 	r := c.r
 	if r.conn == c && r.claimed != r.id {
@@ -248,6 +248,7 @@ func (r *remote) goesOn(why session.Reason) bool {
 	if r.suspended != nil && r.suspended.doubted {
 		switch why {
 		case session.RefusedEndpoint, session.RefusedFull, session.RefusedClosing:
+			r.refusal = why
 			return true // the endpoint may be about to serve
 		}
 	}

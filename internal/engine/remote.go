@@ -32,10 +32,13 @@ type remote struct {
 	watches    []*flight // VerbWatch operations, which end with the session
 	past       Traffic   // of the sessions that have ended
 
-	retries    int   // hellos of retry since one was accepted
-	retryAt    int64 // when the next one may leave
-	fullSince  int64 // when the target began to refuse the session for want of room; 0 when it does not
-	outdated   int   // sessions in a row that the target says have ended
+	retries   int   // hellos of retry since one was accepted
+	retryAt   int64 // when the next one may leave
+	fullSince int64 // when the target began to refuse the session for want of room; 0 when it does not
+	outdated  int   // sessions in a row that the target says have ended
+	// refusal is what the target has answered last to hellos since the suspended session
+	// is in doubt; session.Alive for nothing.
+	refusal    session.Reason
 	unanswered unanswered
 }
 

@@ -54,3 +54,27 @@ func TestSilence(t *testing.T) {
 		}
 	}
 }
+
+// A target that forgets the session, refuses the next one, and falls silent then is
+// called silent, with what is known of that.
+func TestSilenceAfterRefusal(t *testing.T) {
+	c := newCable(t, session.Config{GiveUp: time.Second})
+	p := c.peer(ethernet())
+	c.write(p, 0, 1)
+	c.nodes[1].boot()
+	c.nodes[1].refuse = wire.HelloNoEndpoint
+	refused := 0
+	c.pass = func(to int, packet []byte) bool {
+		h, ok := headerOf(packet)
+		if ok && to == 0 && h.Type == wire.HelloAck {
+			refused++
+		}
+		return refused < 4
+	}
+	if x := c.done(c.post(p, 0, 2)); x.Outcome != Unknown || x.Reason != session.GaveUp {
+		t.Errorf("in flight: %+v", x)
+	}
+	if k := p.origin.Silence(p.ID()); k == nil || !k.Answered || k.Packets == 0 || k.For > time.Second {
+		t.Errorf("known is %+v after %d refusals", k, refused)
+	}
+}

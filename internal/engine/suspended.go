@@ -32,6 +32,7 @@ func (c *conn) enter(until int64) {
 // restarted, has forgotten the session, or was not the node that sent the reset.
 func (c *conn) doubt() {
 	c.doubted = true
+	c.r.refusal = session.Alive
 	c.enter(c.r.e.now + int64(c.r.origin.cfg.GiveUp))
 	if c.r.conn == c {
 		c.r.retry()
@@ -40,8 +41,8 @@ func (c *conn) doubt() {
 
 // suspend completes everything in flight as unknown, and keeps what is needed to learn
 // the outcomes later. Each operation gets a stand-in in its frames, since its flight is
-// recycled.
-func (c *conn) suspend() {
+// recycled. why is the reason of those whose outcome is unknown.
+func (c *conn) suspend(why session.Reason) {
 	c.doubted = false
 	c.enter(c.r.e.now + int64(session.SuspendedFor))
 	c.ini.DropUnsent(func(psn uint32) {
@@ -59,7 +60,7 @@ func (c *conn) suspend() {
 			}
 			in.pending++
 			s.f = in
-			f.fail(Result{Outcome: Unknown, Reason: session.GaveUp, Later: in.later})
+			f.fail(Result{Outcome: Unknown, Reason: why, Later: in.later})
 			(&fragment{f: f}).settle()
 		}
 	}
@@ -80,11 +81,21 @@ func (c *conn) wait(now int64) int64 {
 			return min(c.until, max(r.retryAt, now+1))
 		}
 	case c.doubted:
-		c.suspend()
+		c.suspend(r.undecided())
 	default:
 		c.close(session.GaveUp)
 	}
 	return c.until
+}
+
+// undecided returns why no session has followed the one in doubt within the give-up time:
+// the target refuses it, or has fallen silent since, which is published.
+func (r *remote) undecided() session.Reason {
+	if n := r.conn; r.refusal == session.Alive || !n.spent() && n.ini.Troubled() {
+		n.silent(session.GaveUp)
+		return session.GaveUp
+	}
+	return r.refusal
 }
 
 // resolved reports whether a session that was suspended has settled.

@@ -176,8 +176,12 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	if cause == nil {
 		cause = causeOfReason[r.Reason]
 	}
-	if r.Outcome == engine.Restarted {
+	switch {
+	case r.Outcome == engine.Restarted:
 		cause = ErrSessionLost
+	case r.Outcome == engine.Unknown && errors.Is(cause, ErrRefused):
+		cause = fmt.Errorf("%w: it answers, but has forgotten the session before, as after a restart: start there "+
+			"what served", cause)
 	}
 	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Outcome], Cause: cause, prov: provErrnoOf(r),
 		outcome: calls.OutcomeOf(r)}

@@ -5,8 +5,11 @@ package fi_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/xdpfab/xdpfab/internal/fabrictest"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -95,6 +98,38 @@ func TestRestart(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A peer that restarts and does not serve again is not called silent: it answers.
+func TestRestartWithoutService(t *testing.T) {
+	a, b, err := fabrictest.Join(t, fi.DomainAttr{GiveUp: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = a.CloseAll(), b.CloseAll() }()
+	serveWord(t, b, nil)
+	p, err := a.Dial(ctx(t), b.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "w", 0)
+	if err == nil {
+		_, err = w.Add(ctx(t), 3)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err = on(b.Again(true)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Add(ctx(t), 1)
+	if !errors.Is(err, fi.ErrOutcomeUnknown) || !errors.Is(err, fi.ErrRefused) || errors.Is(err, fi.ErrPeerSilent) {
+		t.Errorf("%v, want an unknown outcome and ErrRefused", err)
+	}
+	if want := "outcome unknown: peer refused the session: it has no such endpoint: it answers, but has forgotten the " +
+		"session before, as after a restart: start there what served"; !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("the error is\n%v\nwant at its end\n%s", err, want)
 	}
 }
 
