@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -212,13 +213,16 @@ func (to *leaving) resides() bool {
 }
 
 // opened waits until the next daemon has opened the interface, or its own regions.
-func opened(conn net.Conn, resident bool) (verdict, error) {
+func opened(conn net.Conn, resident bool, log *slog.Logger) (verdict, error) {
 	limit := stepLimit
 	if resident {
 		limit = openLimit
 	}
 	_ = conn.SetDeadline(time.Now().Add(limit))
-	return hear(conn)
+	w := waits{log, pidAt(conn), limit}
+	defer w.begin()()
+	v, err := hear(conn)
+	return v, w.explain(err)
 }
 
 // give gives the next daemon what it needs, and reports whether that one serves now.
@@ -240,7 +244,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 			return false, fmt.Errorf("region %q: %w", r.Name, err)
 		}
 	}
-	v, err := opened(to.conn, to.resides())
+	v, err := opened(to.conn, to.resides(), s.log)
 	if err != nil {
 		return false, err
 	}
@@ -250,7 +254,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 	err = control.Tell(to.conn, verdict{})
 	unread := err != nil
 	if err == nil {
-		_, err = opened(to.conn, to.resides())
+		_, err = opened(to.conn, to.resides(), s.log)
 		unread = errors.Is(err, syscall.ECONNRESET) // what the kernel makes of an end before all is read
 	}
 	if unread {

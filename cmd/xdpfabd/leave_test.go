@@ -99,8 +99,9 @@ func TestGiveToOneThatDies(t *testing.T) {
 			}()
 			s := &server{log: newLogger(Config{}, t.Output())}
 			gone, err := s.give(&leaving{conn: own, h: &host.Handover{}})
-			if gone != reads || err == nil {
-				t.Errorf("gone: %t, %v; want %t, and an error", gone, err, reads)
+			if ended := fmt.Sprintf("the next daemon, process %d, has ended: ", os.Getpid()); gone != reads || err == nil ||
+				!strings.Contains(err.Error(), ended) {
+				t.Errorf("gone: %t, %v; want %t, and %q", gone, err, reads, ended)
 			}
 			if err := <-died; err != nil {
 				t.Error(err)
@@ -148,6 +149,19 @@ func TestTakeoverOfAnotherVersion(t *testing.T) {
 	}
 }
 
+// Whoever reads the log of a daemon that waits for the next one learns which process that
+// is, and how to end it.
+func TestWaitingNamesNextDaemon(t *testing.T) {
+	own, _ := connected(t) // both ends are this process's
+	log := &lockedBuffer{}
+	waits{newLogger(Config{}, log), pidAt(own), stepLimit}.tell(3 * tellEach)
+	want := fmt.Sprintf("level=WARN msg=\"the next daemon has not answered yet: it opens the interface, or hangs\" pid=%d "+
+		"waited=30s limit=30s remedy=\"kill -9 %[1]d ends it\"", os.Getpid())
+	if !strings.Contains(log.String(), want) {
+		t.Errorf("the log is\n%s\nwant\n%s", log, want)
+	}
+}
+
 // A next daemon that the kernel keeps busy with the program of resident regions is waited
 // for; without these it is taken for one that hangs.
 func TestOpeningMayTakeLong(t *testing.T) {
@@ -162,7 +176,19 @@ func TestOpeningMayTakeLong(t *testing.T) {
 				time.Sleep(long)
 				_ = control.Tell(next, verdict{PID: 7})
 			})
-			v, err := opened(former, resident)
+			log := &lockedBuffer{}
+			v, err := opened(former, resident, newLogger(Config{}, log))
+			says := strings.Split(strings.TrimSpace(log.String()), "\n")
+			// the third may come with the end of the wait
+			if n := map[bool]int{true: 7, false: 2}[resident]; len(says) != n && (resident || len(says) != n+1) {
+				t.Errorf("resident %t: the log is\n%s\nwant a line each 10 s, %d", resident, log, n)
+			}
+			for i, line := range says {
+				level := map[bool]string{true: "WARN", false: "INFO"}[i >= 2]
+				if !strings.Contains(line, "level="+level) || !strings.Contains(line, fmt.Sprintf("waited=%v ", time.Duration(i+1)*tellEach)) {
+					t.Errorf("line %d is %s, want level %s", i, line, level)
+				}
+			}
 			if former.Close(); (err == nil) != resident || resident && v.PID != 7 {
 				t.Errorf("resident %t: %+v, %v", resident, v, err)
 			}

@@ -141,14 +141,18 @@ var burial = 4 * time.Second
 // isSuccessor reports whether the former daemon has died when this one had everything:
 // then none but this one can serve. hung is how its connection has ended.
 func (s *server) isSuccessor(hung error) bool {
-	ended := errors.Is(hung, io.EOF) || errors.Is(hung, io.ErrUnexpectedEOF) || errors.Is(hung, syscall.ECONNRESET) ||
-		errors.Is(hung, syscall.EPIPE)
-	if !ended || s.former == nil || s.former.Wait(burial) != nil {
+	if !hungUp(hung) || s.former == nil || s.former.Wait(burial) != nil {
 		return false
 	}
 	s.log.Warn("the former daemon has died after it had handed everything over: this one serves")
 	s.notify(fmt.Sprintf("MAINPID=%d", os.Getpid()))
 	return true
+}
+
+// hungUp reports whether err is of a connection that the other process has ended.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }
 
 // undoOpen gives the interface back before anything has happened.
