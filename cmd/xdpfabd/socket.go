@@ -95,7 +95,7 @@ func (s *server) service(path string) control.Service {
 	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}, control.PeersVerb(s.host.Peers),
 		control.Look("region-list", s.regionList))
 	offer := control.Service{
-		Source: s.status, Detail: s.detail, Verbs: verbs,
+		Source: s.status, Detail: s.detail, Verbs: verbs, Alive: s.host.Alive,
 		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },
 	}
 	if path == s.cfg.controlPath() { // others may be in containers, whose root is not the host's

@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -30,8 +29,9 @@ import (
 type Monitor struct {
 	Source Source
 	Detail func() Detail
-	Alive  func(asks func(queue int)) // waits until each poller has answered, and tells whose it asks
-	Ready  func() error               // nil while peers are served
+	// Alive waits until each poller has answered, and tells whose it asks.
+	Alive func(asks func(queue int))
+	Ready func() error // nil while peers are served
 }
 
 // Limits of the clients of a Monitor.
@@ -85,10 +85,7 @@ func (m *Monitor) Serve(ctx context.Context, l net.Listener) error {
 
 func (m *Monitor) handler() http.Handler {
 	mux := http.NewServeMux()
-	var queue atomic.Int64 // whose poller is being asked
-	alive := &shared[bool]{every: scrapeEvery,
-		ask:   func() (bool, error) { m.Alive(func(q int) { queue.Store(int64(q)) }); return true, nil },
-		whose: func() string { return fmt.Sprintf("the poller of queue %d", queue.Load()) }}
+	alive := pollers(m.Alive, scrapeEvery)
 	mux.HandleFunc("GET "+pathMetrics, scraped(m.Source, m.Detail, scrapeEvery))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		_, err := alive.get(r.Context())

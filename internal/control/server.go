@@ -30,7 +30,9 @@ type Service struct {
 	Source Source
 	Detail func() Detail // what metrics show beside the status; nil for nothing
 	Verbs  []Verb        // in addition to those that every daemon has
-	Admit  Admit         // nil: no program can attach
+	// Alive is that of Monitor; nil: verbs wait for the pollers as long as it takes.
+	Alive func(asks func(queue int))
+	Admit Admit // nil: no program can attach
 	// Takeover talks with another process that wants to take this one's place; the
 	// connection is closed when it returns. Nil: none can.
 	Takeover func(*net.UnixConn)
@@ -89,6 +91,9 @@ func newServer(h http.Handler) *http.Server {
 // more.
 func handler(s Service, programs http.Handler) *http.ServeMux {
 	verbs := append(Verbs(s.Source, s.Detail), s.Verbs...)
+	if s.Alive != nil {
+		attend(verbs, pollers(s.Alive, 0))
+	}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+share.AttachPath, programs)
 	mux.HandleFunc("POST "+pathRequest, func(w http.ResponseWriter, r *http.Request) { serve(w, r, verbs) })

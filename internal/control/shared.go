@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -37,6 +38,14 @@ type question[T any] struct {
 	at       time.Time     // of the answer
 	value    T
 	err      error
+}
+
+// pollers asks whether the pollers live.
+func pollers(alive func(asks func(queue int)), every time.Duration) *shared[bool] {
+	var queue atomic.Int64 // whose poller is being asked
+	return &shared[bool]{every: every,
+		ask:   func() (bool, error) { alive(func(q int) { queue.Store(int64(q)) }); return true, nil },
+		whose: func() string { return fmt.Sprintf("the poller of queue %d", queue.Load()) }}
 }
 
 // get returns the last answer, or waits for the next one: until the client leaves, and no

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,45 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	p <- theirs
 	return ours, nil
+}
+
+// A client that asks what a poller has to answer learns within the limit of the probes
+// which one hangs, however many clients ask; what needs no poller is answered.
+func TestStatusOfHungPoller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		asked, looked := 0, 0
+		s := Service{
+			Source: func() (Status, error) { looked++; <-hang; return steady() },
+			Alive:  func(asks func(int)) { asked++; asks(0); asks(3); <-hang },
+			Verbs:  []Verb{Look("idle", func() (string, error) { return "done", nil })},
+		}
+		h := handler(s, &attachments{})
+		ask := func(verb string) (int, string) {
+			w := httptest.NewRecorder()
+			body := strings.NewReader(`{"version":1,"verb":"` + verb + `"}`)
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathRequest, body))
+			return w.Code, w.Body.String()
+		}
+		began := time.Now()
+		for _, verb := range []string{"status", "regions", "kept", "metrics"} {
+			code, body := ask(verb)
+			if code != http.StatusInternalServerError || !strings.Contains(body, "the poller of queue 3 has not answered for ") {
+				t.Errorf("%s: %d, %s", verb, code, body)
+			}
+		}
+		if took := time.Since(began); took > aliveLimit || asked != 1 || looked != 0 {
+			t.Errorf("after %v, %d questions and %d statuses; want %v, 1 and none", took, asked, looked, aliveLimit)
+		}
+		if code, body := ask("idle"); code != http.StatusOK {
+			t.Errorf("a verb that needs no poller: %d, %s", code, body)
+		}
+		close(hang)
+		synctest.Wait()
+		if code, body := ask("status"); code != http.StatusOK {
+			t.Errorf("when the poller answers again: %d, %s", code, body)
+		}
+	})
 }
 
 // What takes a daemon longer than a client may take is done, and answered. A client that

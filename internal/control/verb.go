@@ -46,6 +46,24 @@ func Verbs(source Source, detail func() Detail) []Verb {
 	}
 }
 
+// polled are the verbs that pollers answer.
+var polled = []string{"status", "regions", "kept", "metrics", "peers"}
+
+// attend has these fail while a poller hangs, which the error names.
+func attend(verbs []Verb, alive *shared[bool]) {
+	for i, v := range verbs {
+		if !slices.Contains(polled, v.Name) {
+			continue
+		}
+		verbs[i].Do = func(ctx context.Context, arguments json.RawMessage) (any, error) {
+			if _, err := alive.get(ctx); err != nil {
+				return nil, err
+			}
+			return v.Do(ctx, arguments)
+		}
+	}
+}
+
 // run does what a request asks for.
 func run(ctx context.Context, verbs []Verb, r *Request) (any, error) {
 	if r.Version != ProtocolVersion {
