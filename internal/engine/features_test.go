@@ -11,7 +11,7 @@ import (
 )
 
 // laterVerb is a verb that wire.FeatureMemory has room for, and that has no meaning yet.
-const laterVerb wire.Verb = 0x12
+const laterVerb wire.Verb = 0x13
 
 // ask posts a record of an extension.
 func (c *cable) ask(p *Peer, verb wire.Verb) *outcomes {
