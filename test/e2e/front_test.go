@@ -76,5 +76,5 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("found %q after %d additions of 5", last.out.String(), adds)
 	}
 	write("xdpfab/config.toml", "interfce = \"eth0\"\n")
-	start(t, net.A, xdpfabPath, command(ip), home()).wants(2, file, "interfce: unknown key", "known are control, directory, interface, timeout")
+	start(t, net.A, xdpfabPath, command(ip), home()).wants(2, file, "interfce: unknown key", "known are auth-key-file, control, directory, interface, timeout")
 }
