@@ -177,7 +177,8 @@ func claim(ctx context.Context, path string, a Access) (net.Listener, error) {
 	}
 	unlock, err := lockDir(ctx, dir)
 	if err != nil {
-		return nil, fmt.Errorf("control socket: lock %s: %w; choose another path", dir, err)
+		return nil, fmt.Errorf("control socket: lock %s: %w; choose another path (--control; clients then name it by "+
+			"--control or XDPFAB_CONTROL)", dir, err)
 	}
 	defer unlock()
 	if err := clear(path); err != nil {

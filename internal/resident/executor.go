@@ -148,6 +148,7 @@ func (x *Executor) findPlaces() error {
 	x.free, x.fewest, x.parties, x.live = others(taken, n), int(n/8), map[session.Party]int{}, map[uint32]*Session{}
 	for place := range taken {
 		x.live[place] = nil
+		x.gone -= viewAt(x.sessions, place).ops() // what it has executed for a former process is not counted
 	}
 	var key uint64
 	var r executorRegion

@@ -189,6 +189,9 @@ func checkKilled(t *testing.T, folder string, round int, before uint64) (frames 
 	if v, _, err := c.call(callReceive, s.Id, 0, addFrame(s.Expected)); v != Execute || err != nil {
 		t.Fatalf("verdict %d, %v", v, err)
 	}
+	if tally, err := x.Tally(); err != nil || tally.Ops != 4 {
+		t.Errorf("%d operations are counted, %v; want the 4 of this frame alone", tally.Ops, err)
+	}
 	m, err := x.memoryOf(residentKey)
 	if err != nil {
 		t.Fatal(err)

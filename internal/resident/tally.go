@@ -53,7 +53,7 @@ func (x *Executor) Tally() (t Tally, err error) {
 
 // counts are what an Executor knows for its Tally.
 type counts struct {
-	gone      uint64        // operations of sessions that were released; under Executor.mu
+	gone      uint64        // by sessions that ended, less those for former processes; under Executor.mu
 	begun     uint64        // sessions; likewise
 	committed atomic.Uint64 // operations that user space has executed
 	lost      atomic.Uint64 // see Tally
