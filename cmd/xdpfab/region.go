@@ -72,7 +72,7 @@ func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arg
 		verb, arguments := ask(args[0])
 		return call(a, c, &f, verb, arguments, func(w io.Writer, r control.Region) {
 			fmt.Fprintln(w, "REGION\tKEY\tBYTES\tACCESS\tBACKING")
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, strings.Join(r.Access, " "),
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, accessOf(r),
 				printable(r.Backing))
 		})
 	}

@@ -39,7 +39,8 @@ func (a *app) statCmd() *cobra.Command {
 		Long: `stat asks a daemon of this machine, by its control socket, for its regions, its
 guests (the programs that use the interface through it) and its counters.
 Without --control and --interface it asks the daemon that the configuration names
-(xdpfab config), or the only running one.
+(xdpfab config), or the only running one. Behind the rights to a region, (key) says
+that peers have to prove an authorization key.
 
 With --watch it asks again at each interval, and shows rates per second: on a terminal
 in one page that is written anew, elsewhere in lines of the counters that have changed.`,
@@ -223,7 +224,7 @@ func (r *statReport) text(w io.Writer, all bool) {
 		fmt.Fprintln(w, "\nREGION\tKEY\tBYTES\tACCESS\tBACKING\tPAGES")
 	}
 	for _, e := range r.Regions {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", orDash(e.Name), e.Key, e.Size, orDash(strings.Join(e.Access, " ")),
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", orDash(e.Name), e.Key, e.Size, accessOf(e),
 			e.Backing, e.Pages)
 	}
 	if len(r.Guests) > 0 {

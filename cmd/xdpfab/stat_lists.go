@@ -136,6 +136,7 @@ func (a *app) statRegionsCmd() *cobra.Command {
 serve by its interface.
 
   GUEST           process of the program; - for the daemon's own
+  ACCESS          rights of peers; (key) if they have to prove an authorization key
   READS, WRITES   operations of peers that returned what they found, or did not, since
                   the region was registered here; "xdpfab stat" counts those that the
                   XDP program applied to resident regions
@@ -155,7 +156,7 @@ At most 10000 regions of programs are listed.`,
 		}
 		for _, r := range list.Guests {
 			rows = append(rows, regionRow{&r.Guest, control.Region{Name: r.Name, Size: r.Size, Access: r.Access,
-				Backing: "guest", Applied: r.Applied}})
+				AuthKey: r.AuthKey, Backing: "guest", Applied: r.Applied}})
 		}
 		sorted(rows, regionOrders, sort)
 		return a.print(rows, func(w io.Writer) { printRegions(w, rows, list.Total-len(list.Guests)) })
@@ -174,12 +175,21 @@ func printRegions(w io.Writer, rows []regionRow, unlisted int) {
 			guest = strconv.Itoa(*r.Guest)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\n", printable(orDash(r.Name)), guest, r.Size,
-			orDash(strings.Join(r.Access, " ")), printable(r.Backing), r.Applied.Reads, r.Applied.Writes,
+			accessOf(r.Region), printable(r.Backing), r.Applied.Reads, r.Applied.Writes,
 			r.Applied.BytesRead, r.Applied.BytesWritten)
 	}
 	if unlisted > 0 {
 		fmt.Fprintf(w, "\n%d further regions of programs are not listed\n", unlisted)
 	}
+}
+
+// accessOf says what peers may do with a region, and whether they have to prove a key.
+func accessOf(r control.Region) string {
+	access := orDash(strings.Join(r.Access, " "))
+	if r.AuthKey {
+		access += " (key)"
+	}
+	return access
 }
 
 var guestOrders = []order[control.Guest]{

@@ -20,8 +20,8 @@ import (
 func TestStatLists(t *testing.T) {
 	full := control.RegionList{
 		Regions: []control.Region{{Name: "small", Size: 8, Access: []string{"read", "write"}, Backing: "anonymous", Applied: control.Applied{Reads: 9, BytesRead: 72}},
-			{Name: "large", Size: 4096, Access: []string{"read"}, Backing: "memfd"}},
-		Guests: []control.GuestRegion{{Guest: 815, Name: "box", Size: 64, Access: []string{"write"}, Applied: control.Applied{Writes: 10, BytesWritten: 80}}},
+			{Name: "large", Size: 4096, Access: []string{"read"}, AuthKey: true, Backing: "memfd"}},
+		Guests: []control.GuestRegion{{Guest: 815, Name: "box", Size: 64, Access: []string{"write"}, AuthKey: true, Applied: control.Applied{Writes: 10, BytesWritten: 80}}},
 		Total:  3,
 	}
 	queue := 2
@@ -68,8 +68,8 @@ func TestStatLists(t *testing.T) {
 		want string
 	}{
 		{"regions", 1, "small - 8 read write anonymous 9 0 72 0"},
-		{"regions --sort size", 1, "large - 4096 read memfd 0 0 0 0"},
-		{"regions --sort ops", 1, "box 815 64 write guest 0 10 0 80"},
+		{"regions --sort size", 1, "large - 4096 read (key) memfd 0 0 0 0"},
+		{"regions --sort ops", 1, "box 815 64 write (key) guest 0 10 0 80"},
 		{"regions", 5, "2 further regions of programs are not listed"},
 		{"guests", 1, "7 1000 0 0 0 0 1 0 0 0 -"},
 		{"guests --sort memory", 1, "8 alice 1 1 2 3 64 4 5 6 2"},

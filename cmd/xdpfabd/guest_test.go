@@ -241,9 +241,13 @@ func TestGuestOfDaemon(t *testing.T) {
 	if strings.Contains(p.log.String(), "msg=\"guest ") {
 		t.Errorf("a program that uses other nodes' memory has lines in the log:\n%s", p.log)
 	}
-	served, err := g.Register(mem, mr.Options{Name: "mine-own"})
+	served, err := g.Register(mem, mr.Options{Name: "mine-own", AuthKey: []byte("one-one-one-one-one")})
 	if err != nil {
 		t.Fatal(err)
+	}
+	var list control.RegionList
+	if err := c.Call(ctx, "region-list", nil, &list); err != nil || len(list.Guests) != 1 || !list.Guests[0].AuthKey {
+		t.Errorf("regions of guests: %v, %+v, want one with an authorization key", err, list.Guests)
 	}
 	if n := strings.Count(p.log.String(), "level=INFO msg=\"guest serves peers\""); n != 1 {
 		t.Errorf("the log has %d lines that a guest serves peers, want one:\n%s", n, p.log)

@@ -81,7 +81,7 @@ func (s *server) regionList() (control.RegionList, error) {
 	s.host.EachGuestRegion(func(pid int, r *mr.Region) {
 		if list.Total++; list.Total <= control.MostGuestRegions {
 			list.Guests = append(list.Guests, control.GuestRegion{Guest: pid, Name: r.Name(), Size: uint64(r.Len()),
-				Access: accessOf(r), Applied: appliedTo(r)})
+				Access: accessOf(r), AuthKey: r.AuthKey() != 0, Applied: appliedTo(r)})
 		}
 	})
 	return list, nil

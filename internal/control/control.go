@@ -69,8 +69,9 @@ type Applied = host.Applied
 type GuestRegion struct {
 	Guest   int      `json:"guest"` // process
 	Name    string   `json:"name"`
-	Size    uint64   `json:"size"`   // bytes
-	Access  []string `json:"access"` // "read", "write"
+	Size    uint64   `json:"size"`     // bytes
+	Access  []string `json:"access"`   // "read", "write"
+	AuthKey bool     `json:"auth_key"` // peers have to prove an authorization key
 	Applied Applied  `json:"applied"`
 }
 
