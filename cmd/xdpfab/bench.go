@@ -44,6 +44,7 @@ Operations, with --op:
   read, cswap       atomic read; compare-and-swap with a comparand that no word has
   sum, fetch_max …  any operation of fi_atomic(3), with 1 as its operand
   put, get          bytes to the region, or from it: remote writes and reads
+  put-signal        put, each with a signal: it adds 1 to a word behind the bytes
   send, tagged      messages without a tag or with one, to ` + "`xdpfab bench serve`" + `: there
                     and back in mode latency, one way in mode throughput, and
                     both ways with --both
@@ -53,8 +54,8 @@ add, put and others change the region: use one that no other program uses.
 --words are the operations of one post, each on a word of its own.
 
 At the end bench checks what was done, or fails: the words have grown by the number
-of acknowledged adds, the region has the bytes that were written, each message has
-arrived once and in its order. Sums of floating-point numbers round, and operations
+of acknowledged adds or signals, the region has the bytes that were written, each
+message has arrived once and in its order. Sums of floating-point numbers round, and operations
 such as max leave nothing to count: there bench says that it has not verified.`
 
 func (a *app) benchCmd() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -95,6 +96,12 @@ func (l *Line) Find(ctx context.Context, region string) error {
 // Access makes a region that has been found the target of writes and reads.
 func (l *Line) Access(r xdpfab.RemoteRegion) {
 	l.base, l.access.Key, l.access.Incarnation = r.Base, r.Key, r.Incarnation
+}
+
+// Signal has every write add 1 to a word of the peer's region at an offset.
+func (l *Line) Signal(r xdpfab.RemoteRegion, offset uint64) {
+	l.access.Signal = &fi.Msg{Key: r.Key, Incarnation: r.Incarnation, Offset: r.Base + offset, Datatype: atomic.Uint64,
+		Op: atomic.Sum, Buf: []byte{1, 0, 0, 0, 0, 0, 0, 0}}
 }
 
 // Close ends the endpoint, and what is under way.

@@ -98,6 +98,8 @@ func TestOperations(t *testing.T) {
 		{Config{Op: "fetch_max", Datatype: atomic.Uint16, Stream: true, Words: 7}, "none"},
 		{Config{Op: Put, Size: 100}, "bytes"},
 		{Config{Op: Put, Size: 4096, Stream: true, Count: 64}, "bytes"},
+		{Config{Op: PutSignal}, "bytes"},
+		{Config{Op: PutSignal, Size: 4097, Stream: true, Both: true, Endpoints: 4}, "bytes"},
 		{Config{Op: Get, Size: memory, Stream: true, Count: 20}, "bytes"},
 		{Config{Op: Put, Size: 1024, Stream: true, Both: true, Endpoints: 4}, "bytes"},
 		{Config{Op: Send}, "messages"},
@@ -154,6 +156,7 @@ func TestVerificationFails(t *testing.T) {
 	p := newPair(t)
 	for _, c := range []Config{
 		{Op: Put, Size: 512, Stream: true}, {Op: "add", Datatype: atomic.Uint64}, {Op: "read", Datatype: atomic.Uint64},
+		{Op: PutSignal},
 	} {
 		c.Endpoints, c.Duration, c.Count = 1, time.Hour, 100
 		if err := c.Check(); err != nil {
@@ -172,7 +175,7 @@ func TestVerificationFails(t *testing.T) {
 		if err := x.measure(t.Context(), &Report{Config: &c}, func(time.Duration, uint64) {}); err != nil {
 			t.Fatal(err)
 		}
-		p.region.Bytes()[0] ^= 0x40
+		p.region.Bytes()[map[bool]int{true: 8}[c.Op == PutSignal]] ^= 0x40 // of puts of 8 bytes the signalled word
 		if _, err := target.verify(t.Context()); err == nil || !strings.Contains(err.Error(), "verification failed") {
 			t.Errorf("%s: %v", c.Op, err)
 		}
@@ -244,6 +247,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{Config{Op: Send, Both: true, Endpoints: 2}, "want --mode throughput"},
 		{Config{Op: Tagged, Both: true, Stream: true}, "want an even number"},
 		{Config{Op: Put, Both: true, Endpoints: 3}, "want an even number"},
+		{Config{Op: PutSignal, Words: 2}, "want an atomic operation"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Window: 2}, "--mode throughput"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Stream: true, Window: MaxWindow + 1}, "want 1 to 65536"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Percentiles: []float64{101}}, "want 0 to 100"},

@@ -54,14 +54,20 @@ const (
 	Get    = "get"    // bytes from the region: remote reads
 	Send   = "send"   // messages
 	Tagged = "tagged" // messages with a tag
+
+	PutSignal = "put-signal" // put, each with a signal that adds 1 to a word behind the bytes
 )
 
 // Ops are the names of operations that the shell offers; any operation of fi_atomic(3)
 // has a name besides: sum, fetch_max, cswap_le.
-func Ops() []string { return []string{"fetch_add", "add", "read", "cswap", Put, Get, Send, Tagged} }
+func Ops() []string {
+	return []string{"fetch_add", "add", "read", "cswap", Put, Get, PutSignal, Send, Tagged}
+}
 
 // Atomic reports whether the operation is an atomic one.
-func (c *Config) Atomic() bool { return !slices.Contains([]string{Put, Get, Send, Tagged}, c.Op) }
+func (c *Config) Atomic() bool {
+	return !slices.Contains([]string{Put, PutSignal, Get, Send, Tagged}, c.Op)
+}
 
 // Messages reports whether the operation is messages, which Serve has to answer.
 func (c *Config) Messages() bool { return c.Op == Send || c.Op == Tagged }
@@ -168,7 +174,7 @@ func (c *Config) test(i int) load.Test {
 		return load.Stream
 	case c.Messages():
 		return load.Trip
-	case (c.Op == Put) != (c.Both && i%2 > 0):
+	case (c.Op == Put || c.Op == PutSignal) != (c.Both && i%2 > 0):
 		return load.Writes
 	}
 	return load.Reads

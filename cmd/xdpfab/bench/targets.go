@@ -107,12 +107,16 @@ func (x *run) transfers(ctx context.Context, t *target) error {
 	if x.c.Messages() {
 		return x.messages(ctx, t)
 	}
-	flight := x.c.Window
+	flight, behind := x.c.Window, x.behind()
 	if t.Region.Size > 0 {
-		if t.Region.Size < x.c.Size {
-			return short(t, x.c.Size)
+		if t.Region.Size < x.c.Size+behind {
+			return short(t, x.c.Size+behind)
 		}
-		flight = min(flight, int(t.Region.Size/x.c.Size))
+		flight = min(flight, int((t.Region.Size-behind)/x.c.Size))
+	}
+	word, before, err := x.signalled(ctx, t, flight)
+	if err != nil {
+		return err
 	}
 	var pattern []byte
 	var readers []*load.Transfer
@@ -135,13 +139,20 @@ func (x *run) transfers(ctx context.Context, t *target) error {
 				pattern = x.pattern(len(l.Local()))
 			}
 			copy(l.Local(), pattern) // all write the same, so that it can be checked
+			if behind > 0 {
+				line.Signal(t.Region, word)
+			}
 		} else {
 			readers = append(readers, l)
 		}
 		x.worker(t, i, transfers{l})
 	}
 	t.verify = func(ctx context.Context) (Verification, error) {
-		return x.bytes(ctx, t, flight*int(x.c.Size), pattern, readers)
+		v, err := x.bytes(ctx, t, flight*int(x.c.Size), pattern, readers)
+		if err == nil && behind > 0 {
+			err = x.signals(ctx, t, word, before)
+		}
+		return v, err
 	}
 	return nil
 }
