@@ -103,7 +103,8 @@ func (c *cable) forgotten(old *conn) {
 }
 
 // Of a write that names no registration the first parts find no region, and the last one,
-// which comes later, would: in one session, too, the signal has to wait for their answers.
+// which comes later, would: in one session, too, the signal has to wait for their
+// answers.
 func TestSignalOfRegionThatIsBack(t *testing.T) {
 	c := newCable(t, session.Config{GiveUp: 10 * time.Second, Features: wire.FeatureMemory | wire.FeatureSignals})
 	p, n := c.peer(ethernet()), c.nodes[1]
