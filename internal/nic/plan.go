@@ -276,8 +276,8 @@ func (e *takenError) Error() string {
 	if e.link != 0 {
 		id = fmt.Sprintf(" id %d", e.link)
 	}
-	return fmt.Sprintf("%s is in use by another xdpfab, and %s: go through it if it is a daemon (--control PATH); if a "+
-		"process has left it, `xdpfab resident remove` ends it; root sees its process with `bpftool link show%s`",
+	return fmt.Sprintf("%s is in use by another xdpfab, and %s: go through it if it is a daemon (--control PATH); "+
+		"if a process has left it, `xdpfab resident remove` ends it; root sees its process with `bpftool link show%s`",
 		e.ifname, once, id)
 }
 
