@@ -23,8 +23,14 @@ import (
 
 // What a refused command line, or a refused operation, lacks to be right.
 
-// flagError words the error of a flag: what was given, and what its type takes.
+// flagError words the error of a flag: what was given, and what its type takes. The flag
+// behind a mistyped command is that command's: the word in front of it is what is wrong.
 func flagError(c *cobra.Command, err error) error {
+	if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+		if wrong := c.ValidateArgs(words); wrong != nil {
+			return wrong
+		}
+	}
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
 	}
