@@ -27,6 +27,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/load"
+	nodes "github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -499,6 +500,18 @@ func TestStat(t *testing.T) {
 	cancel()
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestCarrier(t *testing.T) {
+	for want, i := range map[string]nodes.InterfaceInfo{
+		"UDP sockets":                     {Transport: "udp", Queues: 1},
+		"1 queue, generic XDP, copy":      {Transport: "xdp", Queues: 1, XDP: "generic", Copy: "copy"},
+		"2 queues, native XDP, zero-copy": {Transport: "xdp", Queues: 2, XDP: "native", Copy: "zero-copy"},
+	} {
+		if got := carrier(&i); got != want {
+			t.Errorf("%+v: %q, want %q", i, got, want)
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ import (
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/internal/control"
+	nodes "github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 type statFlags struct {
@@ -211,8 +213,7 @@ func (r *statReport) text(w io.Writer, all bool) {
 	i := r.Interface
 	fmt.Fprintf(w, "daemon\t%s, pid %d, up %v\n", r.Version, r.PID,
 		(time.Duration(r.UptimeSeconds) * time.Second).String())
-	fmt.Fprintf(w, "interface\t%s (%s), MTU %d, %d queues, %s XDP, %s, %s progress\n", i.Name, i.Driver, i.MTU,
-		i.Queues, i.XDP, i.Copy, r.Progress)
+	fmt.Fprintf(w, "interface\t%s (%s), MTU %d, %s, %s progress\n", i.Name, i.Driver, i.MTU, carrier(&i), r.Progress)
 	fmt.Fprintf(w, "address\t%s\n", r.Address)
 	if r.VLAN != "" {
 		fmt.Fprintf(w, "802.1Q tags\t%s\n", r.VLAN)
@@ -250,4 +251,12 @@ func (r *statReport) text(w io.Writer, all bool) {
 		}
 		fmt.Fprintln(w)
 	}
+}
+
+// carrier is what carries the frames of an interface, for people.
+func carrier(i *nodes.InterfaceInfo) string {
+	if i.Transport == fi.TransportUDP.String() {
+		return "UDP sockets"
+	}
+	return fmt.Sprintf("%d queue%s, %s XDP, %s", i.Queues, ifThen(i.Queues != 1, "s"), i.XDP, i.Copy)
 }
