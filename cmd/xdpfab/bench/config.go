@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/load"
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // Limits of a Config.
@@ -83,8 +84,8 @@ func (c *Config) kind() (load.Kind, error) {
 	}
 	op, err := atomic.ParseOp(name)
 	if err != nil {
-		return load.Kind{}, fmt.Errorf("operation %q: want one of %s, or one of fi_atomic(3) such as sum, fetch_max "+
-			"or cswap_le", c.Op, strings.Join(Ops(), ", "))
+		return load.Kind{}, fmt.Errorf("unknown operation %q%s: want one of %s, or one of fi_atomic(3) such as sum, "+
+			"fetch_max or cswap_le", c.Op, likeOp(c.Op), strings.Join(Ops(), ", "))
 	}
 	switch {
 	case op == atomic.Read:
@@ -93,6 +94,17 @@ func (c *Config) kind() (load.Kind, error) {
 		form = atomic.Compare
 	}
 	return load.NewKind(form, op, c.Datatype)
+}
+
+// likeOp asks whether one of the operations was meant by an unknown one, which is close to
+// it or its beginning.
+func likeOp(word string) string {
+	for _, name := range Ops() {
+		if word != "" && strings.HasPrefix(name, word) {
+			return ", did you mean " + name + "?"
+		}
+	}
+	return tell.DidYouMean(word, Ops())
 }
 
 // Check completes a configuration, and returns an error about what is wrong in it.
