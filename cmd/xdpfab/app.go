@@ -169,12 +169,21 @@ func takesNext(flags *pflag.FlagSet, s string) bool {
 	return f != nil && f.NoOptDefVal == ""
 }
 
-// unknownCommand refuses arguments that name no command.
+// unknownCommand refuses arguments that name no command. Below the root there are few,
+// which it names if none is close to the word.
 func unknownCommand(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage(c, "unknown command %q%s", args[0], suggestion(c, args[0]))
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	hint := suggestion(c, args[0])
+	if hint == "" && c.HasParent() {
+		var names []string
+		for _, sub := range c.Commands() {
+			names = append(names, sub.Name())
+		}
+		hint = ": want " + strings.Join(names, " or ")
+	}
+	return usage(c, "unknown command %q%s", args[0], hint)
 }
 
 // instead is unknownCommand for a command whose words a user may guess: it names what

@@ -165,6 +165,7 @@ var refusalsAsTheyAre = []refusal{
 	{"kept list", exitUsage, "unknown command \"list\": that is `xdpfab kept` alone"},
 	{"kept removee", exitUsage, `unknown command "removee", did you mean "remove"?`},
 	{"region list", exitUsage, "unknown command \"list\": that is `xdpfab stat regions`"},
+	{"region make a=1KiB -i eth0", exitUsage, `unknown command "make": want create or remove`},
 	{"resident lsit", exitUsage, `unknown command "lsit", did you mean "list"?`},
 	{"region create a:1KiB", exitUsage, `"a:1KiB": want NAME=SIZE[:OPTION,...], such as scores=1MiB`},
 	{"region create a=1KB", exitUsage, `size "1KB": want a number of bytes, or of KiB, MiB or GiB`},
