@@ -30,7 +30,7 @@ own regions are those of ` + "`xdpfab region`" + `.`,
   xdpfab kept --interface eth0 --json
   xdpfab kept remove counters`,
 		Args: instead(map[string]string{"list": "`xdpfab kept` alone"}),
-		RunE: func(c *cobra.Command, _ []string) error { return call(a, c, &f, "kept", nil, printKept) },
+		RunE: func(c *cobra.Command, _ []string) error { return call(a, c, &f, "kept", nil, printAllKept) },
 	}
 	a.jsonFlag(c)
 	f.register(c)
@@ -85,6 +85,14 @@ func userID(name string) (uint32, error) {
 		return 0, fmt.Errorf("user %q: want one that this machine knows, or a number", name)
 	}
 	return uint32(n), nil
+}
+
+func printAllKept(w io.Writer, list []control.Kept) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no regions are kept: none of a program outlives it here; `xdpfab stat regions` lists those served")
+		return
+	}
+	printKept(w, list)
 }
 
 func printKept(w io.Writer, list []control.Kept) {

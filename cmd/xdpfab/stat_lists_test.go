@@ -80,6 +80,14 @@ func TestStatLists(t *testing.T) {
 			t.Errorf("stat %s: %q, want %q", c.args, got, c.want)
 		}
 	}
+	for line, want := range map[string]string{"stat peers": "no peers: no session is open", "kept": "no regions are kept: "} {
+		if r := n.run("", append(strings.Fields(line), "--control", empty)...); r.code != 0 || !strings.HasPrefix(r.out, want) || strings.Count(r.out, "\n") != 1 {
+			t.Errorf("empty: %s: %+v, want %q alone", line, r, want)
+		}
+	}
+	if r := n.run("", "stat", "peers", "--skip", "9", "--control", path); r.out != "no peers behind 9: there are 2 in all\n" {
+		t.Errorf("%+v", r)
+	}
 	for list, want := range map[string]string{"regions": "no regions: add one with", "guests": "no guests: no program has attached to the daemon of eth7",
 		"sessions": "no sessions are open at present"} {
 		if r := n.run("", "stat", list, "--control", empty); r.code != 0 || !strings.HasPrefix(r.out, want) {

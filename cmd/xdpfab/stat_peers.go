@@ -104,6 +104,14 @@ func askPeers(ctx context.Context, d *control.Client, f *statPeersFlags) (all co
 }
 
 func printPeers(w io.Writer, found control.Peers, skipped int) {
+	switch {
+	case found.Total == 0:
+		fmt.Fprintln(w, "no peers: no session is open at present; `xdpfab stat` counts those that were")
+		return
+	case len(found.Peers) == 0:
+		fmt.Fprintf(w, "no peers behind %d: there are %d in all\n", skipped, found.Total)
+		return
+	}
 	fmt.Fprintln(w,
 		"PEER\tROLE\tENDPOINT\tSTATE\tSESSIONS\tOPS\tFRAMES\tRESENT\tSENT\tRECEIVED\tINFLIGHT\tRTT\tSILENCE")
 	for _, p := range found.Peers {
