@@ -30,27 +30,50 @@ var (
 
 // The causes. Texts of errors begin with "xdpfab: ", once.
 var (
-	ErrNoKey          = fi.ErrNoKey
-	ErrNoRegion       = fi.ErrNoRegion
-	ErrAccess         = fi.ErrAccess
-	ErrOutOfBounds    = fi.ErrOutOfBounds
-	ErrMisaligned     = fi.ErrMisaligned
+	// ErrNoKey means that no region of the peer has the key: it is unknown, or withdrawn.
+	ErrNoKey = fi.ErrNoKey
+	// ErrNoRegion means that the peer has no region of that name.
+	ErrNoRegion = fi.ErrNoRegion
+	// ErrAccess means that the region does not admit the operation.
+	ErrAccess = fi.ErrAccess
+	// ErrOutOfBounds means that the words end beyond the region.
+	ErrOutOfBounds = fi.ErrOutOfBounds
+	// ErrMisaligned means that the address is no multiple of the element's alignment.
+	ErrMisaligned = fi.ErrMisaligned
+	// ErrOpNotSupported means that datatype or peer lack the operation.
 	ErrOpNotSupported = fi.ErrOpNotSupported
+	// ErrNotImplemented means that xdpfab does not do this; the text says what it does.
 	ErrNotImplemented = fi.ErrNotImplemented
-	ErrCount          = fi.ErrCount
-	ErrLength         = fi.ErrLength
-	ErrTooMany        = fi.ErrTooMany
-	ErrTooBig         = fi.ErrTooBig
-	ErrTruncated      = fi.ErrTruncated
-	ErrPeerSilent     = fi.ErrPeerSilent
-	ErrRefused        = fi.ErrRefused
-	ErrSessionLost    = fi.ErrSessionLost
-	ErrPeerClosed     = fi.ErrPeerClosed
-	ErrProtocol       = fi.ErrProtocol
-	ErrHostLost       = fi.ErrHostLost
-	ErrClosed         = fi.ErrClosed
-	ErrBusy           = fi.ErrBusy
-	ErrDenied         = fi.ErrDenied
-	ErrForeign        = fi.ErrForeign
-	ErrInterfaceLost  = fi.ErrInterfaceLost // see Domain.Err
+	// ErrCount means that an operation cannot have that number of elements.
+	ErrCount = fi.ErrCount
+	// ErrLength means that slices, or another length, do not fit the operation.
+	ErrLength = fi.ErrLength
+	// ErrTooMany means more elements than one operation takes.
+	ErrTooMany = fi.ErrTooMany
+	// ErrTooBig means more bytes than can be injected.
+	ErrTooBig = fi.ErrTooBig
+	// ErrTruncated means that a message was longer than the buffer of its receive.
+	ErrTruncated = fi.ErrTruncated
+	// ErrPeerSilent means that the peer did not answer within the give-up time.
+	ErrPeerSilent = fi.ErrPeerSilent
+	// ErrRefused means that the peer refused the session: look at its log.
+	ErrRefused = fi.ErrRefused
+	// ErrSessionLost means that the peer no longer knows the session.
+	ErrSessionLost = fi.ErrSessionLost
+	// ErrPeerClosed means that the peer closed the session.
+	ErrPeerClosed = fi.ErrPeerClosed
+	// ErrProtocol means that the peer broke the protocol, or has another version of it.
+	ErrProtocol = fi.ErrProtocol
+	// ErrHostLost means that the daemon to which the domain was attached is gone.
+	ErrHostLost = fi.ErrHostLost
+	// ErrClosed means that what was used is closed.
+	ErrClosed = fi.ErrClosed
+	// ErrBusy means that something else has it, or still uses it.
+	ErrBusy = fi.ErrBusy
+	// ErrDenied means that a rule of the daemon forbids it.
+	ErrDenied = fi.ErrDenied
+	// ErrForeign means that it belongs to another domain.
+	ErrForeign = fi.ErrForeign
+	// ErrInterfaceLost means that the interface cannot be used any more: see Domain.Err.
+	ErrInterfaceLost = fi.ErrInterfaceLost
 )

@@ -15,8 +15,9 @@ import (
 // Keep has a region, which must have a name, outlive the program. After the program has
 // ended, in whatever way, or has closed the domain with CloseAll, the daemon keeps
 // serving the region, by the endpoints that served it, with the same key, incarnation and
-// contents. It does so until a program of the same user takes the region back, `xdpfab
-// withdraw` withdraws it, or the daemon ends. Closing the region withdraws it as usual.
+// contents. It does so until a program of the same user takes the region back,
+// `xdpfab kept remove NAME` withdraws it, or the daemon ends. Closing the region
+// withdraws it as usual.
 //
 // The domain must be a guest of a daemon: see DomainAttr.Attach. The daemon's rules bound
 // what is kept; the error then wraps ErrDenied.
