@@ -11,6 +11,8 @@ var (
 	// ErrLayout means that there is something else in the memory: another part, one with
 	// other parameters, or data.
 	ErrLayout = errors.New("another layout")
+	// ErrParameter means that a place or a parameter can be of no part.
+	ErrParameter = errors.New("no part can have that")
 	// ErrLost means that a lock or a permit may be another program's by now: its lease
 	// ended before it was renewed, or the home lost its memory.
 	ErrLost = errors.New("the lease is lost")

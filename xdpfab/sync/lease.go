@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // beatBits is how many bits of a leased word count the holder's writes, so that others
@@ -162,7 +160,7 @@ func (h *Held) change(ctx context.Context, to func(own uint64) uint64) error {
 func checkLease(lease time.Duration) error {
 	if lease < time.Millisecond {
 		return fmt.Errorf("xdpfab: lease of %v: want at least 1ms, better some hundred round trips: %w", lease,
-			xdpfab.ErrNotImplemented)
+			ErrParameter)
 	}
 	return nil
 }

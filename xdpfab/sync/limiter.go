@@ -36,9 +36,13 @@ type Limiter struct {
 // NewLimiter returns the limiter at a place. All programs have to name the same numbers.
 // Customers whose names lead to the same of the counts share a quota.
 func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period time.Duration) (*Limiter, error) {
-	if counts < 1 || counts > mostWords || quota < 1 || quota >= 1<<countedBits || period < time.Millisecond {
-		return nil, fmt.Errorf("xdpfab: %d counts, quota of %d in %v: want 1 to %d, 1 to %d in 1ms or more: %w", counts,
-			quota, period, mostWords, 1<<countedBits-1, xdpfab.ErrCount)
+	switch {
+	case counts < 1 || counts > mostWords:
+		return nil, fmt.Errorf("xdpfab: %d counts: want 1 to %d: %w", counts, mostWords, xdpfab.ErrCount)
+	case quota < 1 || quota >= 1<<countedBits:
+		return nil, fmt.Errorf("xdpfab: quota of %d: want 1 to %d: %w", quota, 1<<countedBits-1, ErrParameter)
+	case period < time.Millisecond:
+		return nil, fmt.Errorf("xdpfab: period of %v: want at least 1ms: %w", period, ErrParameter)
 	}
 	p, err := newPart(ctx, at, kindLimiter, bodyWord+uint64(counts), uint64(counts), quota, uint64(period))
 	return &Limiter{p, quota, period}, err

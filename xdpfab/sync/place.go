@@ -24,39 +24,17 @@ type Place struct {
 }
 
 // The first two words of every part. The mark is 0 in new memory, where the first program
-// writes it: the letters "xs", the kind, the version of the layout (8 bits each), and a
-// sum of the parameters (32 bits), which all programs have to agree upon. The epoch is
-// the time at which that happened, in nanoseconds of that program's clock.
+// writes it; all programs have to agree upon it: see markOf. The epoch is the time at
+// which that happened, in nanoseconds of that program's clock.
 const (
 	markWord = iota
 	epochWord
 	bodyWord // the first word of the part's own
 )
 
-const version = 1
-
 // mostWords is the most words or cells that a part has besides its head: its memory is
 // read at once.
 const mostWords = 1 << 16
-
-// kind is which part it is.
-type kind uint8
-
-const (
-	kindMutex kind = 1 + iota
-	kindSemaphore
-	kindRWMutex
-	kindSequencer
-	kindQueue
-	kindBarrier
-	kindCountdown
-	kindLimiter
-	kindOnce
-	kindElection
-	kindCounter
-	kindHistogram
-	kindBoard
-)
 
 // part is what all parts have: a place, and the memory that is there.
 type part struct {
@@ -87,13 +65,17 @@ func (m *memory) cell(n uint64) xdpfab.Remote[xdpfab.U128] { return m.cells.At(m
 
 // newPart finds the memory of a part, of so many words.
 func newPart(ctx context.Context, at Place, k kind, size uint64, parameters ...uint64) (*part, error) {
-	if at.Home == nil || at.Offset%64 != 0 {
-		return nil, fmt.Errorf("xdpfab: a part at offset %d of region %q of home %v: want a home, and a multiple of "+
-			"64: %w", at.Offset, at.Region, at.Home, xdpfab.ErrMisaligned)
+	switch {
+	case at.Home == nil:
+		return nil, fmt.Errorf("xdpfab: %v in region %q without a home: want Place.Home, a peer or a cluster: %w", k,
+			at.Region, ErrParameter)
+	case at.Offset%64 != 0:
+		return nil, fmt.Errorf("xdpfab: %v at offset %d of region %q%s: want a multiple of 64: %w", k, at.Offset,
+			at.Region, ofHome(at.Home), ErrParameter)
 	}
 	sum := fnv.New32a()
 	_ = binary.Write(sum, binary.LittleEndian, parameters)
-	p := &part{place: at, size: size, mark: uint64(sum.Sum32())<<32 | version<<24 | uint64(k)<<16 | 's'<<8 | 'x'}
+	p := &part{place: at, size: size, mark: markOf(k, sum.Sum32())}
 	_, err := p.memory(ctx)
 	return p, err
 }
@@ -182,8 +164,7 @@ func (p *part) find(ctx context.Context, newest uint64) (*memory, error) {
 	case err != nil:
 		return nil, err
 	case mark != 0 && mark != p.mark:
-		return nil, fmt.Errorf("xdpfab: region %q has %#x at offset %d: want %#x, the mark of this part with these "+
-			"parameters, or memory that is all zero: %w", p.place.Region, mark, p.place.Offset, p.mark, ErrLayout)
+		return nil, p.otherPart(mark)
 	}
 	epoch := max(uint64(time.Now().UnixNano()), newest+1)
 	was, err := exchange(ctx, m.at(epochWord), 0, epoch)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sync
+
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// version is that of the layout.
+const version = 1
+
+// kind is which part it is.
+type kind uint8
+
+const (
+	kindMutex kind = 1 + iota
+	kindSemaphore
+	kindRWMutex
+	kindSequencer
+	kindQueue
+	kindBarrier
+	kindCountdown
+	kindLimiter
+	kindOnce
+	kindElection
+	kindCounter
+	kindHistogram
+	kindBoard
+)
+
+// kinds names the parts, with their articles, and the parameters that programs have to
+// agree upon.
+var kinds = [...]struct{ name, parameters string }{
+	kindMutex:     {"a Mutex", "lease"},
+	kindSemaphore: {"a Semaphore", "permits, lease"},
+	kindRWMutex:   {"an RWMutex", "readers, lease"},
+	kindSequencer: {"a Sequencer", ""},
+	kindQueue:     {"a Queue", "room"},
+	kindBarrier:   {"a Barrier", "parties"},
+	kindCountdown: {"a Countdown", "tasks"},
+	kindLimiter:   {"a Limiter", "counts, quota, period"},
+	kindOnce:      {"a Once", "lease"},
+	kindElection:  {"an Election", "lease"},
+	kindCounter:   {"a Counter", ""},
+	kindHistogram: {"a Histogram", "bounds"},
+	kindBoard:     {"a Board", "players"},
+}
+
+// String names the part, with its article.
+func (k kind) String() string {
+	if k == 0 || int(k) >= len(kinds) {
+		return fmt.Sprintf("a part of the unknown kind %d", uint8(k))
+	}
+	return kinds[k].name
+}
+
+// magic is the letters "xs", in the low 16 bits of a mark.
+const magic = 's'<<8 | 'x'
+
+// markOf returns a mark: the letters, the kind, the version of the layout (8 bits each),
+// and a sum of the parameters (32 bits).
+func markOf(k kind, sum uint32) uint64 {
+	return uint64(sum)<<32 | version<<24 | uint64(k)<<16 | magic
+}
+
+// kindOf and versionOf are of a mark.
+func kindOf(mark uint64) kind       { return kind(mark >> 16) }
+func versionOf(mark uint64) uint8   { return uint8(mark >> 24) }
+func isMark(word uint64) (yes bool) { return word&0xffff == magic }
+
+// otherPart says how a mark differs from that of the part.
+func (p *part) otherPart(mark uint64) error {
+	want, has, at := kindOf(p.mark), kindOf(mark), fmt.Sprintf("at offset %d", p.place.Offset)
+	switch {
+	case !isMark(mark):
+		at = fmt.Sprintf("data (%#x) %s, and %v is wanted: want memory that is all zero", mark, at, want)
+	case has != want:
+		at = fmt.Sprintf("%v %s, and %v is wanted", has, at, want)
+	case versionOf(mark) != version:
+		at = fmt.Sprintf("%v of layout version %d %s, and version %d is wanted", has, versionOf(mark), at, version)
+	default:
+		at = fmt.Sprintf("%v with other parameters (%s) %s: all programs have to name the same", has,
+			kinds[has].parameters, at)
+	}
+	return fmt.Errorf("xdpfab: region %q%s has %s: %w", p.place.Region, ofHome(p.place.Home), at, ErrLayout)
+}
+
+// ofHome names a home in an error; a cluster has no address of its own.
+func ofHome(h xdpfab.Home) string {
+	if p, is := h.(*xdpfab.Peer); is && p != nil {
+		return " of " + p.Addr()
+	}
+	return ""
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// A refusal says in words what was wrong, and has no cause that is foreign to it.
+func TestRefusalTexts(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	at := w.at(1, 0)
+	of := ofHome(at.Home)
+	must(NewQueue(ctx, at, 4))(t)
+	must(NewMutex(ctx, w.at(1, 1024), time.Second))(t)
+	mutex := func(p Place, lease time.Duration) error { _, err := NewMutex(ctx, p, lease); return err }
+	for _, c := range []struct {
+		got  error
+		want string
+	}{
+		{mutex(at, time.Second),
+			"region \"parts\"" + of + " has a Queue at offset 0, and a Mutex is wanted: another layout"},
+		{mutex(w.at(1, 1024), 2*time.Second), "region \"parts\"" + of + " has a Mutex with other parameters (lease) at " +
+			"offset 1024: all programs have to name the same: another layout"},
+		{mutex(w.at(1, 100), time.Second),
+			"a Mutex at offset 100 of region \"parts\"" + of + ": want a multiple of 64: no part can have that"},
+		{mutex(Place{Region: "parts"}, time.Second),
+			"a Mutex in region \"parts\" without a home: want Place.Home, a peer or a cluster: no part can have that"},
+		{mutex(at, time.Microsecond),
+			"lease of 1µs: want at least 1ms, better some hundred round trips: no part can have that"},
+		{limiterError(ctx, at, 1, 0), "period of 0s: want at least 1ms: no part can have that"},
+		{limiterError(ctx, at, 0, time.Second), "quota of 0: want 1 to 16777215: no part can have that"},
+	} {
+		if c.got == nil || c.got.Error() != "xdpfab: "+c.want {
+			t.Errorf("%v\nwant %s", c.got, c.want)
+		}
+	}
+	has := "xdpfab: region \"parts\"" + of + " has "
+	p := must(NewQueue(ctx, at, 4))(t).part
+	for mark, want := range map[uint64]string{
+		markOf(kindBoard+1, 0):    "a part of the unknown kind 14 at offset 0, and a Queue is wanted",
+		p.mark + 1<<24:            "a Queue of layout version 2 at offset 0, and version 1 is wanted",
+		1 + uint64(kindQueue)<<16: "data (0x50001) at offset 0, and a Queue is wanted: want memory that is all zero",
+	} {
+		if err := p.otherPart(mark); !errors.Is(err, ErrLayout) || err.Error() != has+want+": another layout" {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
+
+func limiterError(ctx context.Context, at Place, quota uint64, period time.Duration) error {
+	_, err := NewLimiter(ctx, at, 1, quota, period)
+	return err
+}
