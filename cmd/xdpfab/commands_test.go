@@ -199,7 +199,7 @@ func TestExitCodes(t *testing.T) {
 		{fmt.Errorf("x: %w", route.ErrUnreachable), exitUnreachable},
 		{fmt.Errorf("x: %w", fs.ErrPermission), exitInterface},
 		{fmt.Errorf("x: %w", control.ErrSilent), exitUnreachable},
-		{(&statReport{}).foreign("/x.sock"), exitUnreachable},
+		{fmt.Errorf("%w of this network namespace", control.ErrNoDaemon), exitUnreachable},
 		{usage(&cobra.Command{}, "x"), exitUsage},
 	} {
 		if got := exitCode(c.err); got != c.code {
@@ -504,6 +504,57 @@ func TestStat(t *testing.T) {
 	cancel()
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+// A daemon of another network namespace is for those who name its socket, not for those
+// who name an interface.
+func TestDaemonOfAnotherNamespace(t *testing.T) {
+	for _, c := range []struct {
+		line, env string
+		named     bool
+		path      string
+	}{
+		{"--control /d/x.sock", "", true, "/d/x.sock"},
+		{"", "XDPFAB_CONTROL=/d/y.sock", true, "/d/y.sock"},
+		{"-i eth7", "XDPFAB_CONTROL=/d/y.sock", false, control.DefaultPath("eth7")},
+		{"", "XDPFAB_INTERFACE=eth8", false, control.DefaultPath("eth8")},
+	} {
+		name, value, _ := strings.Cut(c.env, "=")
+		a := &app{env: func(asked string) string { return ifThen(asked == name, value) }}
+		var f daemonFlags
+		command := &cobra.Command{}
+		f.register(command)
+		if err := command.ParseFlags(strings.Fields(c.line)); err != nil {
+			t.Fatal(err)
+		}
+		if named, _, err := f.find(a, command); err != nil || named != c.named || f.path != c.path {
+			t.Errorf("%s %s: %v, %s, %v", c.env, c.line, named, f.path, err)
+		}
+	}
+	for ns, refused := range map[uint64]bool{0: false, control.Namespace(): false, control.Namespace() + 1: true} {
+		path := filepath.Join(t.TempDir(), "x.sock")
+		ctx, cancel := context.WithCancel(context.Background())
+		l, err := control.Listen(ctx, path, control.Access{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error)
+		go func() {
+			served <- control.ServeListener(ctx, l, control.Service{Source: func() (control.Status, error) { return control.Status{PID: 4711, NetNS: ns}, nil }})
+		}()
+		d, err := control.Dial(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = nearby(ctx, d, path)
+		if (err != nil) != refused || refused && (exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "process 4711") || !strings.Contains(err.Error(), "--control "+path)) {
+			t.Errorf("namespace %d: %v", ns, err)
+		}
+		cancel()
+		if err := errors.Join(d.Close(), <-served); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -77,37 +77,67 @@ func (f *daemonFlags) register(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("interface", completeInterfaces)
 }
 
-// dial finds the daemon: by the flags, by the configuration, or the only one.
+// dial finds the daemon: by the flags, by the configuration, or the only one. A socket
+// that nobody named has to be that of a daemon of this network namespace.
 func (f *daemonFlags) dial(a *app, c *cobra.Command) (*control.Client, error) {
-	s, err := a.settings()
+	named, from, err := f.find(a, c)
 	if err != nil {
 		return nil, err
+	}
+	d, err := control.Dial(f.path)
+	if err != nil {
+		return nil, namedBy(from, err)
+	}
+	if d.Patience = f.timeout; named {
+		return d, nil
+	}
+	if err := nearby(c.Context(), d, f.path); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// find completes the path of the socket, and the time limit. It reports whether anybody
+// named the socket itself, and what in the configuration the path comes from.
+func (f *daemonFlags) find(a *app, c *cobra.Command) (named bool, from string, err error) {
+	s, err := a.settings()
+	if err != nil {
+		return false, "", err
 	}
 	if v := s.Get(settings.Timeout); v.Value != "" && !f.changes && !c.Flags().Changed("timeout") {
 		f.timeout, _ = time.ParseDuration(v.Value) // which was checked
 	}
-	ifname, socket, from := s.Get(settings.Interface), s.Get(settings.Control), ""
+	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
 	switch {
 	case f.timeout < 0:
-		return nil, usage(c, "timeout %v: want 0 or more", f.timeout)
+		return false, "", usage(c, "timeout %v: want 0 or more", f.timeout)
 	case f.path != "" && f.ifname != "":
-		return nil, usage(c, "want one of --control and --interface")
+		return false, "", usage(c, "want one of --control and --interface")
+	case f.path != "":
+		return true, "", nil
 	case f.ifname != "":
 		f.path = control.DefaultPath(f.ifname)
-	case f.path == "" && socket.Value != "" && !ifname.Precedes(socket):
-		f.path, from = socket.Value, socket.From
-	case f.path == "" && ifname.Value != "":
+	case socket.Value != "" && !ifname.Precedes(socket):
+		f.path = socket.Value
+		return true, socket.From, nil
+	case ifname.Value != "":
 		f.path, from = control.DefaultPath(ifname.Value), ifname.From
-	case f.path == "":
-		if f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any"))); err != nil {
-			return nil, err
-		}
+	default:
+		f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any")))
 	}
-	d, err := control.Dial(f.path)
-	if err == nil {
-		d.Patience = f.timeout
+	return false, from, err
+}
+
+// nearby refuses the daemon of another network namespace: namespaces share the directory
+// of the sockets, in which nobody named that one.
+func nearby(ctx context.Context, d *control.Client, path string) error {
+	s, err := d.Status(ctx)
+	if err != nil || !s.Elsewhere() {
+		return err
 	}
-	return d, namedBy(from, err)
+	return fmt.Errorf("%w of this network namespace: %s is the socket of process %d, which serves the %s of another "+
+		"network namespace; name the right one with --control, or that one with --control %s",
+		control.ErrNoDaemon, path, s.PID, s.Interface.Name, path)
 }
 
 // call has a daemon do what a verb says, and prints the result.
@@ -150,9 +180,6 @@ func (a *app) stat(c *cobra.Command, f *statFlags) (err error) {
 			}
 			return err
 		}
-		if f.ifname != "" && r.Elsewhere() {
-			return r.foreign(f.path)
-		}
 		if err := errors.Join(show(&r), a.flush()); err != nil {
 			return err
 		}
@@ -182,14 +209,6 @@ func ask(ctx context.Context, d *control.Client, last statReport) (r statReport,
 		r.Rates[name] = float64(v-last.Counters[name]) / elapsed
 	}
 	return r, nil
-}
-
-// foreign refuses a daemon that serves an interface of the same name in another network
-// namespace: namespaces share the directory of the sockets.
-func (r *statReport) foreign(path string) error {
-	return fmt.Errorf("%w of this interface: %s is the socket of process %d, which serves the %s of another network "+
-		"namespace; name the right one with --control",
-		control.ErrNoDaemon, path, r.PID, r.Interface.Name)
 }
 
 // onlyDaemon finds the one control socket of a directory.
