@@ -166,6 +166,8 @@ var refusalsAsTheyAre = []refusal{
 	{"kept removee", exitUsage, `unknown command "removee", did you mean "remove"?`},
 	{"region list", exitUsage, "unknown command \"list\": that is `xdpfab stat regions`"},
 	{"region make a=1KiB -i eth0", exitUsage, `unknown command "make": want create or remove`},
+	{"get saved 10.0.0.2 --region r", exitUsage, `"saved" is no address, and "10.0.0.2" is one: the order is PEER FILE`},
+	{"put saved 02:00:00:00:00:0b --region r", exitUsage, "the order is PEER FILE"},
 	{"resident lsit", exitUsage, `unknown command "lsit", did you mean "list"?`},
 	{"region create a:1KiB", exitUsage, `"a:1KiB": want NAME=SIZE[:OPTION,...], such as scores=1MiB`},
 	{"region create a=1KB", exitUsage, `size "1KB": want a number of bytes, or of KiB, MiB or GiB`},

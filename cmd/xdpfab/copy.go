@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -51,7 +52,7 @@ notice a change of the region in between.`,
 		Example: `  xdpfab get 10.0.0.2 counters.save -i eth0 --region counters
   xdpfab get 10.0.0.2 counters.save -i eth0 --region counters --resume
   xdpfab get 10.0.0.2 - -i eth0 --region log --offset 4096 --length 100 | xxd`,
-		Args: exactArgs("PEER", "FILE"),
+		Args: peerAndFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.get(c, &f, args[0], args[1]) },
 	}
 	f.register(c)
@@ -76,7 +77,7 @@ been written as well; writing them again does no harm.`,
 		Example: `  xdpfab put 10.0.0.2 counters.save -i eth0 --region counters
   xdpfab put 10.0.0.2 counters.save -i eth0 --region counters --skip 3145728
   head -c 100 /dev/zero | xdpfab put 10.0.0.2 - -i eth0 --region log --offset 4096`,
-		Args: exactArgs("PEER", "FILE"),
+		Args: peerAndFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.put(c, &f, args[0], args[1]) },
 	}
 	f.register(c)
@@ -84,6 +85,18 @@ been written as well; writing them again does no harm.`,
 	c.Flags().Var((*show.Bytes)(&f.skip), "skip",
 		"leave out so much of FILE, and the places in the region where it belongs")
 	return c
+}
+
+// peerAndFile refuses the two arguments of a copy in the wrong order.
+func peerAndFile(c *cobra.Command, args []string) error {
+	if err := exactArgs("PEER", "FILE")(c, args); err != nil {
+		return err
+	}
+	_, isFile := wire.ParseAddr(args[0])
+	if _, isPeer := wire.ParseAddr(args[1]); isFile != nil && isPeer == nil {
+		return usage(c, "%q is no address, and %q is one: the order is PEER FILE", args[0], args[1])
+	}
+	return nil
 }
 
 // copying is a get or put under way.
