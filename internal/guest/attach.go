@@ -31,7 +31,7 @@ import (
 // whether the caller has chosen that. The error wraps ErrNoDaemon if
 // there is none.
 func OpenAttached(ctx context.Context, ifname, path string, chosen bool) (*Attached, error) {
-	talk, err := DialHost(ctx, path)
+	talk, err := dialHost(ctx, path, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,12 @@ func Serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share
 
 // DialHost connects to a control socket, and asks to upgrade from HTTP to a conversation.
 func DialHost(ctx context.Context, path string) (*share.Talk, error) {
+	return dialHost(ctx, path, true)
+}
+
+// dialHost is DialHost, and asks no daemon of another network namespace unless the caller
+// has chosen its socket.
+func dialHost(ctx context.Context, path string, chosen bool) (*share.Talk, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
 	switch {
@@ -73,11 +79,17 @@ func DialHost(ctx context.Context, path string) (*share.Talk, error) {
 		return nil, err
 	}
 	conn := c.(*net.UnixConn)
+	pid := listener(conn)
+	if !chosen && elsewhere(pid) {
+		_ = conn.Close()
+		return nil, fmt.Errorf("the daemon at %s, process %d, is in another network namespace: %w", path, pid,
+			errno.NoDaemon)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, ErrHostSilent)
 	defer cancel()
 	if err := upgrade(ctx, conn, path); err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("daemon at %s: %w", path, context.Cause(ctx))
+			err = unanswered(path, pid, context.Cause(ctx))
 		}
 		_ = conn.Close()
 		return nil, err
