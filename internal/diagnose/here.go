@@ -65,6 +65,9 @@ func (d *diagnosis) lookAtDaemon(ctx context.Context) Step {
 	}
 	defer c.Close()
 	if named == "" && c.Elsewhere() {
+		if d.Attr.Attach == fi.AttachAuto && !d.Attr.Borrow {
+			d.Attr.Attach = fi.AttachNever
+		}
 		return ok(fmt.Sprintf("the one at %s is in another network namespace", path))
 	}
 	c.Patience = d.Timeout

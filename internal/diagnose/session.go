@@ -34,6 +34,11 @@ func (d *diagnosis) openInterface(ctx context.Context) Step {
 	if d.sockets {
 		attr.Transport = fi.TransportUDP
 	}
+	if d.status != nil { // an interface that is opened here may take seconds until it is up
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 2*d.Timeout)
+		defer cancel()
+	}
 	dom, err := d.Open(ctx, d.Interface, attr)
 	if err != nil {
 		d.shut = "the interface cannot be opened"
