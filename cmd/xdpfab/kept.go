@@ -89,7 +89,7 @@ func userID(name string) (uint32, error) {
 
 func printAllKept(w io.Writer, list []control.Kept) {
 	if len(list) == 0 {
-		fmt.Fprintln(w, "no regions are kept: none of a program outlives it here; `xdpfab stat regions` lists those served")
+		fmt.Fprintln(w, "no regions are kept; `xdpfab stat regions` lists those that are served")
 		return
 	}
 	printKept(w, list)

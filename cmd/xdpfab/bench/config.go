@@ -96,8 +96,8 @@ func (c *Config) kind() (load.Kind, error) {
 	return load.NewKind(form, op, c.Datatype)
 }
 
-// likeOp asks whether one of the operations was meant by an unknown one, which is close to
-// it or its beginning.
+// likeOp asks whether one of the operations was meant by an unknown one, which is close
+// to it or its beginning.
 func likeOp(word string) string {
 	for _, name := range Ops() {
 		if word != "" && strings.HasPrefix(name, word) {
