@@ -116,7 +116,6 @@ var refusals = []refusal{
 	{"bench PEER --region r --op mul", exitUsage, "want one of fetch_add, add, read, cswap, put, get"},
 	{"bench PEER --region r --op ad", exitUsage, `unknown operation "ad", did you mean add?: want one of fetch_add`},
 	{"bench PEER --region r --op fetch_ad", exitUsage, "did you mean fetch_add?"},
-	{"bench PEER --region r --op cswpa", exitUsage, "did you mean cswap?"},
 	{"bench PEER --region r --mode fast", exitUsage, "want latency or throughput"},
 	{"bench PEER --region r --window 2", exitUsage, "--mode throughput"},
 	{"bench PEER --region r --mode throughput --window 99999", exitUsage, "want 1 to 65536"},

@@ -80,7 +80,7 @@ func TestStatLists(t *testing.T) {
 			t.Errorf("stat %s: %q, want %q", c.args, got, c.want)
 		}
 	}
-	for line, want := range map[string]string{"stat peers": "no peers: no session is open", "kept": "no regions are kept: "} {
+	for line, want := range map[string]string{"stat peers": "no peers: no session is open", "kept": "no regions are kept; "} {
 		if r := n.run("", append(strings.Fields(line), "--control", empty)...); r.code != 0 || !strings.HasPrefix(r.out, want) || strings.Count(r.out, "\n") != 1 {
 			t.Errorf("empty: %s: %+v, want %q alone", line, r, want)
 		}

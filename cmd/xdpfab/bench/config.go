@@ -20,7 +20,6 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/load"
-	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // Limits of a Config.
@@ -96,15 +95,14 @@ func (c *Config) kind() (load.Kind, error) {
 	return load.NewKind(form, op, c.Datatype)
 }
 
-// likeOp asks whether one of the operations was meant by an unknown one, which is close
-// to it or its beginning.
+// likeOp asks whether the operation was meant that begins with an unknown one.
 func likeOp(word string) string {
 	for _, name := range Ops() {
 		if word != "" && strings.HasPrefix(name, word) {
 			return ", did you mean " + name + "?"
 		}
 	}
-	return tell.DidYouMean(word, Ops())
+	return ""
 }
 
 // Check completes a configuration, and returns an error about what is wrong in it.
