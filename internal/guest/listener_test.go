@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testnet.Run(m))
 }
 
-// stopped returns a socket of a stopped process, in a network namespace of its own or not.
+// stopped returns a socket of a stopped process, in a network namespace of its own or
+// not.
 func stopped(t *testing.T, flags uintptr) (path string, pid int) {
 	path = filepath.Join(t.TempDir(), "x.sock")
 	cmd := exec.Command("/proc/self/exe")
