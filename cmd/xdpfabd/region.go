@@ -134,7 +134,10 @@ func (s *server) removeRegion(ctx context.Context, arguments json.RawMessage) (a
 
 // changed tells of a change.
 func (s *server) changed(what string, r control.Region, by uint32) {
-	s.log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
-		"auth_key", r.AuthKey, "by", by)
+	log := s.log
+	if r.AuthKey {
+		log = log.With("auth_key", true)
+	}
+	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "by", by)
 	s.notify(s.state())
 }

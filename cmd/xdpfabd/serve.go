@@ -330,8 +330,11 @@ func (s *server) tellQueues(i node.InterfaceInfo) {
 
 // logRegion logs what has happened to a region.
 func logRegion(log *slog.Logger, what string, r control.Region) {
+	if r.AuthKey {
+		log = log.With("auth_key", true)
+	}
 	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
-		"pages", r.Pages, "auth_key", r.AuthKey)
+		"pages", r.Pages)
 }
 
 // state is what systemd shows of the daemon.

@@ -16,7 +16,7 @@ import (
 
 // layoutOf is the digest of what lies in the maps, of the version that it belongs to.
 var layoutOf = map[string]string{
-	"v3": "fdc079eabb729036",
+	"v3": "d648222dde5f649d",
 }
 
 var comment = regexp.MustCompile(`(?s)/\*.*?\*/`)
