@@ -108,8 +108,11 @@ func (w *world) turn(ctx context.Context, l *ledger, at Place, rng *rand.Rand,
 		}
 		end := l.note(h, exclusive)
 		time.Sleep(time.Duration(rng.IntN(2000)) * time.Microsecond)
-		if rng.IntN(16) == 0 { // does not come back before the lease is over
-			<-h.Context().Done()
+		if rng.IntN(16) == 0 { // does not come back while it holds, which it renews while ctx lasts
+			select {
+			case <-h.Context().Done():
+			case <-time.After(2 * testLease):
+			}
 		}
 		end()
 		_ = h.Unlock()
