@@ -53,13 +53,10 @@ func stopped(t *testing.T, flags uintptr) (path string, pid int) {
 		c, err := net.Dial("unix", path)
 		return err == nil && c.Close() == nil
 	})
-	// Again and again, since whatever continues the process group continues it too.
-	testnet.Eventually(t, "it is stopped", func() bool {
-		if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		return process.Stopped(cmd.Process.Pid)
-	})
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Eventually(t, "it is stopped", func() bool { return process.Stopped(cmd.Process.Pid) })
 	return path, cmd.Process.Pid
 }
 
