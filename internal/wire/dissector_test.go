@@ -141,7 +141,7 @@ func checkDissectedRecords(t *testing.T, name string, d dissected, payload []byt
 	t.Helper()
 	var r RecordReader
 	var rec Record
-	var verbs, datatypes, keys []string
+	var verbs, datatypes, keys, signals []string
 	r.Reset(payload, ops)
 	for r.Next(&rec) {
 		verbs = append(verbs, fmt.Sprint(uint8(rec.Verb)))
@@ -151,9 +151,24 @@ func checkDissectedRecords(t *testing.T, name string, d dissected, payload []byt
 				keys = append(keys, fmt.Sprintf("0x%016x", rec.Key))
 			}
 		}
+		if rec.Verb == VerbSignal {
+			s := SignalAt(rec.Compare)
+			signals = append(signals, fmt.Sprint(s.Key, s.Offset, s.Operand, s.Incarnation, s.Op, s.Datatype))
+		}
 	}
 	if fmt.Sprint(decimal(d["verb"])) != fmt.Sprint(verbs) || fmt.Sprint(d["datatype"]) != fmt.Sprint(datatypes) {
 		t.Errorf("%s: verbs %v, datatypes %v; want %v, %v", name, d["verb"], d["datatype"], verbs, datatypes)
+	}
+	var shown []string
+	for i := range d["signal"] {
+		var words []string
+		for _, field := range []string{"key", "offset", "operand", "incarnation", "op", "datatype"} {
+			words = append(words, decimal(d["signal_"+field])[i])
+		}
+		shown = append(shown, strings.Join(words, " "))
+	}
+	if fmt.Sprint(shown) != fmt.Sprint(signals) {
+		t.Errorf("%s: signals %v, want %v", name, shown, signals)
 	}
 	if len(d["key"]) != len(keys) {
 		t.Fatalf("%s: keys %v, want %v", name, d["key"], keys)

@@ -4,8 +4,75 @@ package wire
 
 import (
 	"bytes"
+	"encoding/hex"
+	"os/exec"
+	"path/filepath"
 	"testing"
 )
+
+// goldenSignals are writes with a signal, and the operations of xdpfab's own range.
+func goldenSignals(t *testing.T) []golden {
+	const key, inc = 0x8877665544332211, 0x5a5b5c5d
+	const sumAtMost, sumSat, diffSat, msum = 32, 34, 35, 36
+	signal := func(s Signal) []byte {
+		b := make([]byte, SignalLen)
+		s.Put(b)
+		return b
+	}
+	own := Record{Verb: VerbSignal, Op: OpWrite, Datatype: Byte, Key: key, Offset: 64, Count: 11, Total: 11, Operand: pattern(11),
+		Compare: signal(Signal{Key: key, Offset: 8, Operand: 1, Op: opSum, Datatype: dtUint64})}
+	part, alone, last := own, own, own
+	part.Incarnation, part.Offset, part.Count, part.Total, part.Operand = inc, 1<<33+5, 19, 1<<20, pattern(19)
+	part.Compare = signal(Signal{Key: 3, Offset: 1 << 40, Operand: v64, Incarnation: inc + 1, Op: OpWrite, Datatype: dtUint64})
+	alone.Offset, alone.Count, alone.Total, alone.Operand = 4096, 0, 0, nil
+	alone.Compare = signal(Signal{Key: 3, Offset: 5, Operand: 0x7f, Op: opSum, Datatype: dtUint8})
+	last.Offset, last.Count, last.Total, last.Operand = 72, 8, 8, word
+	add := Record{Verb: VerbFetch, Op: opSum, Datatype: dtUint64, Key: key, Offset: 64, Operand: word}
+	bound := Record{Verb: VerbCompare, Op: sumAtMost, Datatype: dtUint64, Key: key, Offset: 64, Operand: word, Compare: bytes.Repeat([]byte{0x7f}, 8)}
+	bound2, fields, saturates, falls := bound, bound, add, add
+	bound2.Offset = 72
+	fields.Op, fields.Count, fields.Operand, fields.Compare = msum, 2, pattern(16), bytes.Repeat([]byte{0x80}, 16)
+	saturates.Op, saturates.Datatype, saturates.Count, saturates.Operand = sumSat, dtUint8, 3, pattern(3)
+	falls.Verb, falls.Op = VerbAtomic, diffSat
+	return []golden{
+		request(t, "request-signal", "request: remote write of 11 bytes, padded; the signal adds 1 to a word of the same region", own),
+		request(t, "request-signal-part", "request: the first 19 bytes of 1 MiB, and the signal of all, which sets a word of another region", part),
+		request(t, "request-signal-alone", "request: a signal behind a write of no bytes adds to a uint8", alone),
+		request(t, "request-signal-mixed", "request: a write with a signal in another region, fetch-add, write with a signal: the key of the writes is given once",
+			with(own, alone.Compare), add, last),
+		request(t, "request-bounded", "request: a run of two sums with the same bound, one of fields, a saturating sum of three uint8, a saturating difference",
+			bound, bound2, fields, saturates, falls),
+	}
+}
+
+// TestSignalFramesOfC: a program in C that follows the document makes the same frames.
+func TestSignalFramesOfC(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skipf("needs a C compiler: %v", err)
+	}
+	program := filepath.Join(t.TempDir(), "signal")
+	if out, err := exec.Command(cc, "-O1", "-Wall", "-Werror", "-o", program, "testdata/signal.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	said, err := exec.Command(program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	for _, g := range goldenSignals(t) {
+		want += g.name + ": " + hex.EncodeToString(g.bytes) + "\n"
+	}
+	if string(said) != want {
+		t.Errorf("the program in C says\n%swant\n%s", said, want)
+	}
+}
+
+// with is a write with another signal.
+func with(rec Record, signal []byte) Record {
+	rec.Compare = signal
+	return rec
+}
 
 // A write with a signal says what it says, in one record or in parts that fit, and
 // anything else is refused.

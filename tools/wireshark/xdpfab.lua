@@ -15,10 +15,9 @@ local ETHERTYPE, UDP_PORT, HEADER, MIN_FRAME = 0x88b5, 34997, 34, 46
 
 local types = { "hello", "hello-ack", "request", "response", "ack", "nak", "reset", "probe" }
 local verbs = {
-  [0x01] = "atomic", [0x02] = "fetch", [0x03] = "compare", [0x10] = "read", [0x11] = "write", [0x12] = "write with a signal",
-  [0x20] = "send",
-  [0x21] = "tagged send", [0x22] = "part", [0x31] = "tagged atomic", [0x32] = "tagged fetch",
-  [0x33] = "tagged compare", [0x40] = "lookup", [0x41] = "list", [0x50] = "notice",
+  [0x01] = "atomic", [0x02] = "fetch", [0x03] = "compare", [0x10] = "read", [0x11] = "write",
+  [0x12] = "write with a signal", [0x20] = "send", [0x21] = "tagged send", [0x22] = "part", [0x31] = "tagged atomic",
+  [0x32] = "tagged fetch", [0x33] = "tagged compare", [0x40] = "lookup", [0x41] = "list", [0x50] = "notice",
 }
 local ops = { [0] = "min", "max", "sum", "prod", "lor", "land", "bor", "band", "lxor", "bxor", "read", "write",
   "cswap", "cswap_ne", "cswap_le", "cswap_lt", "cswap_ge", "cswap_gt", "mswap", "diff",
@@ -105,6 +104,15 @@ field("count", "uint32", "Elements", base.DEC)
 field("total", "uint32", "Elements to the end of the array", base.DEC)
 field("operand", "bytes", "Operand")
 field("compare", "bytes", "Compare operand")
+-- the signal of a write
+field("signal", "bytes", "Signal")
+field("signal.key", "uint64", "Key", base.HEX)
+field("signal.offset", "uint64", "Offset", base.HEX)
+field("signal.operand", "uint64", "Operand", base.HEX)
+field("signal.incarnation", "uint32", "Incarnation", base.HEX)
+field("signal.op", "uint8", "Operation", base.DEC, ops)
+field("signal.datatype", "uint8", "Datatype", base.DEC, datatypes)
+-- messages
 field("source", "uint16", "Source endpoint", base.DEC)
 field("length", "uint64", "Length", base.DEC)
 field("tag", "uint64", "Tag", base.HEX)
@@ -227,15 +235,18 @@ function At:each(t, verb, op, size, flags)
   return n
 end
 
--- signal takes what a write with a signal has behind its operand.
-function At:signal(t)
-  self:le(t, "key", 8)
-  self:le(t, "offset", 8)
-  self:bytes(t, "operand", 8)
-  self:le(t, "incarnation", 4)
-  self:le(t, "op", 1)
-  self:le(t, "datatype", 1)
+-- signal takes what a write with a signal has behind its operand, and returns what it does.
+function At:signal(record)
+  local t = record:add(f.signal, self.tvb(self.pos, math.min(32, self.last - self.pos)))
+  self:le(t, "signal.key", 8)
+  self:le(t, "signal.offset", 8)
+  self:le(t, "signal.operand", 8)
+  self:le(t, "signal.incarnation", 4)
+  local op, datatype = self:le(t, "signal.op", 1), self:le(t, "signal.datatype", 1)
   self:take(2, "reserved bytes")
+  local text = (ops[op] or "op " .. op) .. " " .. (datatypes[datatype] or "datatype " .. datatype)
+  t:set_text("Signal: " .. text)
+  return text
 end
 
 -- array takes an atomic, a read or a write.
@@ -255,8 +266,9 @@ function At:array(t, verb)
   if flag(flags, 0x04) then count = self:le(t, "count", 4) end
   if flag(flags, 0x08) then self:le(t, "total", 4) end
   self:operands(t, verb, op, count * size)
-  if verb == 0x12 then self:signal(t) end
-  return 1, name .. (count ~= 1 and "[" .. count .. "]" or "")
+  name = name .. (count ~= 1 and "[" .. count .. "]" or "")
+  if verb == 0x12 then name = (name ~= "" and name .. ", " or "") .. self:signal(t) end
+  return 1, name
 end
 
 -- message takes the beginning of a message, or a part of one.
@@ -316,8 +328,7 @@ function At:notice(t)
 end
 
 local takers = { [0x01] = At.array, [0x02] = At.array, [0x03] = At.array, [0x10] = At.array, [0x11] = At.array,
-  [0x12] = At.array,
-  [0x20] = At.message, [0x21] = At.message, [0x22] = At.message, [0x31] = At.tagged_atomic,
+  [0x12] = At.array, [0x20] = At.message, [0x21] = At.message, [0x22] = At.message, [0x31] = At.tagged_atomic,
   [0x32] = At.tagged_atomic, [0x33] = At.tagged_atomic, [0x40] = At.lookup, [0x41] = At.list, [0x50] = At.notice }
 
 -- request takes the records of a request.
