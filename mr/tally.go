@@ -4,9 +4,10 @@ package mr
 
 import "sync/atomic"
 
-// Tally is how many operations of peers were applied to a region, which returned what
-// they found or did not, and the bytes that each kind reached.
-type Tally struct{ Reads, Writes, BytesRead, BytesWritten uint64 }
+// Tally is how many operations of peers were applied to a region, and the bytes that they
+// reached. Fetching ones returned what they found: reads, fetch-adds, swaps. The others
+// returned nothing: writes, additions without a result.
+type Tally struct{ Fetching, NonFetching, FetchingBytes, NonFetchingBytes uint64 }
 
 // tally is a Tally that several pollers add to. It has cache lines of its own, since
 // lookups read the rest of a region. Whoever adds looks at the watcher, too.
@@ -31,8 +32,8 @@ func (r *Region) AddTally(t Tally) {
 	for _, x := range [...]struct {
 		n  uint64
 		to *atomic.Uint64
-	}{{t.Reads, &r.applied.reads}, {t.Writes, &r.applied.writes}, {t.BytesRead, &r.applied.bytesRead},
-		{t.BytesWritten, &r.applied.bytesWritten}} {
+	}{{t.Fetching, &r.applied.reads}, {t.NonFetching, &r.applied.writes}, {t.FetchingBytes, &r.applied.bytesRead},
+		{t.NonFetchingBytes, &r.applied.bytesWritten}} {
 		if x.n > 0 {
 			x.to.Add(x.n)
 		}

@@ -23,16 +23,16 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.AddTally(Tally{Writes: 1})
+	r.AddTally(Tally{NonFetching: 1})
 	r.Changed() // nobody hears of these two
 	w, late := &watched{}, &watched{}
 	if r.Watcher() != nil || !r.Watch(w) || r.Watch(late) || r.Watcher() != w {
 		t.Error("want one watcher, the first")
 	}
-	r.AddTally(Tally{Reads: 3, BytesRead: 24})
-	r.AddTally(Tally{Writes: 1, BytesWritten: 8})
+	r.AddTally(Tally{Fetching: 3, FetchingBytes: 24})
+	r.AddTally(Tally{NonFetching: 1, NonFetchingBytes: 8})
 	r.Changed()
-	if *w != (watched{changed: 3}) || r.Tally() != (Tally{Reads: 3, Writes: 2, BytesRead: 24, BytesWritten: 8}) {
+	if *w != (watched{changed: 3}) || r.Tally() != (Tally{Fetching: 3, NonFetching: 2, FetchingBytes: 24, NonFetchingBytes: 8}) {
 		t.Errorf("%+v after three changes, and a tally of %+v", *w, r.Tally())
 	}
 	reader := table.NewReader()

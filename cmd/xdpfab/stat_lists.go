@@ -124,8 +124,8 @@ type regionRow struct {
 var regionOrders = []order[regionRow]{
 	{"name", nil},
 	{"size", func(r *regionRow) uint64 { return r.Size }},
-	{"ops", func(r *regionRow) uint64 { return r.Applied.Reads + r.Applied.Writes }},
-	{"bytes", func(r *regionRow) uint64 { return r.Applied.BytesRead + r.Applied.BytesWritten }},
+	{"ops", func(r *regionRow) uint64 { return r.Applied.Fetching + r.Applied.NonFetching }},
+	{"bytes", func(r *regionRow) uint64 { return r.Applied.FetchingBytes + r.Applied.NonFetchingBytes }},
 }
 
 func (a *app) statRegionsCmd() *cobra.Command {
@@ -137,10 +137,13 @@ serve by its interface.
 
   GUEST           process of the program; - for the daemon's own
   ACCESS          rights of peers; (key) if they have to prove an authorization key
-  READS, WRITES   operations of peers that returned what they found, or did not, since
-                  the region was registered here; "xdpfab stat" counts those that the
-                  XDP program applied to resident regions
-  READ, WRITTEN   bytes that these reached
+  FETCHING        operations of peers that returned what they found, such as reads,
+                  fetch-adds and swaps, since the region was registered here
+  NON-FETCHING    those that returned nothing, such as writes
+  BYTES           size of the region; behind a count, the bytes that those reached
+
+"xdpfab stat" counts the operations that the XDP program applied to resident regions;
+they are not counted here.
 
 At most 10000 regions of programs are listed.`,
 		Example: `  xdpfab stat regions
@@ -168,15 +171,15 @@ func printRegions(w io.Writer, rows []regionRow, unlisted int) {
 		fmt.Fprintln(w, "no regions: add one with xdpfab region create NAME=SIZE, or have a program serve one")
 		return
 	}
-	fmt.Fprintln(w, "REGION\tGUEST\tBYTES\tACCESS\tBACKING\tREADS\tWRITES\tREAD\tWRITTEN")
+	fmt.Fprintln(w, "REGION\tGUEST\tBYTES\tACCESS\tBACKING\tFETCHING\tBYTES\tNON-FETCHING\tBYTES")
 	for _, r := range rows {
 		guest := "-"
 		if r.Guest != nil {
 			guest = strconv.Itoa(*r.Guest)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\n", printable(orDash(r.Name)), guest, r.Size,
-			accessOf(r.Region), printable(r.Backing), r.Applied.Reads, r.Applied.Writes,
-			r.Applied.BytesRead, r.Applied.BytesWritten)
+			accessOf(r.Region), printable(r.Backing), r.Applied.Fetching, r.Applied.FetchingBytes,
+			r.Applied.NonFetching, r.Applied.NonFetchingBytes)
 	}
 	if unlisted > 0 {
 		fmt.Fprintf(w, "\n%d further regions of programs are not listed\n", unlisted)

@@ -19,9 +19,9 @@ import (
 // nothing, and refuse an order that they do not know.
 func TestStatLists(t *testing.T) {
 	full := control.RegionList{
-		Regions: []control.Region{{Name: "small", Size: 8, Access: []string{"read", "write"}, Backing: "anonymous", Applied: control.Applied{Reads: 9, BytesRead: 72}},
+		Regions: []control.Region{{Name: "small", Size: 8, Access: []string{"read", "write"}, Backing: "anonymous", Applied: control.Applied{Fetching: 9, FetchingBytes: 72}},
 			{Name: "large", Size: 4096, Access: []string{"read"}, AuthKey: true, Backing: "memfd"}},
-		Guests: []control.GuestRegion{{Guest: 815, Name: "box", Size: 64, Access: []string{"write"}, AuthKey: true, Applied: control.Applied{Writes: 10, BytesWritten: 80}}},
+		Guests: []control.GuestRegion{{Guest: 815, Name: "box", Size: 64, Access: []string{"write"}, AuthKey: true, Applied: control.Applied{NonFetching: 10, NonFetchingBytes: 80}}},
 		Total:  3,
 	}
 	queue := 2
@@ -67,9 +67,9 @@ func TestStatLists(t *testing.T) {
 		row  int
 		want string
 	}{
-		{"regions", 1, "small - 8 read write anonymous 9 0 72 0"},
+		{"regions", 1, "small - 8 read write anonymous 9 72 0 0"},
 		{"regions --sort size", 1, "large - 4096 read (key) memfd 0 0 0 0"},
-		{"regions --sort ops", 1, "box 815 64 write (key) guest 0 10 0 80"},
+		{"regions --sort ops", 1, "box 815 64 write (key) guest 0 0 10 80"},
 		{"regions", 5, "2 further regions of programs are not listed"},
 		{"guests", 1, "7 1000 0 0 0 0 1 0 0 0 -"},
 		{"guests --sort memory", 1, "8 alice 1 1 2 3 64 4 5 6 2"},
@@ -102,7 +102,7 @@ func TestStatLists(t *testing.T) {
 	}
 	r := n.run("", "stat", "regions", "--control", path, "--json")
 	var rows []regionRow
-	if err := json.Unmarshal([]byte(r.out), &rows); err != nil || len(rows) != 3 || *rows[2].Guest != 815 || rows[0].Guest != nil || rows[0].Applied.Reads != 9 {
+	if err := json.Unmarshal([]byte(r.out), &rows); err != nil || len(rows) != 3 || *rows[2].Guest != 815 || rows[0].Guest != nil || rows[0].Applied.Fetching != 9 {
 		t.Errorf("%v: %s", err, r.out)
 	}
 }

@@ -34,7 +34,8 @@ var (
 	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
 
 	descRegionOps = desc("region_ops_total",
-		"Operations that pollers applied to a region: read returns what it found.", "region", "kind")
+		"Operations that pollers applied to a region. Fetching ones returned what they found, as reads and swaps do.",
+		"region", "kind")
 	descRegionBytes = desc("region_touched_bytes_total", "Bytes that such operations reached.", "region", "kind")
 
 	descGuestEndpoints = desc("guest_endpoints", "Endpoints of an attached program.", "pid", "user")
@@ -43,7 +44,7 @@ var (
 	descGuestMemory    = desc("guest_region_bytes",
 		"Memory that the regions of an attached program span.", "pid", "user")
 	descGuestOps = desc("guest_region_ops_total",
-		"Operations that pollers applied to the regions of an attached program: read returns what it found.",
+		"Operations that pollers applied to the regions of an attached program, fetching or not.",
 		"pid", "user", "kind")
 	descGuestBytes = desc("guest_region_touched_bytes_total", "Bytes that such operations reached.",
 		"pid", "user", "kind")
@@ -113,10 +114,10 @@ func (s sink) regions(list []Region) {
 // memory.
 func (s sink) applied(ops, bytes *prometheus.Desc, a *Applied, labels ...string) {
 	labels = slices.Clip(labels)
-	s.counter(ops, a.Reads, append(labels, "read")...)
-	s.counter(ops, a.Writes, append(labels, "write")...)
-	s.counter(bytes, a.BytesRead, append(labels, "read")...)
-	s.counter(bytes, a.BytesWritten, append(labels, "write")...)
+	s.counter(ops, a.Fetching, append(labels, "fetching")...)
+	s.counter(ops, a.NonFetching, append(labels, "non_fetching")...)
+	s.counter(bytes, a.FetchingBytes, append(labels, "fetching")...)
+	s.counter(bytes, a.NonFetchingBytes, append(labels, "non_fetching")...)
 }
 
 // guests sends programs, those that were given most completions first. Several domains of

@@ -30,7 +30,7 @@ var sample = Status{
 		{Name: "sco\xffres", Key: "0x0000000000000001", Size: 4096, Access: []string{"read"}, Backing: "file:/x", Pages: "small"},
 	},
 	Guests: []Guest{{host.AttachedGuest{GuestInfo: host.GuestInfo{PID: 815, UID: 1000, GID: 100, Endpoints: 1, Peers: 2, Regions: 3, Memory: 4096, Taken: 5, Completed: 5},
-		GuestWork: host.GuestWork{Timed: 2, Took: 3e9, Applied: Applied{Reads: 6, Writes: 7, BytesRead: 48, BytesWritten: 56}}}, "alice"}},
+		GuestWork: host.GuestWork{Timed: 2, Took: 3e9, Applied: Applied{Fetching: 6, NonFetching: 7, FetchingBytes: 48, NonFetchingBytes: 56}}}, "alice"}},
 	Counters: map[string]uint64{"packets_received": 12, "refused_bad_crc": 3, "request_out_of_window": 4,
 		"xdp_redirect": 5, "Some thing new": 6, "xsk_rx_dropped": 1 << 40},
 }

@@ -43,19 +43,19 @@ type AttachedGuest struct {
 	GuestWork
 }
 
-// Applied is what pollers have applied to a region for peers. An operation that returns
-// what it found is a read.
+// Applied is what pollers have applied to a region for peers: see mr.Tally.
 type Applied struct {
-	Reads        uint64 `json:"reads"`
-	Writes       uint64 `json:"writes"`
-	BytesRead    uint64 `json:"bytes_read"`
-	BytesWritten uint64 `json:"bytes_written"`
+	Fetching         uint64 `json:"fetching"`
+	NonFetching      uint64 `json:"non_fetching"`
+	FetchingBytes    uint64 `json:"fetching_bytes"`
+	NonFetchingBytes uint64 `json:"non_fetching_bytes"`
 }
 
 // Add adds the counts of x.
 func (a *Applied) Add(x Applied) {
-	a.Reads, a.Writes = a.Reads+x.Reads, a.Writes+x.Writes
-	a.BytesRead, a.BytesWritten = a.BytesRead+x.BytesRead, a.BytesWritten+x.BytesWritten
+	a.Fetching, a.NonFetching = a.Fetching+x.Fetching, a.NonFetching+x.NonFetching
+	a.FetchingBytes += x.FetchingBytes
+	a.NonFetchingBytes += x.NonFetchingBytes
 }
 
 // Guests returns the programs that the domain hosts at present, by process.

@@ -24,8 +24,8 @@ func TestAppliedWhileWithdrawn(t *testing.T) {
 	}
 	r := &guestRegion{region: region, memory: m, paid: func() {}}
 	g := &Guest{regions: map[uint64]*guestRegion{region.Key(): r}}
-	reads := func() uint64 { i, _ := g.describe(); return i.Applied.Reads }
-	region.AddTally(mr.Tally{Reads: 1})
+	reads := func() uint64 { i, _ := g.describe(); return i.Applied.Fetching }
+	region.AddTally(mr.Tally{Fetching: 1})
 	poller, closed := table.NewReader(), make(chan error)
 	poller.Enter()
 	g.Mu.Lock()
@@ -35,7 +35,7 @@ func TestAppliedWhileWithdrawn(t *testing.T) {
 	if n := reads(); n != 1 {
 		t.Errorf("while the region is withdrawn: %d reads, want 1", n)
 	}
-	region.AddTally(mr.Tally{Reads: 1})
+	region.AddTally(mr.Tally{Fetching: 1})
 	poller.Exit()
 	if err := <-closed; err != nil {
 		t.Fatal(err)

@@ -141,10 +141,10 @@ func (m *Memory) touched(n, bytes int) {
 		m.settleTally()
 		m.tallied = m.last
 	}
-	m.tally.Reads += uint64(reads)
-	m.tally.Writes += uint64(writes)
-	m.tally.BytesRead += uint64(bytesRead)
-	m.tally.BytesWritten += uint64(bytesWritten)
+	m.tally.Fetching += uint64(reads)
+	m.tally.NonFetching += uint64(writes)
+	m.tally.FetchingBytes += uint64(bytesRead)
+	m.tally.NonFetchingBytes += uint64(bytesWritten)
 	if o := m.last.Observer(); o != nil {
 		o.Touched(reads, writes, bytesRead, bytesWritten)
 	}

@@ -47,7 +47,7 @@ func (m *Memory) signal(w *signalled) {
 	if w.region == m.last {
 		return
 	}
-	w.region.AddTally(mr.Tally{Writes: 1, BytesWritten: uint64(n)})
+	w.region.AddTally(mr.Tally{NonFetching: 1, NonFetchingBytes: uint64(n)})
 	if o := w.region.Observer(); o != nil {
 		o.Touched(0, 1, 0, n)
 	}

@@ -19,10 +19,10 @@ func TestRegionsAreTallied(t *testing.T) {
 	a, b := register(t, table, &one), register(t, table, &two)
 	frame(t, m, remoteWrite(1, 0, make([]byte, 5)), remoteRead(2, 0, 3), remoteWrite(1, 8, make([]byte, 2)), remoteRead(2, 1<<40, 8))
 	frame(t, m, remoteRead(2, 8, 1))
-	if got, want := a.Tally(), (mr.Tally{Writes: 2, BytesWritten: 7}); got != want {
+	if got, want := a.Tally(), (mr.Tally{NonFetching: 2, NonFetchingBytes: 7}); got != want {
 		t.Errorf("region 1: %+v, want %+v", got, want)
 	}
-	if got, want := b.Tally(), (mr.Tally{Reads: 2, BytesRead: 4}); got != want {
+	if got, want := b.Tally(), (mr.Tally{Fetching: 2, FetchingBytes: 4}); got != want {
 		t.Errorf("region 2: %+v, want %+v", got, want)
 	}
 }

@@ -180,7 +180,7 @@ func TestGuests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := host.Applied{Reads: 1, BytesRead: 8}
+		want := host.Applied{Fetching: 1, FetchingBytes: 8}
 		applied := func() bool { list = a.Hosting().Guests(); return len(list) == 1 && list[0].Applied == want }
 		testnet.Eventually(t, "what the peer did to the program's region is counted", applied)
 		if err := region.Close(); err != nil {
