@@ -142,7 +142,7 @@ func (a *app) atomic(c *cobra.Command, f *atomicFlags, args []string) (err error
 	defer func() { err = errors.Join(err, cl.close()) }()
 	before, err := p.run(c.Context(), r, region)
 	if err != nil {
-		return r.explain(err, region)
+		return r.explain(err, region, &f.link)
 	}
 	if err := a.printAtomic(f, r, before); err != nil {
 		return err

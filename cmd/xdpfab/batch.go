@@ -101,7 +101,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 			continue
 		}
 		res := batchResult{Line: number}
-		if err := p.line(c.Context(), lines.Bytes(), f.offset, region, &res); err != nil {
+		if err := p.line(c.Context(), lines.Bytes(), f, region, &res); err != nil {
 			if failed++; first == nil {
 				first = err
 			}
@@ -132,13 +132,14 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 }
 
 // line runs one line and fills its result in as far as it gets.
-func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab.RemoteRegion, res *batchResult) error {
+func (p *poster) line(ctx context.Context, text []byte, f *atomicFlags, at xdpfab.RemoteRegion,
+	res *batchResult) error {
 	var b batchLine
 	if err := decodeStrictly(text, &b); err != nil {
 		return &codeError{fmt.Errorf("line %d: %w", res.Line, wanted(err)), exitUsage}
 	}
 	if b.Offset == nil {
-		b.Offset = &offset
+		b.Offset = &f.offset
 	}
 	r, dst, err := b.request()
 	if err != nil {
@@ -148,12 +149,12 @@ func (p *poster) line(ctx context.Context, text []byte, offset uint64, at xdpfab
 	if b.Dst != nil {
 		w := request{form: atomic.Base, op: atomic.Write, dt: r.dt, offset: r.offset, count: r.count, operand: dst}
 		if _, err := p.run(ctx, w, at); err != nil {
-			return fmt.Errorf("line %d: dst: %w", res.Line, w.explain(err, at))
+			return fmt.Errorf("line %d: dst: %w", res.Line, w.explain(err, at, &f.link))
 		}
 	}
 	before, err := p.run(ctx, r, at)
 	if err != nil {
-		return fmt.Errorf("line %d: %w", res.Line, r.explain(err, at))
+		return fmt.Errorf("line %d: %w", res.Line, r.explain(err, at, &f.link))
 	}
 	if before != nil {
 		res.Res = hexText(before)

@@ -259,9 +259,13 @@ func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []st
 	return all, known, nil
 }
 
-// explain says so if a run on a region by name failed because that registration is gone.
-// Operations name the key alone: with the incarnation each would be longer.
+// explain adds to the error of a run what the region does not grant, and says so if a
+// region that was given by name is not the same registration any more. Operations name
+// the key alone: with the incarnation each would be longer.
 func (f *benchFlags) explain(ctx context.Context, known []*xdpfab.Peer, peers []bench.Peer, err error) error {
+	if errors.Is(err, xdpfab.ErrAccess) && len(peers) == 1 {
+		return f.link.denied(err, peers[0].Region, "--op "+f.Op, f.rights())
+	}
 	if f.region.name == "" || exitCode(err) != exitFailed {
 		return err
 	}

@@ -208,7 +208,7 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 		addr := to[0].String()
 		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
 		p, err := dom.Dial(ctx, addr)
-		if err = trial.Explain(err); !f.mailbox {
+		if err = f.keyed(trial.Explain(err)); !f.mailbox {
 			err = atEndpoint(err, to[0])
 		}
 		if err == nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -221,6 +222,9 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return a.result(x, &copyReport{Command: "get", From: place(x, peer), To: to}, time.Since(start))
 	}
 	x.bar.End()
+	if err = f.link.denied(err, x.region, "get", mr.RemoteRead); errors.Is(err, xdpfab.ErrAccess) {
+		return err
+	}
 	if path == "-" {
 		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
 			f.offset+x.sure)
@@ -324,6 +328,9 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 			return fmt.Errorf("the input has more bytes than region %v has from offset %d on, which is %d; its first "+
 				"%d bytes were written: shorten the input, or have a larger region: %w", &f.region, f.offset,
 				x.region.Size-f.offset, x.sure, xdpfab.ErrOutOfBounds)
+		}
+		if err = f.link.denied(err, x.region, "put", mr.RemoteWrite); errors.Is(err, xdpfab.ErrAccess) {
+			return err
 		}
 		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
 	}

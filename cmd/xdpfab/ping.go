@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/histogram"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -77,7 +78,7 @@ func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
-	once, what, err := cl.roundTrip(c.Context(), f.region)
+	once, what, err := cl.roundTrip(c.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -97,9 +98,9 @@ func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
 }
 
 // roundTrip chooses the kind of round trip to measure, and prepares it.
-func (c *client) roundTrip(ctx context.Context, region string) (once func(context.Context) error, what string,
+func (c *client) roundTrip(ctx context.Context, f *pingFlags) (once func(context.Context) error, what string,
 	err error) {
-	if region == "" {
+	if f.region == "" {
 		return func(ctx context.Context) error {
 			// It does not matter whether the region exists: the peer has looked it up.
 			if _, err := c.peer.Lookup(ctx, "ping"); !errors.Is(err, xdpfab.ErrNoRegion) {
@@ -108,11 +109,13 @@ func (c *client) roundTrip(ctx context.Context, region string) (once func(contex
 			return nil
 		}, "catalogue look-up", nil
 	}
-	w, err := xdpfab.Word[uint64](ctx, c.peer, region, 0)
+	named := regionFlags{name: f.region}
+	region, err := named.find(ctx, c.peer)
+	w := xdpfab.WordAt[uint64](c.peer, region, 0)
 	return func(ctx context.Context) error {
 		_, err := w.Load(ctx)
-		return err
-	}, "atomic read of a uint64 in " + region, err
+		return f.link.denied(err, region, "ping", mr.RemoteRead)
+	}, "atomic read of a uint64 in " + f.region, err
 }
 
 // goneAfter is how many round trips in a row may be lost before ping ends: each lost

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 const (
@@ -109,7 +110,7 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 	}
 	f.link.mailbox = true
 	cl, err := a.connect(c, &f.link, r.Peer)
-	if errors.Is(err, xdpfab.ErrRefused) {
+	if errors.Is(err, xdpfab.ErrRefused) && !errors.Is(err, fi.ErrAuthKey) {
 		err = fmt.Errorf("nobody receives at %s: run `xdpfab receive` there, or name the number of another mailbox: %w",
 			r.Peer, err)
 	}

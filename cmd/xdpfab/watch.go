@@ -17,6 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -162,7 +163,7 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 	case errors.Is(err, xdpfab.ErrNoKey) && f.region.name != "":
 		return fmt.Errorf("region %s has been withdrawn: %w: %w", f.region.name, xdpfab.ErrPeerRestarted, err)
 	}
-	return err
+	return f.link.denied(err, region, "watch", mr.RemoteRead)
 }
 
 // changes reads again and again, until it has seen enough, and prints what is new.

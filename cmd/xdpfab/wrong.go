@@ -19,6 +19,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // What a refused command line, or a refused operation, lacks to be right.
@@ -73,9 +74,10 @@ func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) er
 }
 
 // atEndpoint adds to the error of a dial that nobody serves the endpoint of an address
-// what its number means: who pastes an address with the length of a prefix means none.
+// what the number behind the slash means: in an address that was pasted with the length
+// of its prefix, that length.
 func atEndpoint(err error, to wire.Addr) error {
-	if !errors.Is(err, xdpfab.ErrRefused) || to.Endpoint == 0 {
+	if !errors.Is(err, xdpfab.ErrRefused) || errors.Is(err, fi.ErrAuthKey) || to.Endpoint == 0 {
 		return err
 	}
 	number, prefix := to.Endpoint, ""
@@ -88,8 +90,8 @@ func atEndpoint(err error, to wire.Addr) error {
 }
 
 // explain adds to the error of an operation that a region refused what the region would
-// take. The size and the rights of a region that is given by its key are not known.
-func (r *request) explain(err error, at xdpfab.RemoteRegion) error {
+// take. The size of a region that is given by its key is not known.
+func (r *request) explain(err error, at xdpfab.RemoteRegion, link *linkFlags) error {
 	size := uint64(r.dt.Size())
 	align := min(size, mostAlign)
 	switch {
@@ -97,6 +99,8 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion) error {
 		below := r.offset / align * align
 		return fmt.Errorf("%w: %v is aligned to %d bytes, offset %d is not: use --offset %d or %d", err, r.dt, align,
 			r.offset, below, below+align)
+	case errors.Is(err, xdpfab.ErrAccess):
+		return link.denied(err, at, r.op.String(), r.rights())
 	case errors.Is(err, xdpfab.ErrNoKey) && at.Name == "":
 		return fmt.Errorf("%w: `xdpfab list` shows the keys that the peer publishes", err)
 	case at.Name == "":
@@ -109,12 +113,6 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion) error {
 		}
 		return fmt.Errorf("%w: region %q has %d bytes: use --offset %d or less for %d of %v", err, at.Name, at.Size,
 			(at.Size-need)/align*align, r.count, r.dt)
-	case errors.Is(err, xdpfab.ErrAccess) && r.rights()&^at.Access == 0:
-		return fmt.Errorf("%w: region %q grants that to peers that prove its authorization key: name the key's file "+
-			"with --auth-key-file, or leave it out for a region without a key", err, at.Name)
-	case errors.Is(err, xdpfab.ErrAccess):
-		return fmt.Errorf("%w: region %q grants %s, and %v takes %s: have its owner grant that (xdpfabd --region "+
-			"NAME=SIZE:access=both)", err, at.Name, inWords(at.Access), r.op, inWords(r.rights()))
 	}
 	return err
 }
@@ -131,19 +129,6 @@ func (r *request) rights() mr.Access {
 		return mr.RemoteWrite
 	}
 	return mr.RemoteRead | mr.RemoteWrite
-}
-
-// inWords names rights as the daemon's options do.
-func inWords(a mr.Access) string {
-	switch a {
-	case mr.RemoteRead:
-		return "read"
-	case mr.RemoteWrite:
-		return "write"
-	case mr.RemoteRead | mr.RemoteWrite:
-		return "read and write"
-	}
-	return "nothing"
 }
 
 // Why an operation with a condition left an element as it was.

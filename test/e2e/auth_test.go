@@ -44,12 +44,12 @@ func TestAuthKeys(t *testing.T) {
 	}
 	keyed := []string{"--auth-key-file", key}
 	for _, region := range []string{"hot", "safe"} {
-		add(region).wants(1, "to peers that prove its authorization key", "--auth-key-file")
-		add(region, "--auth-key-file", other).wants(1, "its endpoint has another one than this endpoint")
+		add(region).wants(1, "has an authorization key, and this command proves none", "by --auth-key-file")
+		add(region, "--auth-key-file", other).wants(1, "the peer has nothing with the key in "+other, "name the file with the key")
 		add(region, keyed...).wants(0)
 	}
 	add("open").wants(0)
-	add("open", keyed...).wants(1, "authorization key")
+	add("open", keyed...).wants(1, "has no authorization key, or another than the one in "+key, "leave out --auth-key-file")
 	xdpfab(t, net.A, []string{"list", d.addr(), "-i", net.A.IfName}).wants(0)
 
 	ping := start(t, net.A, xdpfabPath, []string{"ping", d.addr(), "-i", net.A.IfName, "--region", "hot", "-c", "0", "--interval", "5ms", "--auth-key-file", key})
@@ -80,6 +80,6 @@ func TestAuthKeys(t *testing.T) {
 	more("after a takeover that was refused")
 	ping.signal(unix.SIGINT)
 	ping.wants(0)
-	add("hot").wants(1, "to peers that prove its authorization key")
+	add("hot").wants(1, "has an authorization key")
 	d.end()
 }

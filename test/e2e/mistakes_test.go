@@ -61,7 +61,9 @@ func TestMistakes(t *testing.T) {
 	testnet.Require(t)
 	t.Parallel()
 	net := testnet.NewPair(t, testnet.Options{})
-	n := serve(t, net.B, "--region", "counters=4KiB", "--region", "scores=64KiB:ro", "--region", "log=4KiB:wo")
+	key, other := secretFile(t, "0123456789abcdefgh"), secretFile(t, "hgfedcba9876543210")
+	n := serve(t, net.B, "--region", "counters=4KiB", "--region", "scores=64KiB:ro", "--region", "log=4KiB:wo",
+		"--region", "safe=4KiB:auth-key="+key)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 5000), 0o644); err != nil {
 		t.Fatal(err)
@@ -80,12 +82,20 @@ func TestMistakes(t *testing.T) {
 		{name: "negative offset", line: "atomic sum uint64 1 --offset -8 -i $I --peer $P --region counters", code: 2, wrong: `--offset "-8"`, want: "a whole number, 0 or more", remedy: "--help"},
 		{name: "bad time", line: "list $P -i $I --timeout 5", code: 2, wrong: `--timeout "5"`, want: "a time such as 500ms, 5s", remedy: "--help"},
 		{name: "failed cswap", line: "atomic cswap uint64 1 --compare 5 -i $I --peer $P --region counters", code: 6, wrong: "not swapped", want: "counters+0, which is 0", remedy: "give that to --compare"},
-		{name: "region", line: "atomic sum uint64 1 -i $I --peer $P --region counter", code: 1, wrong: `"counter"`, want: "the peer has counters, log, scores", remedy: "did you mean counters?"},
+		{name: "region", line: "atomic sum uint64 1 -i $I --peer $P --region counter", code: 1, wrong: `"counter"`, want: "the peer has counters, log, safe, scores", remedy: "did you mean counters?"},
 		{name: "past the end", line: "atomic sum uint64 1 --offset 4096 -i $I --peer $P --region counters", code: 1, wrong: "at 0x1000", want: `region "counters" has 4096 bytes`, remedy: "use --offset 4088 or less"},
 		{name: "too many elements", line: "atomic sum uint64 1 --count 513 -i $I --peer $P --region counters", code: 1, wrong: "uint64[513]", want: `region "counters" has 4096 bytes, room for 512`, remedy: "use a lower --count"},
 		{name: "misaligned", line: "atomic sum uint64 1 --offset 4 -i $I --peer $P --region counters", code: 1, wrong: "offset 4 is not", want: "uint64 is aligned to 8 bytes", remedy: "use --offset 0 or 8"},
 		{name: "no write", line: "atomic sum uint64 1 -i $I --peer $P --region scores", code: 1, wrong: "does not grant this right", want: `region "scores" grants read, and sum takes read`, remedy: "have its owner grant that"},
 		{name: "no read", line: "atomic read uint64 -i $I --peer $P --region log", code: 1, wrong: "does not grant this right", want: `region "log" grants write, and read takes read`, remedy: "have its owner grant that"},
+		{name: "no authorization key", line: "atomic sum uint64 1 -i $I --peer $P --region safe", code: 1, wrong: "this command proves none", want: `region "safe" has an authorization key`, remedy: "name the file with the region's key by --auth-key-file"},
+		{name: "no authorization key, get", line: "get $P $D/out -i $I --region safe", code: 1, wrong: "this command proves none", want: `region "safe" has an authorization key`, remedy: "name the file with the region's key by --auth-key-file"},
+		{name: "no authorization key, put", line: "put $P - -i $I --region safe", code: 1, wrong: "this command proves none", want: `region "safe" has an authorization key`, remedy: "name the file with the region's key by --auth-key-file", options: []option{input("x")}},
+		{name: "no authorization key, watch", line: "watch $P -i $I --region safe", code: 1, wrong: "this command proves none", want: `region "safe" has an authorization key`, remedy: "name the file with the region's key by --auth-key-file"},
+		{name: "no authorization key, bench", line: "bench $P -i $I --region safe --op get --count 1", code: 1, wrong: "this command proves none", want: `region "safe" has an authorization key`, remedy: "name the file with the region's key by --auth-key-file"},
+		{name: "another authorization key", line: "get $P $D/out -i $I --region safe --auth-key-file " + other, code: 1, wrong: "the peer has nothing with the key in " + other, want: "name the file with the key that the region has there", remedy: "or leave out --auth-key-file"},
+		{name: "authorization key of another region", line: "get $P $D/out -i $I --region counters --auth-key-file " + key, code: 1, wrong: `region "counters" has no authorization key, or another than the one in ` + key, want: "name the file with the region's key", remedy: "leave out --auth-key-file"},
+		{name: "put without the right", line: "put $P - -i $I --region scores", code: 1, wrong: "does not grant this right", want: `region "scores" grants read, and put takes write`, remedy: "have its owner grant that", options: []option{input("x")}},
 		{name: "key", line: "atomic sum uint64 1 -i $I --peer $P --key 5", code: 1, wrong: "no memory region with this key", want: "the keys that the peer publishes", remedy: "`xdpfab list`"},
 		{name: "not defined", line: "atomic band double 1 -i $I --peer $P --region counters", code: 2, wrong: "band is not defined for double", want: "table of the operations", remedy: "`xdpfab info INTERFACE`"},
 		{name: "port", line: "list 10.77.0.2:34997 -i $I", code: 2, wrong: `bad address "10.77.0.2:34997"`, want: "34997 on every node", remedy: "leave out the port"},
