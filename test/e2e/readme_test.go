@@ -6,11 +6,13 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,9 +84,10 @@ func TestReadmeCommands(t *testing.T) {
 	dir, socket, ran := t.TempDir(), filepath.Join(t.TempDir(), socketName), 0
 	var d *node
 	for _, b := range all {
-		side, at := net.B, env("XDPFAB_CONTROL="+socket)
-		if strings.HasSuffix(b.before, "any other node:") {
-			side, at = net.A, env("XDPFAB_CONTROL=")
+		patience := "XDPFAB_TIMEOUT=" + limit.String() // a live peer may be kept from answering by a busy machine
+		side, at := net.B, env("XDPFAB_CONTROL="+socket, patience)
+		if strings.HasSuffix(b.before, "on any other node:") {
+			side, at = net.A, env("XDPFAB_CONTROL=", patience)
 		}
 		for _, line := range b.lines {
 			line, _, _ = strings.Cut(line, "#")
@@ -103,6 +106,8 @@ func TestReadmeCommands(t *testing.T) {
 			case "xdpfab":
 				p := start(t, side, xdpfabPath, words[1:], at, func(c *exec.Cmd) { c.Dir = dir })
 				p.wants(0)
+			case "go": // TestReadmeWithoutRoot
+				continue
 			case "xdpfab:", "knows": // output of a put
 				continue
 			default:
@@ -115,6 +120,46 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatalf("only %d commands ran", ran)
 	}
 	d.end()
+}
+
+// README's commands of Go run as they stand: one in a clone, with no network and no
+// privilege, and one in a module beside it, which then has the library.
+func TestReadmeWithoutRoot(t *testing.T) {
+	if os.Getenv(testnet.ProgramsEnv) != "" {
+		t.Skip("the programs are built here, which takes Go")
+	}
+	clone, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "mine")
+	if err := errors.Join(os.Symlink(clone, filepath.Join(dir, "xdpfab")), os.Mkdir(mine, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{
+		"go.mod":  "module example.com/mine\n\ngo 1.26.0\n",
+		"main.go": "package main\n\nimport (\"fmt\"; \"github.com/xdpfab/xdpfab/xdpfab\")\n\nfunc main() { _, _, err := xdpfab.Pipe(); fmt.Println(err) }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(mine, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, all := blocks(t)
+	for _, run := range []struct{ in, command, prints string }{
+		{clone, "go run ./examples/counter", "counted 10000 times: 10000 for sure"},
+		{mine, "go work init . ../xdpfab", ""},
+		{mine, "go run .", "<nil>"},
+	} {
+		if run.command != "go run ." && !slices.ContainsFunc(all, func(b shown) bool { return slices.Contains(b.lines, run.command) }) {
+			t.Fatalf("README has no %q", run.command)
+		}
+		cmd := exec.Command("go", strings.Fields(run.command)[1:]...)
+		cmd.Dir, cmd.Env = run.in, append(os.Environ(), "CGO_ENABLED=0", "PWD="+run.in)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), run.prints) {
+			t.Fatalf("%s: %v: %s", run.command, err, out)
+		}
+	}
 }
 
 // README's Go runs as it stands, with a check behind each line: as the node with the
