@@ -168,7 +168,10 @@ func (m *Migratable) Detach() {
 	m.Ordinary.Detach()
 }
 
-// quiet reports whether nothing is under way but this frame.
+// quiet reports whether nothing is under way but this frame. It is a request, so its
+// initiator has finished finding out how long frames may be (internal/session/proof.go).
+// The program must have no session before that: it answers short probes without a process
+// and long ones not, and so wide paths would look narrow.
 func (m *Migratable) quiet(h *wire.Header) bool {
 	ran := m.Ordinary.Ran()
 	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.Ordinary.Holds() &&
