@@ -118,7 +118,9 @@ func (c *conn) happened(ev session.Event) {
 	case session.Outlived:
 		c.r.outlived(ev.Life)
 	case session.Narrowed:
-		c.narrowed(c.r.e.now)
+		c.narrowed()
+	case session.Widened:
+		c.widened()
 	}
 	if ev.Partly > 0 {
 		c.partly(ev.Next, int(ev.Partly))
@@ -200,6 +202,9 @@ func (c *conn) close(why session.Reason) {
 // round: the target may have closed it long before, and the next session finds out why.
 func (c *conn) ended() {
 	state, why := c.ini.State()
+	if c.r.conn == c {
+		c.by.narrow = c.ini.Narrow()
+	}
 	c.silent(why)
 	staged := c.spill()
 	c.halve(why)

@@ -103,10 +103,10 @@ type Config struct {
 	// Suspect is told, on the engine's thread, that the peer at the end of a link
 	// does not answer. It must not block. It may be nil.
 	Suspect func(wire.Link)
-	// Narrow is told, on the engine's thread, that frames of the interface's MTU do
-	// not reach the peer at the end of a link, or do not come back, so that those of
-	// a session are no longer than so many bytes. It must not block. It may be nil.
-	Narrow func(l wire.Link, frame int)
+	// Narrow is told on the engine's thread that longer frames do not pass to a peer and
+	// back, and Widened that they do after all. They must not block; nil for none.
+	Narrow  func(l wire.Link, frame int)
+	Widened func(l wire.Link)
 	// Journal is told what begins, ends and is refused, on the engine's thread. It
 	// must not block, and must copy what it keeps. Nil for nobody.
 	Journal func(*Note)

@@ -42,7 +42,7 @@ func (e *Engine) takeMoves() int {
 	list := e.moves.take()
 	for i := range list {
 		if m := &list[i]; !m.p.closed {
-			m.p.link, m.p.path = m.link, m.path
+			m.p.link, m.p.path, m.p.narrow = m.link, m.path, session.Narrow{}
 			m.p.r.moved(m.p)
 		}
 	}

@@ -112,10 +112,10 @@ type Peer struct {
 	link    wire.Link
 	path    path
 	lane    uint8
-	life    atomic.Uint64 // of the process that answered last; written by the engine's thread
-	atHost  hostPeer      // the host's number of the peer
-	narrow  int64         // until when long frames are taken not to pass; see narrowed
-	asked   *remote       // asks the target at a new path for its identity; nil when nothing is asked
+	life    atomic.Uint64  // of the process that answered last; written by the engine's thread
+	atHost  hostPeer       // the host's number of the peer
+	narrow  session.Narrow // what the session before has found out of the path
+	asked   *remote        // asks the target at a new path for its identity; nil when nothing is asked
 	silence atomic.Pointer[Silence]
 }
 

@@ -124,7 +124,7 @@ func (r *remote) connect() bool {
 	c.unit = r.origin.serial
 	params := session.Params{
 		Local: c.slot.id, Lane: by.lane, Endpoint: r.id.endpoint,
-		MaxFrame: by.frame(e.now), Sure: e.sureFrame(&by.path), Nonce: e.cfg.Random(),
+		MaxFrame: e.maxFrame(&by.path), Sure: e.sureFrame(&by.path), Narrow: by.narrow, Nonce: e.cfg.Random(),
 		Origin: r.origin.id, Serial: r.origin.serial, Unordered: r.origin.unordered,
 		Options: wire.Options{Class: by.link.Class}, Key: r.origin.key,
 	}

@@ -125,7 +125,8 @@ func (n *Node) Run(life, resident uint64) (err error) {
 			Secret: secret, Life: life, Resident: resident, Clock: n.Config.Clock,
 			Spread:  n.Config.Spread,
 			Journal: n.journal.note(),
-			Suspect: n.suspect, Narrow: n.narrow, Padding: n.Residents.Pads, Longest: n.Residents.Longest,
+			Suspect: n.suspect, Narrow: n.narrow, Widened: n.widened,
+			Padding: n.Residents.Pads, Longest: n.Residents.Longest,
 			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy, Attendant: n.attendantOf,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{
@@ -165,6 +166,13 @@ func (n *Node) narrow(l wire.Link, frame int) {
 		slog.String("interface", n.Dev.Info().Name), slog.Any("peer", peer), slog.Int("mtu", n.Dev.MTU()),
 		slog.Int("frame", frame), slog.String("remedy", "raise the MTU of the switches and tunnels on the way, "+
 			"or lower the interface's to theirs: ip link set dev "+n.Dev.Info().Name+" mtu N"))
+}
+
+// widened tells that those frames pass after all.
+func (n *Node) widened(l wire.Link) {
+	peer := wire.Addr{MAC: l.Remote, IP: l.RemoteIP}
+	go n.Log(slog.LevelInfo, "frames as long as the MTU allows pass now: those of this peer are no longer short",
+		slog.String("interface", n.Dev.Info().Name), slog.Any("peer", peer), slog.Int("mtu", n.Dev.MTU()))
 }
 
 // NewLife names this life of the domain to its peers. It is never 0.

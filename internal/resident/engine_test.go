@@ -32,11 +32,15 @@ type nic struct {
 	keep     [][]byte
 	mute     bool // the driver drops what the program sends
 	longest  int  // packet that came
+	requests int  // bytes of the longest request that came
 }
 
 func (n *nic) Receive(b [][]byte) int {
 	for _, packet := range b[:n.Memory.Receive(b)] {
 		n.longest = max(n.longest, len(packet))
+		if frame, _, reason := wire.Decap(packet); reason == wire.ReasonOK && wire.Type(frame[0]&15) == wire.Request {
+			n.requests = max(n.requests, len(packet))
+		}
 		opts := ebpf.RunOptions{Data: packet, DataOut: make([]byte, 4096)}
 		action, err := n.x.Program().Run(&opts)
 		if err != nil {

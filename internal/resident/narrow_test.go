@@ -7,6 +7,7 @@ package resident
 import (
 	"encoding/binary"
 	"testing"
+	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -52,6 +53,54 @@ func TestNarrowPath(t *testing.T) {
 				t.Errorf("the longest packet that came has %d bytes; the program answered %d", w.nic.longest, w.nic.sent)
 			}
 		})
+	}
+}
+
+// A resident session that has found its path narrow goes on trying while no process
+// answers long probes: its operations run, and it has long frames soon after a process is
+// there again.
+func TestNarrowAndNobodyThere(t *testing.T) {
+	const ethernet = 1514
+	w := newWorldOf(t, 1, 9000)
+	p, err := w.a.NewPeer(wire.Link{Local: macs[0], Remote: macs[1]}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pa.SetLongest(ethernet)
+	var o outcomes
+	more := func(n int) {
+		t.Helper()
+		for n += o.n; o.n < n; {
+			before := o.n
+			for range 8 {
+				w.until(func() bool { return w.addMany(p, &o) })
+			}
+			w.until(func() bool { return o.n == before+8 })
+			w.now += int64(100 * time.Millisecond)
+		}
+	}
+	more(8)
+	w.pa.SetLongest(0)
+	for lane := range uint32(64) {
+		if err := w.x.objects.Sockets.Delete(lane); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.absent = true
+	const minute = 600 * 8 // operations
+	for range 5 {
+		w.nic.requests = 0
+		if more(minute); w.nic.requests > ethernet {
+			t.Fatalf("a request of %d bytes, though nobody has answered a long probe", w.nic.requests)
+		}
+	}
+	w.absent = false
+	addSocket(t, w.x)
+	if more(10 * minute); w.nic.requests <= ethernet {
+		t.Errorf("the longest request has %d bytes when somebody has been there for ten minutes", w.nic.requests)
+	}
+	if w.a.Publish(); o.bad > 0 || w.a.Counters()[engine.PathsNarrow] != 1 || w.a.Counters()[engine.SessionsOpened] != 1 {
+		t.Errorf("%d operations failed, the last %+v; %d sessions", o.bad, o.last, w.a.Counters()[engine.SessionsOpened])
 	}
 }
 

@@ -56,6 +56,7 @@ type Params struct {
 	// Sure is the longest frame that passes on every path, bytes. Longer ones are sent
 	// only when one has passed, both ways, if the target has [wire.FeatureLongProbes].
 	Sure   int
+	Narrow Narrow      // what the session before has found out of the path
 	Nonce  uint64      // fresh and random: tells this session from all others
 	Origin uint64      // id of the initiating endpoint; random
 	Serial uint32      // of this session among those of the origin
@@ -148,7 +149,7 @@ type Initiator struct {
 // pool lends the buffers for requests; the size of its buffers bounds the payload.
 func NewInitiator(cfg *Config, pool Lender, p Params, now int64) *Initiator {
 	s := &Initiator{cfg: cfg, pool: pool, fits: hasSmall(pool.Size()), p: p, helloDue: true,
-		heardAt: now, workedAt: now, seenAt: now}
+		proof: proof{narrow: p.Narrow}, heardAt: now, workedAt: now, seenAt: now}
 	s.timer = now + s.rtt.rto(cfg)
 	return s
 }
@@ -385,6 +386,6 @@ func (s *Initiator) Close(why Reason) {
 	}
 	s.resetDue = s.state != Connecting && why != PeerRestarted && why != PeerClosed && why != Forgotten
 	s.state, s.why = Closed, why
-	s.helloDue, s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, false, 0, 0, 0
+	s.helloDue, s.ackDue, s.probeDue, s.tryDue, s.toSend, s.timer, s.ackAt = false, false, false, false, 0, 0, 0
 	s.inquest.due = false
 }

@@ -23,6 +23,7 @@ const (
 	Ended                   // the session is Closed; see State and Unanswered
 	Outlived                // the session continues, but another process, Life, serves it now
 	Narrowed                // long frames do not pass: the session goes on with those of Params.Sure
+	Widened                 // they do after all: the session has them from now on
 )
 
 // Event is the verdict on a frame received by the initiator. For Succeeded the
@@ -266,9 +267,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
 		s.state, s.helloDue, s.timer, s.workedAt, s.heardAt = Open, false, 0, s.helloAt, now
 		s.inquest.life = s.life
-		if s.p.Sure > 0 && frame > s.p.Sure && s.shared&provable == provable {
-			s.prove(now, min(frame, wire.HeaderLen+s.payload))
-		}
+		s.measure(now, wire.HeaderLen+s.payload)
 		return Event{Kind: Opened}
 	case wire.HelloNoEndpoint:
 		return s.end(RefusedEndpoint)

@@ -21,8 +21,10 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 		return s.emitRequest(now, b)
 	case s.probeDue:
 		s.probeDue = false
-		s.probes++
-		return s.lengthen(b, s.emitBare(b, wire.Probe, s.probes))
+		return s.emitProbe(b, s.proving() && !s.short)
+	case s.tryDue:
+		s.tryDue = false
+		return s.emitProbe(b, true)
 	case s.inquest.due:
 		s.inquest.due = false
 		return s.emitInquest(b)
@@ -38,7 +40,7 @@ func (s *Initiator) Emit(now int64, b []byte) int {
 
 // Due reports whether Emit has something to write.
 func (s *Initiator) Due() bool {
-	return s.helloDue || s.toSend != 0 || s.probeDue || s.inquest.due || s.ackDue || s.resetDue
+	return s.helloDue || s.toSend != 0 || s.probeDue || s.tryDue || s.inquest.due || s.ackDue || s.resetDue
 }
 
 func (s *Initiator) emitHello(b []byte) int {
@@ -144,6 +146,9 @@ func (s *Initiator) Deadline() int64 {
 	if d == 0 && s.state == Open {
 		d = s.workedAt + int64(IdleClose)
 	}
+	if at := s.triesAt(); at != 0 && at < d {
+		d = at
+	}
 	return d
 }
 
@@ -161,6 +166,7 @@ func (s *Initiator) Tick(now int64) Event {
 	if s.proving() && now >= s.timer {
 		return s.proveAgain(now)
 	}
+	s.tryAgain(now)
 	if s.timer != 0 && now >= s.timer {
 		if now-s.heardAt >= int64(s.cfg.GiveUp) {
 			return s.giveUp()
@@ -223,7 +229,7 @@ func (s *Initiator) giveUp() Event {
 // tells.
 func (s *Initiator) suspend(why Reason) Event {
 	s.state, s.why = Suspended, why
-	s.ackDue, s.probeDue, s.toSend, s.timer, s.ackAt = false, false, 0, 0, 0
+	s.ackDue, s.probeDue, s.tryDue, s.toSend, s.timer, s.ackAt = false, false, false, 0, 0, 0
 	s.inquest.due = false
 	return Event{Kind: Ended}
 }
@@ -260,9 +266,12 @@ func (s *Initiator) Unheeded() (packets uint64) {
 // has changed.
 func (s *Initiator) Hurry(now int64) {
 	s.rtt.backoff = 0
+	if s.narrow.is() { // what is known of lengths is about the former path
+		s.tryAnew(now)
+	}
 	switch {
-	case s.proving(): // what is known of lengths is about the former path
-		s.prove(now, s.proof.length)
+	case s.proving():
+		s.prove(now, s.length)
 	case s.timer != 0:
 		s.timer = now
 	}

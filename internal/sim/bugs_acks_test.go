@@ -43,7 +43,7 @@ var bugsOfAcks = []bug{
 var bugsOfLengths = []bug{
 	{"long frames are taken not to pass without an echo of a short one", "", []edit{
 		{sessionProof, "\ts.waits++\n", "\tif s.waits++; s.waits == 7 {\n\t\ts.proof, s.timer = proof{}, 0\n\t\ts.payload, s.credit = s.p.Sure-wire.HeaderLen, s.window\n\t\treturn Event{Kind: Narrowed}\n\t}\n"},
-		{"internal/engine/conn.go", "if c.ini.Tick(now).Kind == session.Ended {\n", "if k := c.ini.Tick(now).Kind; k == session.Narrowed {\n\t\tc.narrowed(now)\n\t} else if k == session.Ended {\n"}}},
+		{"internal/engine/conn.go", "if c.ini.Tick(now).Kind == session.Ended {\n", "if k := c.ini.Tick(now).Kind; k == session.Narrowed {\n\t\tc.narrowed()\n\t} else if k == session.Ended {\n"}}},
 	{"silence counts as long probes that were lost", "", []edit{
 		{sessionProof, "\ts.waits++\n", "\ts.waits++\n\ts.misses++\n"},
 		{sessionProof, "s.misses == proofMisses", "s.misses >= proofMisses"}}},
