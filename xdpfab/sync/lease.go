@@ -27,8 +27,12 @@ type Held struct {
 	free  uint64 // what releases it
 	token uint64
 
-	ended chan struct{} // closed when nothing is renewed any more
-	err   error         // of the release
+	pace, expiry *time.Timer // what they call is over or has no effect once ctx has ended
+	alone        func() bool // has the end of ctx no longer release the word, unless it has begun to
+	ended        chan struct{}
+	err          error // of the release; valid once ended is closed
+
+	change sync.Mutex // held by who changes the word; guards own
 
 	mu    sync.Mutex
 	mem   *memory
@@ -42,7 +46,11 @@ func (p *part) hold(ctx context.Context, m *memory, word, own, free uint64, leas
 		until: began.Add(lease), ended: make(chan struct{})}
 	p.saw(h.token)
 	h.ctx, h.lose = context.WithCancelCause(ctx)
-	go h.renew()
+	h.change.Lock() // so that no timer meets a Held that is not complete
+	defer h.change.Unlock()
+	h.expiry = time.AfterFunc(h.Left(), h.expire)
+	h.pace = time.AfterFunc(lease/4, h.renew)
+	h.alone = context.AfterFunc(h.ctx, h.release)
 	return h
 }
 
@@ -72,7 +80,11 @@ func (h *Held) Until() time.Time {
 // then. With an error that wraps ErrLost another program may have it; with any other it
 // will be free after the lease. Unlock returns within the lease.
 func (h *Held) Unlock() error {
+	mine := h.alone()
 	h.lose(ErrReleased)
+	if mine {
+		h.release()
+	}
 	<-h.ended
 	return h.err
 }
@@ -84,25 +96,33 @@ func (h *Held) memory() *memory {
 	return h.mem
 }
 
-// renew prolongs the lease until the context ends, and releases the word.
+// expire ends the context when the lease is over.
+func (h *Held) expire() {
+	h.lose(fmt.Errorf("xdpfab: it was not renewed in time: %w", ErrLost))
+}
+
+// renew prolongs the lease, four times in each.
 func (h *Held) renew() {
-	defer close(h.ended)
-	late := fmt.Errorf("xdpfab: it was not renewed in time: %w", ErrLost)
-	expired := time.AfterFunc(h.Left(), func() { h.lose(late) })
-	defer expired.Stop()
-	pace := time.NewTicker(h.lease / 4)
-	defer pace.Stop()
-	for h.ctx.Err() == nil {
-		select {
-		case <-pace.C:
-			h.extend()
-			expired.Reset(h.Left())
-		case <-h.ctx.Done():
-		}
+	h.change.Lock()
+	defer h.change.Unlock()
+	if h.ctx.Err() != nil {
+		return
 	}
+	h.pace.Reset(h.lease / 4)
+	h.extend()
+	h.expiry.Reset(h.Left())
+}
+
+// release releases the word, once, when the context has ended.
+func (h *Held) release() {
+	h.change.Lock() // a renewal under way ends with the context
+	defer h.change.Unlock()
+	defer close(h.ended)
+	h.pace.Stop()
+	h.expiry.Stop()
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), h.Until())
 	defer cancel()
-	if h.err = h.change(ctx, func(uint64) uint64 { return h.free }); h.err != nil && h.Left() <= 0 {
+	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); h.err != nil && h.Left() <= 0 {
 		h.err = fmt.Errorf("%w: %w", ErrLost, h.err)
 	}
 }
@@ -113,7 +133,7 @@ func (h *Held) extend() {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(h.ctx, began.Add(h.lease/4))
 	defer cancel()
-	switch err := h.change(ctx, next); {
+	switch err := h.replace(ctx, next); {
 	case err == nil:
 		h.mu.Lock()
 		h.until = began.Add(h.lease)
@@ -126,9 +146,9 @@ func (h *Held) extend() {
 // next is a leased word after another beat.
 func next(own uint64) uint64 { return own>>beatBits<<beatBits | uint64(uint16(own+1)) }
 
-// change replaces the word, whichever of the holder's own writes was the last to run: an
+// replace replaces the word, whichever of the holder's own writes was the last to run: an
 // unknown outcome of the one before needs nothing else.
-func (h *Held) change(ctx context.Context, to func(own uint64) uint64) error {
+func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 	for own, m := h.own, h.memory(); ; {
 		was, err := exchange(ctx, m.at(h.word), own, to(own))
 		switch {
