@@ -73,18 +73,22 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 		return nil, err
 	}
 	began := time.Now()
-	ticket, err := mem.at(ticketWord).Add(ctx, 1)
-	ticket, err = xdpfab.Settle(ctx, ticket, err)
-	if err != nil {
+	asked := mem.at(ticketWord).StartAdd(ctx, 1)
+	look := mem.at(turnWord).StartFetch(ctx, atomic.Read, 0) // runs after it, in the same round trip
+	ticket, err := asked.Wait(ctx)
+	if ticket, err = xdpfab.Settle(ctx, ticket, err); err != nil {
 		return nil, m.again(ctx, mem, err) // a ticket that nobody knows costs a lease
 	}
 	own := ticket << beatBits
-	at, waited, err := m.wait(ctx, mem, ticket)
-	if err == nil && at == own && waited { // others may have seen for some time that it is our turn
-		began = time.Now()
-		own++
-		at, err = exchange(ctx, mem.at(turnWord), own-1, own)
-		at++
+	at, err := look.Wait(ctx)
+	if err == nil && at < own {
+		at, err = m.wait(ctx, mem, ticket)
+		if err == nil && at == own { // others may have seen for some time that it is our turn
+			began = time.Now()
+			own++
+			at, err = exchange(ctx, mem.at(turnWord), own-1, own)
+			at++
+		}
 	}
 	switch {
 	case err != nil:
@@ -105,32 +109,38 @@ func (m *Mutex) again(ctx context.Context, mem *memory, err error) error {
 }
 
 // wait waits for the turn of a ticket, and gives the turn on for those who cannot. It
-// returns the word of the turn, and whether it was another's at first.
-func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint64, waited bool, err error) {
+// returns the word of the turn. Whenever that goes on, pauses begin anew, short for the
+// next one, and longer for those behind it: so the lock is on its way for a part of the
+// time for which it was held.
+func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint64, err error) {
 	var (
 		seen sight
 		now  [1 + leftWords]uint64
+		last uint64 // whose turn it was
 	)
-	err = until(ctx, m.lease/16, func() (bool, error) {
-		for {
-			if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
-				return false, err
-			}
-			turn = now[0]
-			at := turn >> beatBits
-			if at >= ticket {
-				return true, nil
-			}
-			waited = true
-			if left := now[1+at%leftWords] == at && at > 0; !left && !seen.expired(turn, m.lease) {
-				return false, nil
-			}
-			if _, err := exchange(ctx, mem.at(turnWord), turn, (at+1)<<beatBits); err != nil {
-				return false, err
-			}
+	for p := (pauses{most: m.lease / 16}); ; {
+		if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
+			return 0, err
 		}
-	})
-	return turn, waited, err
+		turn = now[0]
+		at := turn >> beatBits
+		if at >= ticket {
+			return turn, nil
+		}
+		if left := now[1+at%leftWords] == at && at > 0; left || seen.expired(turn, m.lease) {
+			if _, err := exchange(ctx, mem.at(turnWord), turn, (at+1)<<beatBits); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if at != last {
+			p.begin(time.Duration(min(ticket-at, 1<<10)) * leastPause)
+			last = at
+		}
+		if err := p.pause(ctx); err != nil {
+			return 0, err
+		}
+	}
 }
 
 // leave records that nobody waits with a ticket. It does not wait for that itself.

@@ -15,19 +15,31 @@ import (
 // leastPause is how long until waits at first: a few round trips.
 const leastPause = 20 * time.Microsecond
 
-// until calls look until it reports true or fails, with pauses that grow from leastPause
-// to most. It is the only place of this package in which a caller waits for others.
+// until calls look until it reports true or fails, with pauses from leastPause to most.
 func until(ctx context.Context, most time.Duration, look func() (bool, error)) error {
-	pause := min(leastPause, most)
-	for {
+	for p := (pauses{most: most}); ; {
 		if done, err := look(); done || err != nil {
 			return err
 		}
-		if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+		if err := p.pause(ctx); err != nil {
 			return err
 		}
-		pause = min(2*pause, most)
 	}
+}
+
+// pauses are between the looks of a caller that waits for others, which it does nowhere
+// else. Each is half as long again as the one before, up to the most: so it is about half
+// of the time that has passed, and what happens is seen soon, compared with that.
+type pauses struct{ most, next time.Duration }
+
+// begin has the next pause be a short one.
+func (p *pauses) begin(first time.Duration) { p.next = first }
+
+// pause sleeps, for longer or shorter at random, so that callers do not keep step.
+func (p *pauses) pause(ctx context.Context) error {
+	d := min(max(p.next, leastPause), p.most)
+	p.next = d + d/2
+	return sleep(ctx, d/2+rand.N(d))
 }
 
 // again returns an error, or nothing if it is an unknown outcome of what may be repeated.
