@@ -61,7 +61,8 @@ func eachSeed(t *testing.T, clients int, f func(w *world)) {
 
 func newWorld(t *testing.T, clients int, seed uint64) *world {
 	t.Helper()
-	net, err := xdpfab.NewNetwork(1+clients, xdpfab.DomainAttr{GiveUp: time.Second})
+	// No node is given up: a goroutine may have no time for as long as that.
+	net, err := xdpfab.NewNetwork(1+clients, xdpfab.DomainAttr{GiveUp: testnet.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
