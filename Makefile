@@ -15,7 +15,8 @@
 #                was built; PREFIX, DESTDIR. make deb: packages for Debian and Ubuntu; make
 #                test-package, test-newcomer: their life, and a newcomer's first minutes, in a
 #                guest with systemd. make image: for containers
-#   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s
+#   make bench   xdpfab beside the floor and its peers; bench-quick: within 90 s; bench-sync: locks and
+#                counters beside etcd, Redis and NATS
 #
 # As root on Debian or Ubuntu, each target installs the tools that it lacks;
 # otherwise it says what to install.
@@ -257,6 +258,17 @@ bench-build:
 # sample in bin/bench/latest.json.
 bench: bench-build
 	@bin/bench/bench -mode full
+
+# Package xdpfab/sync, counters and signals beside etcd, Redis and NATS, whose servers are Debian's: in
+# BENCHROUNDS rounds of 12 s.
+BENCHROUNDS ?= 5
+.PHONY: bench-sync
+bench-sync:
+	@scripts/need root go ip apt-get dpkg-deb
+	@mkdir -p bin/bench
+	@$(GO) build -o bin/bench/ ./bench/... ./cmd/xdpfabd
+	@scripts/rivals bin/bench
+	@TMPDIR=$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp) bin/bench/bench -mode sync -rounds $(BENCHROUNDS)
 
 # Fails when a ratio to the floor, within the run, is beyond bench/limits.json.
 bench-guard: bench-build

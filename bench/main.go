@@ -34,10 +34,11 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	mode := flag.String("mode", "full",
-		"full, quick, guard, shared: programs that share an interface, or pick: the contests that -contests names")
+		"full, quick, guard, shared: programs that share an interface, sync: locks and counters beside etcd, Redis "+
+			"and NATS, or pick: the contests that -contests names")
 	dir := flag.String("results", "bench/results", "directory for the tables of a full run")
 	samples := flag.String("samples", "bin/bench/latest.json", "file for every sample of a full run")
-	rounds := flag.Int("rounds", 16, "rounds of a full run, or of a pick")
+	rounds := flag.Int("rounds", 16, "rounds of a full run, of sync or of a pick")
 	ids := flag.String("contests", "", "ids of contests to pick, with commas")
 	limits := flag.String("limits", "bench/limits.json", "file with the limits of the guard")
 	flag.Parse()
@@ -70,19 +71,21 @@ func run(ctx context.Context) (err error) {
 		}
 		printAims(os.Stdout, r.aims())
 		return nil
+	case "sync":
+		return parts(ctx, n, os.Stdout, *rounds)
 	case "pick":
 		return picked(ctx, n, os.Stdout, strings.Split(*ids, ","), *rounds)
 	default:
-		return fmt.Errorf("mode %q: want full, quick, guard, shared or pick", *mode)
+		return fmt.Errorf("mode %q: want full, quick, guard, shared, sync or pick", *mode)
 	}
 }
 
 // picked measures some contests, and prints their table.
 func picked(ctx context.Context, n *network, out io.Writer, ids []string, rounds int) error {
-	plan := fullPlan(sampleTime)
+	plan := append(fullPlan(sampleTime), syncPlan()...)
 	for _, id := range ids {
 		if len(pick(plan, id)) == 0 {
-			return fmt.Errorf("there is no contest %q: the ids are in bench/plan.go and bench/transfer.go", id)
+			return fmt.Errorf("there is no contest %q: want an id of plan.go, transfer.go or sync.go", id)
 		}
 	}
 	r, err := n.rounds(ctx, pick(plan, ids...), budget{rounds: rounds})

@@ -44,7 +44,7 @@ type figure struct {
 // mainFigure is the first column of a group.
 func mainFigure(group string) figure {
 	switch group {
-	case roundTrips, messageTrips, tails, besideGarbage:
+	case roundTrips, messageTrips, tails, besideGarbage, handovers, puts:
 		return figure{"p50 µs", p50, 1e3}
 	case streams:
 		return figure{"GB/s", goodput, 1e9}

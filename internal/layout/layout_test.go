@@ -94,6 +94,7 @@ var imports = map[string][]string{
 	"bench":                      {"bench/measure", "internal/histogram", "internal/testnet/veth", "internal/control"},
 	"bench/measure":              {"internal/histogram"},
 	"bench/worker":               {"bench/measure", "internal/load", "internal/control", "internal/host", "internal/node", "xdpfab", "xdpfab/fi", "mr"},
+	"bench/parts":                {"bench/measure", "internal/histogram", "atomic", "xdpfab", "xdpfab/fi", "xdpfab/sync"},
 	"bench/peers/plain":          {"bench/measure", "internal/histogram"},
 }
 
