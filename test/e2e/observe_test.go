@@ -53,6 +53,9 @@ func TestStat(t *testing.T) {
 		first.Interface.Name != net.B.IfName || first.Interface.XDP != granted.XDP || first.Interface.Copy != granted.Copy || first.Interface.MTU != 1500 {
 		t.Errorf("status %+v", first)
 	}
+	if n := first.Interface.Queues; n < 1 || n > 1 && testnet.Borrowed(t) == nil {
+		t.Errorf("%d queues; a veth has one, a NIC may have more", n)
+	}
 	if len(first.Regions) != 2 || first.Regions[1].Name != "scores" || first.Regions[1].Size != 8192 || !slices.Equal(first.Regions[1].Access, []string{"read"}) {
 		t.Errorf("regions %+v", first.Regions)
 	}
@@ -112,10 +115,14 @@ func checkMetrics(t *testing.T, d *node) {
 			t.Errorf("metric %s: %s", p.Metric, p.Text)
 		}
 	}
+	status, err := d.ask()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{
-		fmt.Sprintf("xdpfab_ops_executed_total %d", d.counters()["ops_executed"]),
+		fmt.Sprintf("xdpfab_ops_executed_total %d", status.Counters["ops_executed"]),
 		`xdpfab_region_size_bytes{access="read",backing="anonymous",pages="small",region="scores"} 8192`,
-		"xdpfab_queues 1",
+		fmt.Sprintf("xdpfab_queues %d", status.Interface.Queues),
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("metrics lack %q in\n%s", want, text)
