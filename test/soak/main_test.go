@@ -39,7 +39,7 @@ var (
 // that the tests kill, or with which they load the machine.
 const guise = "XDPFAB_SOAK_GUISE"
 
-var guises = map[string]func() error{"client": clientMain, "hog": hogMain, "member": memberMain, "guest": guestMain, "rogue": rogueMain}
+var guises = map[string]func() error{"client": clientMain, "hog": hogMain, "member": memberMain, "guest": guestMain, "rogue": rogueMain, "sharer": sharerMain}
 
 // scratch holds the daemon's binary; made at first use.
 var scratch string

@@ -36,6 +36,7 @@ var scenarios = []scenario{
 	{"guest kills", guestKills},
 	{"resident deaths", residentDeaths},
 	{"takeovers", takeovers},
+	{"shared parts", sharedParts},
 }
 
 // TestSoak draws scenarios until the time is over. A failure names its seed; that

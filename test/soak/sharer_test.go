@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package soak
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet/veth"
+	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+	"github.com/xdpfab/xdpfab/xdpfab/sync"
+)
+
+// Where the parts are in the memory of the home, in bytes.
+const (
+	partsRegion = "file"
+	mutexAt     = 0
+	counterAt   = 1024 // of the first shard; the others follow
+	shards      = 2
+	partsLease  = 500 * time.Millisecond
+)
+
+const envClaims = "XDPFAB_SOAK_CLAIMS" // file: claims, one after the other
+
+// claim is a time for which a process was sure to hold the mutex, by the monotonic clock,
+// which is the same for all processes: from after the call that got it to before the
+// release, or to the end of the lease.
+type claim struct {
+	From, To int64 // in nanoseconds
+	Token    uint64
+}
+
+func monotonic() int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	return t.Nano()
+}
+
+// sharerMain takes the mutex and adds to the counter again and again, as a guest of a
+// daemon, until it is killed, or told to end by SIGTERM in the middle of nothing.
+func sharerMain() error {
+	stop, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer cancel()
+	file, err := os.OpenFile(os.Getenv(envBook), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	claims, err := os.OpenFile(os.Getenv(envClaims), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	s := &sharer{book: &guestBook{file: file}, claims: claims}
+	for stop.Err() == nil {
+		if err := s.share(stop); err != nil { // the daemon, or the home, is away at the moment
+			fmt.Fprintln(os.Stderr, err)
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+type sharer struct {
+	book   *guestBook
+	claims io.Writer
+}
+
+// share works with one domain until that, the home or a call fails.
+func (s *sharer) share(stop context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a := xdpfab.DomainAttr{Attach: fi.AttachAlways, Control: os.Getenv(fi.ControlEnv), GiveUp: lively}
+	d, err := xdpfab.Open(ctx, veth.IfName, a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.CloseAll()) }()
+	home, err := d.Dial(ctx, os.Getenv(envAddress))
+	if err != nil {
+		return err
+	}
+	m, err := sync.NewMutex(ctx, sync.Place{Home: home, Region: partsRegion, Offset: mutexAt}, partsLease)
+	if err != nil {
+		return err
+	}
+	var at []sync.Place
+	for i := range uint64(shards) {
+		at = append(at, sync.Place{Home: home, Region: partsRegion, Offset: counterAt + i*sync.CounterBytes})
+	}
+	c, err := sync.NewCounter(ctx, at...)
+	for err == nil && stop.Err() == nil {
+		err = s.turn(m, c)
+	}
+	return err
+}
+
+// turn holds the mutex once, and adds to the counter meanwhile.
+func (s *sharer) turn(m *sync.Mutex, c *sync.Counter) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	held, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	got := claim{From: monotonic(), Token: held.Token()}
+	for range rand.IntN(4) {
+		if err = s.add(ctx, c); err != nil {
+			break
+		}
+	}
+	if rand.IntN(50) == 0 {
+		time.Sleep(partsLease * 3 / 2) // the lease is renewed
+	}
+	now := monotonic()
+	got.To = min(now, now+int64(held.Left()))
+	if got.To > got.From {
+		if err := binary.Write(s.claims, binary.NativeEndian, got); err != nil {
+			return err
+		}
+	}
+	if e := held.Unlock(); !errors.Is(e, sync.ErrLost) { // it may be lost: then the claim is over before
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// add adds 1, and writes what is known of that into the book.
+func (s *sharer) add(ctx context.Context, c *sync.Counter) error {
+	if err := s.book.write(&s.book.posted); err != nil {
+		return err
+	}
+	switch err := c.Add(ctx, 1); {
+	case err == nil:
+		return s.book.write(&s.book.acked)
+	case errors.Is(err, xdpfab.ErrOutcomeUnknown):
+		return err
+	default:
+		return errors.Join(err, s.book.write(&s.book.undone))
+	}
+}
