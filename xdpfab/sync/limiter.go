@@ -4,6 +4,7 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -49,17 +50,34 @@ func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period 
 }
 
 // Allow reports whether n requests of a customer may pass: all of them or none. After an
-// error the caller decides by itself; if it wraps ErrOutcomeUnknown or ErrPeerRestarted
-// the requests may be counted.
+// error the caller decides by itself; if it wraps ErrOutcomeUnknown the requests may be
+// counted, with any other they are not.
 func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool, err error) {
 	if n > l.quota {
 		return false, nil
 	}
-	err = l.run(ctx, func(m *memory) error {
-		ok, err = l.count(ctx, m.at(bodyWord+l.index(customer)), n)
-		return err
-	})
-	return ok && err == nil, err
+	for {
+		m, err := l.memory(ctx)
+		if err != nil {
+			return false, err
+		}
+		ok, err := l.count(ctx, m.at(bodyWord+l.index(customer)), n)
+		switch restarted := l.restarted(m, err); {
+		case err == nil:
+			return ok, nil
+		case errors.Is(err, xdpfab.ErrNotExecuted) && restarted && ctx.Err() == nil:
+		case errors.Is(err, xdpfab.ErrNotExecuted):
+			return false, err
+		case !restarted || !l.lost(ctx, m): // another attempt would count them twice
+			return false, fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+		}
+	}
+}
+
+// lost reports whether the home has other memory by now, and so other counts.
+func (l *Limiter) lost(ctx context.Context, was *memory) bool {
+	now, err := l.memory(ctx)
+	return err == nil && now.epoch != was.epoch
 }
 
 // count counts n requests in a word, and reports whether there was room for them.
