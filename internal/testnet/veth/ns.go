@@ -144,7 +144,12 @@ func sweep() {
 // run, and what cleans up after them, do that at times.
 func unname(name string) error {
 	path := filepath.Join("/run/netns", name)
-	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT {
+	// More than one mount lies there if `ip netns` made the folder a mount meanwhile.
+	var err error
+	for err == nil {
+		err = unix.Unmount(path, unix.MNT_DETACH)
+	}
+	if err != unix.EINVAL && err != unix.ENOENT {
 		return fmt.Errorf("veth: unmounting %s: %w", path, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -95,3 +95,22 @@ func TestCloseWithoutName(t *testing.T) {
 		}
 	}
 }
+
+// A name on which the mount lies twice is removed too: the first `ip netns` of a machine
+// makes the folder a mount of its own, with what lies in it at that moment.
+func TestCloseMountedTwice(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: creates network namespaces")
+	}
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := "/run/netns/" + p.A.Name
+	if err := errors.Join(unix.Mount(a, a, "", unix.MS_BIND, ""), p.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(a); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", a, err)
+	}
+}
