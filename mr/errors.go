@@ -12,9 +12,9 @@ import (
 // fiENOKEY is libfabric's FI_ENOKEY, a number that the system's ENOKEY does not have.
 const fiENOKEY = 266
 
-// Errors of this package. What is returned wraps one of them, and so matches it with
-// errors.Is; and the errno that libfabric or the system has for it, with ErrMemory the
-// one that the system gave.
+// Errors of this package. A returned error wraps one of them, so errors.Is finds it. It
+// also matches the errno of libfabric or of the system for it; with ErrMemory, the errno
+// that the system gave.
 var (
 	ErrSize      = errno.New("impossible size", syscall.EINVAL)
 	ErrAccess    = errno.New("unknown access rights", syscall.EINVAL)

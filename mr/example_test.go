@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -33,4 +35,29 @@ func ExampleRegion_Uint64() {
 	// Output:
 	// 42
 	// true
+}
+
+// Memory in a file keeps its contents when the program has ended. Domain.Register of
+// package xdpfab gives it to peers.
+func ExampleFile() {
+	dir, err := os.MkdirTemp("", "ledger")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "ledger")
+	for range 2 {
+		ledger, err := mr.File(path, 4096)
+		if err != nil {
+			log.Fatal(err)
+		}
+		ledger.Bytes()[0]++
+		fmt.Println(ledger.Kind(), len(ledger.Bytes()), ledger.Bytes()[0])
+		if err := ledger.Close(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// file 4096 1
+	// file 4096 2
 }

@@ -4,11 +4,11 @@ package mr
 
 // Observer learns what peers do to a region (FI_RMA_EVENT in fi_mr(3)).
 type Observer interface {
-	// Touched is called when operations of peers have been applied: so many that
-	// returned what they found, and so many that did not, and the bytes that each kind
-	// has reached. An array that comes in several frames is counted with the last one,
-	// and its bytes with each. Pollers call it, maybe several at the same time, and it
-	// must not block.
+	// Touched is called when operations of peers have been applied. reads is how many
+	// returned the values before, writes how many did not; the bytes are those that each
+	// kind has reached. An array that comes in several frames is counted with the last
+	// one, and its bytes with each. Pollers call it, maybe several at the same time, and
+	// it must not block.
 	Touched(reads, writes, bytesRead, bytesWritten int)
 	// Closed is called once, when the region is deregistered and no operation is in
 	// flight on it.

@@ -60,12 +60,12 @@ func (r *Region) Memory() *Memory { return r.mem }
 // Bytes returns the memory of the region, for the owner's use; nil once the region is
 // closed.
 //
-// Peers may write to it at any moment. What the owner reads while they do, it reads by
-// [Region.Uint64] and the like. It may read plain bytes once it knows that they are
-// written and nobody writes more: when it has received a message that the writer sent
-// after its Peer.Write had returned, or, at a counter bound by Domain.BindRegion, when it
-// has waited for the write. Likewise, bytes that the owner has written plainly are whole
-// for a peer that reads after a message, or a word stored by [Region.Uint64], told it so.
+// Peers may write to it at any moment. While they do, the owner reads by [Region.Uint64]
+// and the like. It may read plain bytes once it knows that they are written and nobody
+// writes more: when it has received a message that the writer sent after its Peer.Write
+// had returned, or, at a counter bound by Domain.BindRegion, when it has waited for the
+// write. Likewise, bytes that the owner has written plainly are whole for a peer that
+// reads after a message, or a word stored by [Region.Uint64], told it so.
 func (r *Region) Bytes() []byte {
 	if r.closed.Load() {
 		return nil
@@ -82,9 +82,9 @@ func (r *Region) String() string {
 }
 
 // Resolve returns n bytes at offset, if the region grants the rights need (checked
-// first), if total bytes from offset on, the first n wanted now, lie
-// inside, and if the address is a multiple of align, a power of two (or less than 2 for
-// any). Offsets count from Base. No values, however large, overflow.
+// first), if total bytes from offset on, the first n wanted now, lie inside, and if the
+// address is a multiple of align, a power of two (or less than 2 for any). Offsets count
+// from Base. No values, however large, overflow.
 func (r *Region) Resolve(offset, n, total uint64, align int, need Access) ([]byte, Fault) {
 	if r.access&need != need {
 		return nil, FaultAccess

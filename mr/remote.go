@@ -63,7 +63,7 @@ func (r RemoteRegion) MarshalBinary() ([]byte, error) {
 
 // UnmarshalBinary reads what MarshalBinary wrote, and nothing else: it refuses whatever
 // describes no region with ErrRemoteRegion, and then changes nothing. The bytes may come
-// from anyone. What a region's owner did not grant, its node refuses, whatever they say.
+// from anyone: whatever they say, the region's node refuses what its owner did not grant.
 func (r *RemoteRegion) UnmarshalBinary(b []byte) error {
 	if len(b) < remoteHead || string(b[:len(remoteMark)]) != remoteMark {
 		return fmt.Errorf("%w: %d bytes: want %q and at least %d more", ErrRemoteRegion, len(b), remoteMark,

@@ -8,7 +8,7 @@ import (
 )
 
 // Uint64 returns the i-th word of eight bytes of the region, from 0, for the owner's use:
-// what is done with it is atomic against what peers do to the same word. The error wraps
+// its methods are atomic against operations of peers on the same word. The error wraps
 // ErrOutOfBounds; ErrMisaligned, when the region begins at an odd offset of its memory;
 // or ErrClosed. The caller may keep the word, but must not use it once the Memory is
 // closed: that would crash the process.
