@@ -16,8 +16,8 @@ import (
 // Read copies len(b) bytes of a peer's region, from offset bytes behind its beginning on,
 // to b. Every word of 8 bytes is read at once; all of them are not. With the Incarnation
 // that Lookup has found, it reads that registration and no other: after a restart of the
-// peer it fails with ErrPeerRestarted. The bytes travel as one operation, whose
-// call keeps a copy until it ends.
+// peer it fails with ErrPeerRestarted. The bytes travel as one operation, whose call
+// keeps a copy until it ends.
 func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
 	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbRead, Op: uint8(atomic.Read), Result: b})
 }
@@ -85,7 +85,8 @@ func (r *RemoteBytes) ReadAt(b []byte, off int64) (n int, err error) {
 
 // WriteAt implements [io.WriterAt]: it writes by Peer.Write, a MiB at a time. It returns
 // how many bytes are certain to have been written; the error says what is known of the
-// MiB behind them. What does not fit the region is not written at all: ErrOutOfBounds.
+// MiB behind them. Bytes that do not fit the region are refused with ErrOutOfBounds, and
+// then none is written.
 func (r *RemoteBytes) WriteAt(b []byte, off int64) (n int, err error) {
 	if off < 0 || int64(len(b)) > r.Size()-off {
 		return 0, r.outside("write", len(b), off)

@@ -9,8 +9,8 @@
 // the source. So a look-up sends nothing, and works while the source is away, with the
 // entries that were last seen; [Directory.Stale] says since when.
 //
-// An entry is a hint where to dial, no promise that the node is there. What an
-// operation's outcome is, the operation itself says.
+// An entry is a hint where to dial, no promise that the node is there. Each operation
+// reports its own outcome.
 package directory
 
 import (
@@ -34,10 +34,10 @@ var (
 
 // Source has the entries of a cluster's nodes.
 type Source interface {
-	// Watch reports all entries as soon as they are known, and again after each
-	// change. It reports the failure while the source cannot be read, and goes on. It
-	// returns when ctx ends, with its error, or when the source can never be read,
-	// with the reason. It calls report from one goroutine at a time.
+	// Watch reports all entries as soon as they are known, and again after each change.
+	// It reports the failure while the source cannot be read, and goes on. It returns
+	// when ctx ends, with its error, or when the source can never be read, with the
+	// reason. It calls report from one goroutine at a time.
 	Watch(ctx context.Context, report func([]Node, error)) error
 	// String names the source in errors: "etcd://10.0.0.1:2379/xdpfab".
 	String() string

@@ -12,7 +12,7 @@ import (
 // Wait returns when at least n completions, with or without errors, can be read
 // (fi_cq_sread with a threshold), with ErrSignalled after Signal, or with the context's
 // error. With manual progress the call makes progress. Any number of goroutines may wait;
-// what one of them reads, the others have to wait for again.
+// a completion that one of them has read is gone for the others, who wait again.
 func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
 	if err := q.mayWait(n); err != nil {
 		return err
@@ -32,8 +32,8 @@ func (q *CompletionQueue) park(ctx context.Context, sig *progress.Signal) error 
 	return q.sleepers.step(ctx, q.what, q.owner.Load(), sig)
 }
 
-// satisfied reports whether as many completions can be read as w wants. It reads the
-// head first: the head cannot pass a tail that is read afterwards.
+// satisfied reports whether as many completions can be read as w wants. It reads the head
+// first: the head cannot pass a tail that is read afterwards.
 func (q *CompletionQueue) satisfied(w *sleeper) bool {
 	head := q.head.Load()
 	n := q.tail.Load() - head

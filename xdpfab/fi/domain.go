@@ -12,8 +12,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/residence"
 )
 
-// Domain is an interface in use: its queues, each with an engine, and the memory
-// that peers may address. It corresponds to fi_domain(3).
+// Domain is an interface in use: its queues, each with an engine, and the memory that
+// peers may address. It corresponds to fi_domain(3).
 type Domain struct {
 	node     *node.Node
 	attr     DomainAttr
@@ -133,6 +133,6 @@ func (d *Domain) closeWith(children bool) error {
 }
 
 // Resume starts a domain that was opened with DomainAttr.ResidentPin: packets are taken.
-// What was found in ResidentPin, and that no region was registered for, ends; so do the
-// sessions to endpoints that there are none of.
+// Regions that were found in ResidentPin end if the program has not registered them
+// again; so do the sessions to endpoints that it has not made again.
 func (d *Domain) Resume() { d.node.Resume() }

@@ -96,7 +96,8 @@ func (q *EventQueue) pop() Event {
 }
 
 // Wait returns when an event, with or without an error, can be read (fi_eq_sread), or
-// with the context's error. What one goroutine reads, others have to wait for again.
+// with the context's error. An event that one goroutine has read is gone for others, who
+// wait again.
 func (q *EventQueue) Wait(ctx context.Context) error {
 	if err := q.sleepers.refuse(eventQueue); err != nil {
 		return err

@@ -14,10 +14,10 @@ import (
 
 // Flush makes a completion, with the context given and without flags, once all operations
 // have ended that the endpoint posted before it to dest, or, with NoAddress, to any peer.
-// libfabric has no such call. What failed has ended, too, so a flush succeeds whatever
-// became of them: their own completions come first. One of unknown outcome, which
-// OpError.Open may still find out, has ended as well. A message that waits for a receive
-// has not, and an operation with a Trigger counts once that has fired.
+// libfabric has no such call. An operation that failed has ended, too, so a flush
+// succeeds whatever became of them: their own completions come first. One of unknown
+// outcome, which OpError.Open may still find out, has ended as well. A message that waits
+// for a receive has not, and an operation with a Trigger counts once that has fired.
 //
 // A flush puts nothing on the wire, and holds up nothing that is posted behind it. It
 // makes its entry also in a queue that was bound with BindSelective, and no counter

@@ -22,18 +22,18 @@ import (
 // ErrNoInfo means that nothing on this machine is as the hints want it (-FI_ENODATA).
 var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 
-// GetInfo lists what Fabric.OpenInfo can open, the fastest first: each Ethernet
-// interface that is fit for use, by raw Ethernet and by UDP over each version of IP that
-// it has an address of (fi_getinfo). With hints, it lists what meets them; nil asks for
-// nothing. Every result can do all that there is; Info.Caps has the primary capabilities
-// that the hints name, or all.
+// GetInfo lists what Fabric.OpenInfo can open, the fastest first: each Ethernet interface
+// that is fit for use, by raw Ethernet and by UDP over each version of IP that it has an
+// address of (fi_getinfo). With hints, it lists what meets them; nil asks for nothing.
+// Every result can do all that there is; Info.Caps has the primary capabilities that the
+// hints name, or all.
 //
 // An interface that a daemon serves is listed as this program would have it through the
 // daemon, with what the daemon's rule allows it (Info.Allowance), and also for direct
 // use, if that is possible; Info.Attach tells the ways apart, and in hints chooses. The
-// daemon is the one found by Open: see DomainAttr.Control, in hints
-// Interface.Daemon. If its rules keep this program out and nothing else meets the hints,
-// the error names the rule, and wraps ErrDenied, too.
+// daemon is the one found by Open: see DomainAttr.Control, in hints Interface.Daemon. If
+// its rules keep this program out and nothing else meets the hints, the error names the
+// rule, and wraps ErrDenied, too.
 //
 // Hints with "udp" as Interface.Transport ask for UDP sockets (TransportUDP) in place of
 // AF_XDP: each interface that is up is listed once for each version of IP, the loopback
@@ -46,11 +46,11 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // the remedy, and Info.Allowance says nothing. If ctx ends first, the error is its cause.
 //
 // It only reads: it opens nothing, sends nothing, but to look up names of hosts in
-// Info.Source and Info.Dest, and needs no privilege. What opening an
-// interface needs beyond the caller's privileges is in Info.Missing. If nothing meets the
-// hints, the error wraps ErrNoInfo and names every hint that is not met, and every
-// interface that cannot be used. An interface that this process has open is listed as it
-// is in use, with Domain.Instance.
+// Info.Source and Info.Dest, and needs no privilege. Info.Missing names the privileges
+// that the caller lacks to open an interface. If nothing meets the hints, the error wraps
+// ErrNoInfo and names every hint that is not met, and every interface that cannot be
+// used. An interface that this process has open is listed as it is in use, with
+// Domain.Instance.
 func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -266,8 +266,8 @@ func (d *Domain) leave() {
 	}
 }
 
-// instance returns the domain that is open at a place, or nil. One whose interface
-// was lost is not.
+// instance returns the domain that is open at a place, or nil. One whose interface was
+// lost is not.
 func instance(p node.Place) *Domain {
 	opened.Lock()
 	defer opened.Unlock()
