@@ -47,4 +47,6 @@ var bugsOfLengths = []bug{
 	{"silence counts as long probes that were lost", "", []edit{
 		{sessionProof, "\ts.waits++\n", "\ts.waits++\n\ts.misses++\n"},
 		{sessionProof, "s.misses == proofMisses", "s.misses >= proofMisses"}}},
+	{"the echo of a short probe makes the frames of a narrow session long", "", []edit{
+		{sessionProof, "if !echo || !long {", "if !echo {"}}},
 }

@@ -68,6 +68,7 @@ const (
 	resends
 	anyOrders
 	narrowPaths
+	widePaths
 	steps
 	numCounters
 )
@@ -83,7 +84,7 @@ var counterNames = [numCounters]string{
 	"events", "places refused",
 	"messages received", "tagged atomics", "truncated", "messages held back", "messages broken off",
 	"messages dropped on the way", "frames handed to guests", "receives", "receives cancelled", "messages peeked at",
-	"packets", "resends", "sessions without order", "paths found narrow", "steps",
+	"packets", "resends", "sessions without order", "paths found narrow", "paths found wide", "steps",
 }
 
 // Report is the outcome of one or several runs.

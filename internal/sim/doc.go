@@ -30,7 +30,7 @@
 //	faults.go    what a storm does to nodes and links, and when
 //	chapters.go  what the phases of a story do
 //	wiretap.go   invariants of the frames on the wire
-//	lengths.go   silent paths where it is found out whether long frames pass, and what follows
+//	lengths.go   silent and narrow paths where it is found out whether long frames pass, and what follows
 //	usage.go     bounds of what engines hold on to, and what they have counted
 //	check.go     invariants of the memory after the run
 //	linear.go    linearizability of every word, in the order of each pair

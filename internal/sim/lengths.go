@@ -11,8 +11,9 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 type proofs map[proofID]*misses
 
 type misses struct {
-	last bool // the latest long probe is one of them
-	n    int
+	last   bool // the latest long probe is one of them
+	n      int
+	passed bool // a long echo came, and nobody was told yet
 }
 
 // leastMisses are too many for chance.
@@ -32,15 +33,40 @@ func (p proofs) asked(from, to *node, h *wire.Header, payload []byte) {
 	}
 	id := proofID{from.index, to.index, h.Epoch}
 	if p[id] == nil {
-		if p[id] = new(misses); h.Epoch%silences == 0 {
+		p[id] = new(misses)
+		switch h.Epoch % silences {
+		case 0:
 			from.w.fallSilent(from, to, h.Epoch/silences)
+		case 1:
+			from.w.fallNarrow(from, to, h.Epoch/silences)
 		}
 	}
 	p[id].last = false
 }
 
-// silences is how many sessions there are to one whose proof meets a silent path.
+// silences is how many sessions there are to one whose proof meets a silent path, and to
+// one whose proof meets a path that drops long packets.
 const silences = 8
+
+// longestSure is the longest packet that passes everywhere, with a VLAN tag.
+const longestSure = 14 + 4 + wire.SureMTU
+
+// fallNarrow has the link between two nodes, in one direction or the other, drop long
+// packets for some time. It draws nothing, so that seeds mean what they meant.
+func (w *world) fallNarrow(from, to *node, draw uint32) {
+	if w.calm || w.plan.story == nil && w.plan.incidents.partitions == 0 {
+		return
+	}
+	spans := [...]int64{10 * millisecond, 200 * millisecond, second, 3 * second, 40 * second}
+	until := w.now + spans[draw/2%uint32(len(spans))]
+	w.trace.event("long packets from %d to %d, or back, are lost until %d", from.index, to.index, until)
+	w.excuse(from.index, to.index, until)
+	if draw%2 == 1 {
+		from, to = to, from
+	}
+	l := &w.net.links[from.index][to.index]
+	l.narrow = max(l.narrow, until)
+}
 
 // fallSilent cuts the link between two nodes for up to one and a half give-up times. It
 // draws nothing, so that seeds mean what they meant.
@@ -75,7 +101,7 @@ func (p proofs) arrived(at *node, packet []byte) {
 	switch m := p[id]; {
 	case m == nil:
 	case len(payload) > 0:
-		*m = misses{} // they do pass
+		*m = misses{passed: true}
 	case !m.last:
 		m.last = true
 		m.n++
@@ -91,10 +117,26 @@ func (n *node) narrowed(l wire.Link, _ int) {
 	n.w.count(narrowPaths)
 	for id, m := range n.w.tap.proofs {
 		if m.last && m.n >= leastMisses && id.from == n.index && id.to == to.index {
-			delete(n.w.tap.proofs, id)
+			*m = misses{}
 			return
 		}
 	}
 	n.w.fail("%v takes the path to %v for one on which long frames do not pass, but hardly anything came back at all",
 		n, to)
+}
+
+// widened checks that a long echo has come.
+func (n *node) widened(l wire.Link) {
+	to := n.w.net.byMAC[l.Remote]
+	if l.RemoteIP.IsValid() {
+		to = n.w.net.byIP[l.RemoteIP]
+	}
+	n.w.count(widePaths)
+	for id, m := range n.w.tap.proofs {
+		if m.passed && id.from == n.index && id.to == to.index {
+			m.passed = false
+			return
+		}
+	}
+	n.w.fail("%v takes the path to %v for one on which long frames pass by now, but none has come", n, to)
 }

@@ -66,6 +66,7 @@ type link struct {
 	rates   rates
 	cut     int   // partitions in force: nothing gets through while any is
 	clogged int64 // until then packets wait
+	narrow  int64 // until then long packets are dropped
 	last    int64 // arrival of the last packet that kept its order
 	old     [][]byte
 	stuck   [][]byte // the latest requests that a partition kept from arriving
@@ -102,6 +103,9 @@ func (net *network) send(from *node, packet []byte, t int64) {
 		if w.dice.chance(l.rates.replay) { // delayed for long, rather than lost
 			net.again(l, to, packet, pick(w.dice, 10*millisecond, 100*millisecond, 500*millisecond))
 		}
+		return
+	case l.narrow > w.now && !w.calm && len(packet) > longestSure:
+		w.count(lost)
 		return
 	case w.dice.chance(l.rates.loss):
 		w.count(lost)

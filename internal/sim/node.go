@@ -150,7 +150,7 @@ func (n *node) engines(secret [32]byte, life uint64) {
 			Resident: n.lasting,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
 			Events: n.events, Inflow: n.inflow, Attendant: n.attendant,
-			Padding: n.pads, Narrow: n.narrowed,
+			Padding: n.pads, Narrow: n.narrowed, Widened: n.widened,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})
 		if err != nil {
