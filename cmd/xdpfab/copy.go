@@ -30,6 +30,7 @@ type copyFlags struct {
 	show   bool
 	resume bool   // get
 	skip   uint64 // put
+	signal signalFlag
 }
 
 func (f *copyFlags) register(c *cobra.Command) {
@@ -74,9 +75,16 @@ writes anything.
 
 If the copy is interrupted, the error names the number of bytes that are certain
 to be there: continue with --skip and that number. Some bytes behind them may have
-been written as well; writing them again does no harm.`,
+been written as well; writing them again does no harm.
+
+With --signal a word of 64 bits changes when the whole file is there, in this region
+or another one. Whoever waits for it finds the file: a program on the peer by
+xdpfab.Wait, a script by ` + "`xdpfab watch --until`" + `. The signal and the last bytes, less
+than 1 MiB, are one operation. A copy that fails has given no signal, unless the error
+says that this is unknown.`,
 		Example: `  xdpfab put 10.0.0.2 counters.save -i eth0 --region counters
   xdpfab put 10.0.0.2 counters.save -i eth0 --region counters --skip 3145728
+  xdpfab put 10.0.0.2 model -i eth0 --region model --signal flags:8=1
   head -c 100 /dev/zero | xdpfab put 10.0.0.2 - -i eth0 --region log --offset 4096`,
 		Args: peerAndFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.put(c, &f, args[0], args[1]) },
@@ -85,6 +93,7 @@ been written as well; writing them again does no harm.`,
 	a.jsonFlag(c)
 	c.Flags().Var((*show.Bytes)(&f.skip), "skip",
 		"leave out so much of FILE, and the places in the region where it belongs")
+	f.signal.register(c)
 	return c
 }
 
@@ -150,6 +159,9 @@ func (a *app) result(x *copying, r *copyReport, took time.Duration) error {
 		if x.begin > 0 {
 			fmt.Fprintf(w, "; %d before them were there", x.begin)
 		}
+		if r.Signal != "" {
+			fmt.Fprintf(w, "; then the signal %s", r.Signal)
+		}
 		fmt.Fprintln(w)
 	}
 	if r.To == "stdout" {
@@ -171,6 +183,7 @@ type copyReport struct {
 	Bytes   uint64  `json:"bytes"`  // copied now
 	Kept    uint64  `json:"kept"`   // bytes before them, which were copied earlier
 	Seconds float64 `json:"seconds"`
+	Signal  string  `json:"signal,omitempty"` // that was given, as REGION:OFFSET=VALUE or REGION:OFFSET+VALUE
 }
 
 func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error) {
@@ -317,12 +330,16 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 			"file, or have a larger region: %w", path, size, &f.region, x.region.Size-f.offset, f.offset,
 			xdpfab.ErrOutOfBounds)
 	}
+	s, err := f.signal.find(c.Context(), x.peer)
+	if err != nil {
+		return err
+	}
 	x.begin, x.total = f.skip, size
 	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); err != nil {
 		return usage(c, "--skip %d: %s has %d bytes: %v", f.skip, path, n, err)
 	}
 	start := time.Now()
-	if err := x.store(c.Context(), in); err != nil {
+	if err := x.store(c.Context(), in, s); err != nil {
 		x.bar.End()
 		if errors.Is(err, xdpfab.ErrOutOfBounds) && f.region.name != "" {
 			return fmt.Errorf("the input has more bytes than region %v has from offset %d on, which is %d; its first "+
@@ -338,26 +355,37 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	if path == "-" {
 		from = "stdin"
 	}
-	return a.result(x, &copyReport{Command: "put", From: from, To: place(x, peer)}, time.Since(start))
+	return a.result(x, &copyReport{Command: "put", From: from, To: place(x, peer), Signal: f.signal.String()},
+		time.Since(start))
 }
 
 // place names the memory that is copied.
 func place(x *copying, peer string) string { return x.name + " of " + peer }
 
-// store writes the rest of the input.
-func (x *copying) store(ctx context.Context, in io.Reader) error {
+// store writes the rest of the input, and gives the signal, if there is one.
+func (x *copying) store(ctx context.Context, in io.Reader, s *putSignal) error {
 	at := x.started()
-	return chunks{
+	err := chunks{
 		next: func(k *chunk) (bool, error) {
 			n, err := io.ReadFull(in, k.room[:])
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				err = nil
 			}
-			k.at, k.buf = x.from+at, k.room[:n]
+			if k.at, k.buf = x.from+at, k.room[:n]; s != nil && err == nil && n < len(k.room) {
+				s.last = k.buf // nobody else gets this chunk any more
+				return false, nil
+			}
 			at += uint64(n)
 			return n > 0, err
 		},
 		carry:  func(ctx context.Context, k *chunk) error { return x.peer.Write(ctx, x.region, k.at, k.buf) },
 		finish: func(k *chunk) error { x.advance(k); return nil },
 	}.run(ctx)
+	switch {
+	case s == nil:
+		return err
+	case err != nil:
+		return fmt.Errorf("%w; the signal was not given", err)
+	}
+	return x.give(ctx, s)
 }

@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -99,6 +100,52 @@ func TestPutAndGet(t *testing.T) {
 	}
 	ok("", "get PEER "+back+" --region r", "")
 	holds("after what was refused", data)
+}
+
+// A put with a signal changes the word with the file, and not at all if it fails.
+func TestPutWithSignal(t *testing.T) {
+	n := newNode(t)
+	data := noise(1000)
+	in := write(t, data)
+	word := func(want uint64) {
+		t.Helper()
+		if got := binary.LittleEndian.Uint64(n.mem.Bytes()[4096:]); got != want {
+			t.Errorf("the word is %d, want %d", got, want)
+		}
+	}
+	for _, x := range []struct {
+		signal, said string
+		word         uint64
+	}{{"r:4096", "r:4096+1", 1}, {"r:4KiB+5", "r:4096+5", 6}, {"r:0x1000=0x10", "r:4096=16", 16}} {
+		n.mem.Bytes()[0]++
+		r := n.run("", n.line("put PEER "+in+" --region r --signal "+x.signal)...)
+		if r.code != 0 || r.err != "" || !strings.HasSuffix(r.out, "; then the signal "+x.said+"\n") {
+			t.Errorf("%s: %+v", x.signal, r)
+		}
+		if word(x.word); !bytes.Equal(n.mem.Bytes()[:len(data)], data) {
+			t.Errorf("%s: the file is not there", x.signal)
+		}
+	}
+	if got := mustRun[copyReport](n, "put PEER "+in+" --region r --skip 1000 --signal r:4096=1"); got.Bytes != 0 || got.Signal != "r:4096=1" {
+		t.Errorf("%+v", got)
+	}
+	word(1)
+	before := bytes.Clone(n.mem.Bytes())
+	for _, c := range []refusal{
+		{"put PEER " + in + " --region r --signal r", exitUsage, "--signal: want REGION:OFFSET"},
+		{"put PEER " + in + " --region r --signal :8", exitUsage, "--signal: want REGION:OFFSET"},
+		{"put PEER " + in + " --region r --signal r:12", exitUsage, "multiple of 8"},
+		{"put PEER " + in + " --region r --signal r:8=x", exitUsage, "a whole number from 0 to 2^64-1"},
+		{"put PEER " + in + " --region r --signal r:65536", exitFailed, "nothing was written"},
+		{"put PEER " + in + " --region r --signal absent:0", exitFailed, "--signal: "},
+		{"put PEER " + in + " --region r --signal ro:0", exitFailed, "the signal was not given"},
+		{"put PEER " + in + " --region ro --signal r:4096", exitFailed, "the signal was not given"},
+	} {
+		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)
+	}
+	if !bytes.Equal(n.mem.Bytes(), before) {
+		t.Error("something has changed by what was refused")
+	}
 }
 
 // Chunks are finished in their order, up to the first that fails; nothing behind it is.
