@@ -2,7 +2,10 @@
 
 package sim
 
-import "github.com/xdpfab/xdpfab/internal/engine"
+import (
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+)
 
 // flushEvery is how many operations of a pair there are for each flush.
 const flushEvery = 24
@@ -43,9 +46,31 @@ func (x *flush) Complete(_ *engine.Submission, c *engine.Completion, _ *engine.L
 	}
 	x.ended = true
 	for _, o := range x.before {
-		if !o.done && c.Outcome == engine.Success {
+		if c.Outcome != engine.Success {
+			break
+		}
+		if !o.done {
 			x.w.fail("a flush completed before %v, which was posted before it", o)
+		} else if o.succeeded() && !o.applied() {
+			x.w.fail("a flush completed before %v, which was posted before it, was in memory", o)
 		}
 	}
 	x.w.count(flushed)
+}
+
+// applied reports whether what a remote write wrote, and its signal, are in the memory of
+// its target, as far as later ones and the loss of that memory let it be seen.
+func (o *op) applied() bool {
+	t, w := o.peer.target, o.peer.c.n.w
+	if o.verb != wire.VerbWrite && o.verb != wire.VerbSignal || t.regions[copyRegion].wiped(o.call, w.now) {
+		return true
+	}
+	for i := range o.count {
+		v := t.regions[copyRegion].word(o.first + i).lo
+		if from := w.writers[v>>copyBits]; from == nil || from != o && from.before(o) {
+			return false
+		}
+	}
+	fences := t.regions[fenceRegion]
+	return o.signal == 0 || fences.wiped(o.call, w.now) || fences.word(o.signal-1).lo != 0
 }
