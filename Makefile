@@ -388,6 +388,13 @@ sync-seeds:
 	@scripts/need go
 	XDPFAB_SEEDS=$(SEEDS) $(NOCGO) $(GO) test -timeout 0 -count=1 -parallel 8 ./xdpfab/sync
 
+# Sows known bugs into package xdpfab/sync: the test of the part has to find each of them. Half a
+# minute each on a busy machine.
+.PHONY: sync-bugs
+sync-bugs:
+	@scripts/need go
+	$(NOCGO) $(GO) test -timeout 60m -count=1 -v -tags syncbugs -run '^TestSown$$' ./xdpfab/sync
+
 # Eight processes pass MESSAGES messages through a wire with faults; `make test` passes
 # 20,000.
 MESSAGES ?= 1000000

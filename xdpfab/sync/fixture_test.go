@@ -5,6 +5,7 @@
 package sync
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,8 @@ type faults struct {
 	clients  int
 	between  time.Duration // at most, between two
 	howOften int
+	calls    time.Duration // for how long the clients' contexts last, at most; 0 means 200 ms
+	cut      time.Duration // for how long a client is cut off, at most; 0 means between
 }
 
 // disturb does things to the network, and ends with one that works. The caller's
@@ -173,7 +176,7 @@ func (w *world) disturb(f faults) {
 			if err := w.net.Partition(client); err != nil {
 				w.t.Error(err)
 			}
-			time.Sleep(rand.N(f.between))
+			time.Sleep(rand.N(cmp.Or(f.cut, f.between)))
 			w.net.Heal()
 		case what < 6 && f.crashes:
 			if _, err := w.net.Restart(client); err != nil {
@@ -189,7 +192,7 @@ func (w *world) disturb(f faults) {
 }
 
 // busy has clients do something again and again while the network is disturbed, each time
-// with a context that ends within 200 ms, and once more afterwards, one after the other,
+// with a context that ends soon, and once more afterwards, one after the other,
 // until there is no error.
 func (w *world) busy(clients int, f faults, do func(ctx context.Context, client int, at Place, rng *rand.Rand) error) {
 	w.t.Helper()
@@ -212,7 +215,7 @@ func (w *world) busy(clients int, f faults, do func(ctx context.Context, client 
 				select {
 				case <-disturbed:
 				default:
-					_ = once(time.Duration(rng.IntN(200)) * time.Millisecond)
+					_ = once(time.Duration(rng.Int64N(int64(cmp.Or(f.calls, 200*time.Millisecond)))))
 					continue
 				}
 				break

@@ -75,11 +75,16 @@ const testLease = 80 * time.Millisecond
 
 var everything = faults{crashes: true, keeps: true, forgets: true, between: 40 * time.Millisecond, howOften: 20}
 
+// leased is the same for what has leases: contexts and cuts last for more than one, so
+// that leases end while their holders live.
+var leased = faults{crashes: true, keeps: true, forgets: true, between: 40 * time.Millisecond, howOften: 30,
+	calls: 6 * testLease, cut: 3 * testLease}
+
 // contend has four clients hold what get returns, under every fault, and checks that at
 // most so many do at a time.
 func contend(t *testing.T, most int, get func(context.Context, Place, *rand.Rand) (*Held, bool, error)) {
 	eachSeed(t, 4, func(w *world) {
-		for _, wrong := range w.contend(4, everything, get).check(most) {
+		for _, wrong := range w.contend(4, leased, get).check(most) {
 			w.t.Error(wrong)
 		}
 	})
@@ -111,7 +116,7 @@ func (w *world) turn(ctx context.Context, l *ledger, at Place, rng *rand.Rand,
 		if rng.IntN(16) == 0 { // does not come back while it holds, which it renews while ctx lasts
 			select {
 			case <-h.Context().Done():
-			case <-time.After(2 * testLease):
+			case <-time.After(3 * testLease):
 			}
 		}
 		end()
