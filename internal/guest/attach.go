@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -28,14 +29,14 @@ import (
 )
 
 // OpenAttached attaches to the daemon of an interface, by the path of its socket, and
-// whether the caller has chosen that. The error wraps ErrNoDaemon if
-// there is none.
+// whether the caller has chosen that. The error wraps ErrNoDaemon if there is none.
 func OpenAttached(ctx context.Context, ifname, path string, chosen bool) (*Attached, error) {
-	talk, err := dialHost(ctx, path, chosen)
+	talk, err := DialHost(ctx, path, Within(chosen))
 	if err != nil {
 		return nil, err
 	}
-	dev, err := Attach(ctx, talk, path, func(ctx context.Context) (*share.Talk, error) { return DialHost(ctx, path) })
+	again := func(ctx context.Context) (*share.Talk, error) { return DialHost(ctx, path, 0) }
+	dev, err := Attach(ctx, talk, path, again)
 	if err != nil {
 		return nil, fmt.Errorf("daemon at %s: %w", path, err)
 	}
@@ -57,13 +58,8 @@ func Serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share
 }
 
 // DialHost connects to a control socket, and asks to upgrade from HTTP to a conversation.
-func DialHost(ctx context.Context, path string) (*share.Talk, error) {
-	return dialHost(ctx, path, true)
-}
-
-// dialHost is DialHost, and asks no daemon of another network namespace unless the caller
-// has chosen its socket.
-func dialHost(ctx context.Context, path string, chosen bool) (*share.Talk, error) {
+// It asks no daemon of another network namespace than the given one, unless that is 0.
+func DialHost(ctx context.Context, path string, namespace uint64) (*share.Talk, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", path)
 	switch {
@@ -80,16 +76,17 @@ func dialHost(ctx context.Context, path string, chosen bool) (*share.Talk, error
 	}
 	conn := c.(*net.UnixConn)
 	pid := listener(conn)
-	if !chosen && elsewhere(pid) {
+	if elsewhere(pid, namespace) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("the daemon at %s, process %d, is in another network namespace: %w", path, pid,
 			errno.NoDaemon)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, ErrHostSilent)
 	defer cancel()
+	begin := time.Now()
 	if err := upgrade(ctx, conn, path); err != nil {
 		if ctx.Err() != nil {
-			err = unanswered(path, pid, context.Cause(ctx))
+			err = unanswered(path, pid, time.Since(begin), context.Cause(ctx))
 		}
 		_ = conn.Close()
 		return nil, err

@@ -43,7 +43,7 @@ type borrowed struct {
 
 // OpenBorrowed borrows a queue from the daemon of an interface: see openAttached.
 func OpenBorrowed(ctx context.Context, ifname, path string, chosen bool) (*borrowed, error) {
-	talk, err := dialHost(ctx, path, chosen)
+	talk, err := DialHost(ctx, path, Within(chosen))
 	if err != nil {
 		return nil, err
 	}

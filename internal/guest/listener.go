@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,19 +30,29 @@ func listener(conn *net.UnixConn) (pid int) {
 	return pid
 }
 
-// elsewhere reports whether a process is known to be in another network namespace than
-// the caller. Of this process it is not known: its threads may be in several.
-func elsewhere(pid int) bool {
-	of := process.Namespace(pid)
-	return of != 0 && pid != os.Getpid() && of != node.Here(0).Namespace
+// Within is the network namespace, that of the calling thread, of whose daemons one may
+// be asked: 0, for any, if the caller has chosen its socket.
+func Within(chosen bool) (namespace uint64) {
+	if chosen {
+		return 0
+	}
+	return node.Here(0).Namespace
 }
 
-// unanswered is the error of a daemon that has not answered until a context ended, for a
-// cause. A stopped process is named, with the remedy.
-func unanswered(path string, pid int, cause error) error {
+// elsewhere reports whether a process is known to be in another network namespace than
+// that, if it is not 0. Of this process it is not known: its threads may be in several.
+func elsewhere(pid int, namespace uint64) bool {
+	of := process.Namespace(pid)
+	return namespace != 0 && of != 0 && pid != os.Getpid() && of != namespace
+}
+
+// unanswered is the error of a daemon that had not answered for so long when a context
+// ended, for a cause. A stopped process is named, with the remedy.
+func unanswered(path string, pid int, after time.Duration, cause error) error {
+	after = after.Round(time.Millisecond)
 	if !process.Stopped(pid) {
-		return fmt.Errorf("daemon at %s: %w", path, cause)
+		return fmt.Errorf("daemon at %s: no answer for %v: %w", path, after, cause)
 	}
-	return &hostError{fmt.Sprintf("daemon at %s: it does not answer: it is stopped (process %d, %s): have it go on "+
-		"with `kill -CONT %[2]d`", path, pid, process.Name(pid)), []error{ErrHostSilent, cause}}
+	return &hostError{fmt.Sprintf("daemon at %s: it has not answered for %v: it is stopped (process %d, %s): have it "+
+		"go on with `kill -CONT %[3]d`", path, after, pid, process.Name(pid)), []error{ErrHostSilent, cause}}
 }

@@ -64,8 +64,11 @@ func stopped(t *testing.T, flags uintptr) (path string, pid int) {
 func TestStoppedElsewhere(t *testing.T) {
 	path, pid := stopped(t, syscall.CLONE_NEWNET)
 	_, err := OpenAttached(t.Context(), "eth0", path, false)
-	if !errors.Is(err, errno.NoDaemon) || errors.Is(err, ErrHostSilent) {
-		t.Errorf("%v, want that process %d is of another namespace", err, pid)
+	_, asked := DialHost(t.Context(), path, Within(false))
+	for _, err := range []error{err, asked} {
+		if !errors.Is(err, errno.NoDaemon) || errors.Is(err, ErrHostSilent) {
+			t.Errorf("%v, want that process %d is of another namespace", err, pid)
+		}
 	}
 }
 
@@ -75,7 +78,7 @@ func TestStoppedHere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := OpenAttached(ctx, "eth0", path, false)
-	want := fmt.Sprintf("it is stopped (process %d, %s): have it go on with `kill -CONT %[1]d`", pid, process.Name(pid))
+	want := fmt.Sprintf("s: it is stopped (process %d, %s): have it go on with `kill -CONT %[1]d`", pid, process.Name(pid))
 	if !errors.Is(err, ErrHostSilent) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -79,7 +79,7 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		err = ours(ifname, err)
 		// Whoever named a socket meant a daemon; one that refuses access is there.
 		if chosen && noDaemon != nil || errors.Is(noDaemon, fs.ErrPermission) {
-			err = fmt.Errorf("%w; without it: %w", noDaemon, err)
+			err = withoutDaemon(noDaemon, err)
 		}
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
@@ -88,6 +88,17 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		d.settle(node.Here(dev.Info().Index))
 	}
 	return d, err
+}
+
+// withoutDaemon is the error of an interface that could not be opened without a daemon
+// either. If the daemon's socket refused access and the interface is in use, the way in
+// is the socket: rights to open the interface would not help, and stopping its owner
+// would end the daemon.
+func withoutDaemon(noDaemon, err error) error {
+	if errors.Is(noDaemon, fs.ErrPermission) && errors.Is(err, syscall.EBUSY) {
+		return fmt.Errorf("%w; without it: the interface is %w, as a rule by that daemon", noDaemon, ErrBusy)
+	}
+	return fmt.Errorf("%w; without it: %w", noDaemon, err)
 }
 
 // adopt makes a domain of a device and adds it to the fabric's.
@@ -131,10 +142,9 @@ func (f *Fabric) Close() error {
 	return fmt.Errorf("xdpfab: fabric: domains on %v are open, close them first: %w", names, ErrBusy)
 }
 
-// Pipe returns two domains joined by a cable in memory: no interface, no
-// privilege, no kernel, but otherwise all of xdpfab. It is meant for tests and
-// examples, like net.Pipe. Their addresses are a.Name(n) and b.Name(n).
-// attr is for both, or one for each.
+// Pipe returns two domains joined by a cable in memory: no interface, no privilege, no
+// kernel, but otherwise all of xdpfab. It is meant for tests and examples, like net.Pipe.
+// Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
 	if len(attr) > 2 {

@@ -78,7 +78,9 @@ func TestAskAll(t *testing.T) {
 		}
 		list = append(list, a)
 	}
-	askAll(list, func(path string) (*daemonOffer, error) { return askDaemon(t.Context(), path, within[path]) })
+	askAll(list, func(path string, namespace uint64) (*daemonOffer, error) {
+		return askDaemon(t.Context(), path, namespace, within[path])
+	})
 	for n, a := range list {
 		switch {
 		case n%2 == 1 && (a.err != nil || a.offer.info.Name != fmt.Sprint("eth", n) || a.offer.Endpoints != 7 || a.offer.info.Daemon != a.path):
@@ -111,7 +113,7 @@ func TestAskFull(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	if _, err := askDaemon(t.Context(), path, testnet.Patience); !errors.Is(err, guestpkg.ErrHostSilent) || !strings.Contains(err.Error(), path) {
+	if _, err := askDaemon(t.Context(), path, 0, testnet.Patience); !errors.Is(err, guestpkg.ErrHostSilent) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
 }
@@ -184,7 +186,7 @@ func TestAskTooLate(t *testing.T) {
 	path, _ := testnet.StoppedDaemon(t)
 	within := -time.Second
 	for n := range 1000 {
-		_, err := askDaemon(t.Context(), path, within)
+		_, err := askDaemon(t.Context(), path, 0, within)
 		if !errors.Is(err, guestpkg.ErrHostSilent) || !strings.Contains(err.Error(), path) {
 			t.Fatalf("within %v: %v", within, err)
 		}

@@ -145,21 +145,24 @@ type daemonAt struct {
 	err   error // why there is no offer
 }
 
-// askAll has ask called for all of them at the same time. It returns when all calls have.
-func askAll(list []daemonAt, ask func(path string) (*daemonOffer, error)) {
+// askAll has ask called for all of them at the same time, with the network namespace of
+// whose daemons one may be asked. It returns when all calls have.
+func askAll(list []daemonAt, ask func(path string, namespace uint64) (*daemonOffer, error)) {
 	var wg sync.WaitGroup
 	for n := range list {
-		wg.Go(func() { list[n].offer, list[n].err = ask(list[n].path) })
+		namespace := guestpkg.Within(list[n].chosen) // on the caller's thread, which is in its namespace
+		wg.Go(func() { list[n].offer, list[n].err = ask(list[n].path, namespace) })
 	}
 	wg.Wait()
 }
 
-// askDaemon asks the daemon at a control socket what it offers this program.
-func askDaemon(ctx context.Context, path string, within time.Duration) (o *daemonOffer, err error) {
+// askDaemon asks the daemon at a control socket, of a network namespace or of any, what
+// it offers this program.
+func askDaemon(ctx context.Context, path string, namespace uint64, within time.Duration) (o *daemonOffer, err error) {
 	silent := fmt.Errorf("it has not said within %v what it offers this program: %w", within, guestpkg.ErrHostSilent)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, silent)
 	defer cancel()
-	talk, err := guestpkg.DialHost(ctx, path)
+	talk, err := guestpkg.DialHost(ctx, path, namespace)
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		<-ctx.Done() // its timer may be later than the socket's, and than the clock
 	}
@@ -206,7 +209,9 @@ func (h *Info) attachable(ctx context.Context, machine *nic.System, interfaces [
 		return nil, nil
 	}
 	daemons := h.daemons(interfaces)
-	askAll(daemons, func(path string) (*daemonOffer, error) { return askDaemon(ctx, path, offerWithin) })
+	askAll(daemons, func(path string, namespace uint64) (*daemonOffer, error) {
+		return askDaemon(ctx, path, namespace, offerWithin)
+	})
 	for _, a := range daemons { // on the caller's thread, which knows its network namespace
 		err := a.err
 		if err == nil && (a.ifname != "" || !a.chosen) {
