@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 
@@ -119,13 +120,20 @@ func build() version.Report {
 		version.Protocol{Name: "handover", Version: host.HandoverVersion})
 }
 
-// noArgs refuses arguments. Most often that is an interface, so the error has its flag.
+// noArgs refuses arguments. Most often one of them is an interface, so the error has its
+// flag.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	ifname := "eth0"
+	for _, arg := range args {
+		if _, err := net.InterfaceByName(arg); err == nil {
+			ifname = arg
+		}
+	}
 	return fmt.Errorf("unexpected argument %q: want flags alone, such as --interface %s; see `xdpfabd --help`", args[0],
-		args[0])
+		ifname)
 }
 
 // flagError adds to the error of an unknown flag which one may be meant.

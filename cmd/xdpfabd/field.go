@@ -38,6 +38,7 @@ type field struct {
 	shape shape
 	set   func(string) error
 	get   func() string
+	wants string // the values accepted, where they are few
 }
 
 // Set parses s.
@@ -64,7 +65,7 @@ func wants(got, want string) error { return fmt.Errorf("%q: want %s", got, want)
 
 // textField is any valid UTF-8 that check accepts, if there is a check.
 func textField(p *string, check func(string) error) field {
-	return field{shapeText, func(s string) error {
+	return field{shape: shapeText, set: func(s string) error {
 		if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 			return wants(s, "UTF-8 text without zero bytes")
 		}
@@ -75,19 +76,19 @@ func textField(p *string, check func(string) error) field {
 		}
 		*p = s
 		return nil
-	}, func() string { return *p }}
+	}, get: func() string { return *p }}
 }
 
 // intField is a decimal number from lo to hi.
 func intField(p *int, lo, hi int) field {
-	return field{shapeInt, func(s string) error {
+	return field{shape: shapeInt, set: func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < lo || n > hi {
 			return wants(s, fmt.Sprintf("a number from %d to %d", lo, hi))
 		}
 		*p = n
 		return nil
-	}, func() string { return strconv.Itoa(*p) }}
+	}, get: func() string { return strconv.Itoa(*p) }}
 }
 
 // countField is a number from lo to hi that may be left out, which is 0.
@@ -99,37 +100,37 @@ func countField(p *int, lo, hi int) field {
 
 // modeField is the permissions of a file.
 func modeField(p *fs.FileMode) field {
-	return field{shapeText, func(s string) error {
+	return field{shape: shapeText, set: func(s string) error {
 		n, err := strconv.ParseUint(s, 8, 32)
 		if err != nil || n == 0 || n > 0o777 {
 			return wants(s, `permissions in octal notation, e.g. "0660" or "0666"`)
 		}
 		*p = fs.FileMode(n)
 		return nil
-	}, func() string { return fmt.Sprintf("%#o", uint32(*p)) }}
+	}, get: func() string { return fmt.Sprintf("%#o", uint32(*p)) }}
 }
 
 func boolField(p *bool) field {
-	return field{shapeBool, func(s string) error {
+	return field{shape: shapeBool, set: func(s string) error {
 		b, err := strconv.ParseBool(s)
 		if err != nil {
 			return wants(s, "true or false")
 		}
 		*p = b
 		return nil
-	}, func() string { return strconv.FormatBool(*p) }}
+	}, get: func() string { return strconv.FormatBool(*p) }}
 }
 
 // durationField is a time from lo to hi in Go's notation.
 func durationField(p *time.Duration, lo, hi time.Duration) field {
-	return field{shapeText, func(s string) error {
+	return field{shape: shapeText, set: func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil || d < lo || d > hi {
 			return wants(s, fmt.Sprintf("a time from %v to %v, e.g. \"50us\", \"10ms\" or \"5s\"", lo, hi))
 		}
 		*p = d
 		return nil
-	}, func() string { return p.String() }}
+	}, get: func() string { return p.String() }}
 }
 
 // choice is a value with a name.
@@ -139,21 +140,23 @@ type choice[T comparable] struct {
 }
 
 func choiceField[T comparable](p *T, choices []choice[T]) field {
-	return field{shapeText, func(s string) error {
-		var names []string
-		for _, c := range choices {
-			if c.name == s {
-				*p = c.value
-				return nil
-			}
-			names = append(names, strconv.Quote(c.name))
+	var names []string
+	for _, c := range choices {
+		names = append(names, strconv.Quote(c.name))
+	}
+	last := len(names) - 1
+	want := strings.Join(names[:last], ", ") + " or " + names[last]
+	return field{shape: shapeText, set: func(s string) error {
+		i := slices.IndexFunc(choices, func(c choice[T]) bool { return c.name == s })
+		if i < 0 {
+			return wants(s, want)
 		}
-		last := len(names) - 1
-		return wants(s, strings.Join(names[:last], ", ")+" or "+names[last])
-	}, func() string {
+		*p = choices[i].value
+		return nil
+	}, get: func() string {
 		i := slices.IndexFunc(choices, func(c choice[T]) bool { return c.value == *p })
 		return choices[i].name
-	}}
+	}, wants: want}
 }
 
 // copyModes are the modes of --copy.
@@ -165,14 +168,14 @@ var xdpModes = []choice[bpf.Mode]{{"auto", bpf.Auto}, {"native", bpf.Native}, {"
 
 // vlanField is whose frames are taken.
 func vlanField(p *bpf.VLANPolicy) field {
-	return field{shapeNumber, func(s string) error {
+	return field{shape: shapeNumber, set: func(s string) error {
 		v, err := bpf.ParseVLAN(s)
 		if err != nil {
 			return wants(s, fmt.Sprintf(`"untagged", "any" or the id of a VLAN, from 1 to %d`, bpf.MaxVLAN))
 		}
 		*p = v
 		return nil
-	}, func() string { return p.String() }}
+	}, get: func() string { return p.String() }}
 }
 
 // transports are the choices of --transport.
@@ -181,7 +184,7 @@ var transports = []choice[udpnode.Transport]{{"xdp", udpnode.XDP}, {"udp", udpno
 // coresField is a list of CPU numbers, separated by commas.
 func coresField(p *[]int) field {
 	const most = 1<<10 - 1 // what sched_setaffinity(2) takes in one cpu_set_t
-	return field{shapeInts, func(s string) error {
+	return field{shape: shapeInts, set: func(s string) error {
 		var cores []int
 		for part := range strings.SplitSeq(s, ",") {
 			if part = strings.TrimSpace(part); part == "" && s == "" {
@@ -195,7 +198,7 @@ func coresField(p *[]int) field {
 		}
 		*p = cores
 		return nil
-	}, func() string {
+	}, get: func() string {
 		var parts []string
 		for _, n := range *p {
 			parts = append(parts, strconv.Itoa(n))
@@ -210,7 +213,7 @@ var units = []choice[int]{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 // sizeField is a number of bytes above 0, or of KiB, MiB or GiB.
 func sizeField(p *int) field {
 	const most = 1 << 46 // bytes; beyond any machine, and far from overflow
-	return field{shapeNumber, func(s string) error {
+	return field{shape: shapeNumber, set: func(s string) error {
 		number, unit := s, 1
 		for _, u := range units {
 			if n, ok := strings.CutSuffix(s, u.name); ok {
@@ -223,7 +226,7 @@ func sizeField(p *int) field {
 		}
 		*p = n * unit
 		return nil
-	}, func() string {
+	}, get: func() string {
 		for _, u := range units {
 			if *p > 0 && *p%u.value == 0 {
 				return strconv.Itoa(*p/u.value) + u.name
@@ -235,7 +238,7 @@ func sizeField(p *int) field {
 
 // keyField is a 64-bit number, hexadecimal with 0x or decimal.
 func keyField(p **uint64) field {
-	return field{shapeNumber, func(s string) error {
+	return field{shape: shapeNumber, set: func(s string) error {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if digits, hex := strings.CutPrefix(s, "0x"); hex {
 			n, err = strconv.ParseUint(digits, 16, 64)
@@ -248,7 +251,7 @@ func keyField(p **uint64) field {
 		}
 		*p = &n
 		return nil
-	}, func() string {
+	}, get: func() string {
 		if *p == nil {
 			return ""
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,6 +74,8 @@ func assign[T any](f *file, prefix string, table map[string]any, options []optio
 		text, err := at.shape.text(table[key])
 		if err == nil {
 			err = at.Set(text)
+		} else {
+			err = mistyped(at, table[key], err)
 		}
 		if err != nil {
 			f.add(prefix+key, err.Error())
@@ -135,10 +138,51 @@ func (s shape) text(v any) (string, error) {
 			return joinInts(v)
 		}
 	}
-	return "", fmt.Errorf("%v: want %s", v, [...]string{
+	return "", fmt.Errorf("%s: want %s", inTOML(v), s.wants())
+}
+
+// wants says which TOML values a field takes.
+func (s shape) wants() string {
+	return [...]string{
 		shapeText: "a string in quotes", shapeInt: "an integer", shapeBool: "true or false",
 		shapeInts: "an array of integers, e.g. [2, 3]", shapeNumber: "an integer, or a string in quotes",
-	}[s])
+	}[s]
+}
+
+// mistyped explains a value of another TOML type than the field takes: it may be wrong
+// apart from that, or lack quotes, or have them.
+func mistyped(f field, v any, err error) error {
+	_, list := v.([]any)
+	_, table := v.(map[string]any)
+	_, quoted := v.(string)
+	text := fmt.Sprint(v)
+	switch number := f.shape == shapeInt || f.shape == shapeBool; {
+	case list && f.wants != "":
+		return fmt.Errorf("%s: want one of %s, in quotes", inTOML(v), f.wants)
+	case list, table, f.shape == shapeInts, number && !quoted:
+		return err
+	case f.Set(text) != nil:
+		return f.Set(text)
+	case number:
+		return fmt.Errorf("%q: want no quotes: %s", text, text)
+	}
+	return fmt.Errorf("%s: want quotes: %q", text, text)
+}
+
+// inTOML is a value as the file may have it.
+func inTOML(v any) string {
+	list, is := v.([]any)
+	if !is {
+		if s, text := v.(string); text {
+			return strconv.Quote(s)
+		}
+		return fmt.Sprint(v)
+	}
+	var parts []string
+	for _, e := range list {
+		parts = append(parts, inTOML(e))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
 }
 
 func joinInts(list []any) (string, error) {
@@ -163,14 +207,67 @@ func (f *file) syntax(err error, text string) error {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	line, column := d.Position()
+	lines := strings.Split(text, "\n")[:line]
+	if wrong := misquoted(lines); wrong != "" {
+		return fmt.Errorf("%s:%d: %s", f.name, line, wrong)
+	}
 	key := strings.Join(d.Key(), ".")
-	if before, _, ok := strings.Cut(strings.Split(text, "\n")[line-1], "="); ok && key == "" {
+	if before, _, ok := strings.Cut(lines[line-1], "="); ok && key == "" {
 		key = strings.TrimSpace(before)
 	}
 	if key != "" {
 		key += ": "
 	}
 	return fmt.Errorf("%s:%d: %s%s (column %d)", f.name, line, key, strings.TrimPrefix(d.Error(), "toml: "), column)
+}
+
+// bare is a line of TOML whose value is neither in quotes nor in brackets.
+var bare = regexp.MustCompile(`^\s*([\w-]+)\s*=\s*([^"'\[{#=\s][^"#]*?)\s*(#.*)?$`)
+
+// misquoted says what the last of a file's lines has in place of a value, and what the
+// line could be; empty if its value may be one.
+func misquoted(lines []string) string {
+	part := bare.FindStringSubmatch(lines[len(lines)-1])
+	if part == nil || toml.Unmarshal([]byte(part[0]), &map[string]any{}) == nil {
+		return ""
+	}
+	key, value := part[1], part[2]
+	f := fieldIn(lines, key)
+	if err := f.Set(value); err != nil {
+		return key + ": " + err.Error()
+	}
+	if f.shape == shapeInts {
+		return fmt.Sprintf("%s: %s: want brackets: %s = [%s]", key, value, key, value)
+	}
+	return fmt.Sprintf("%s: %s: want quotes: %s = %q", key, value, key, value)
+}
+
+// fieldIn is the field of a key on the last of a file's lines, which belongs to the table
+// that began last.
+func fieldIn(lines []string, key string) field {
+	table := ""
+	for _, line := range lines {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), "[["); is {
+			table, _, _ = strings.Cut(name, "]]")
+		}
+	}
+	switch table {
+	case "region":
+		return fieldOf(regionOptions, key)
+	case "guest":
+		return fieldOf(guestOptions, key)
+	case "socket":
+		return fieldOf(socketOptions, key)
+	}
+	return fieldOf(options, key)
+}
+
+// fieldOf is the field of an option; any text if there is none with that key.
+func fieldOf[T any](options []option[T], key string) field {
+	if o := find(options, key); o != nil {
+		return o.at(new(T))
+	}
+	return textField(new(string), nil)
 }
 
 // errors puts problems into the order of the file and says where they are. f may

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -83,7 +84,7 @@ func begin(cfg Config, log *slog.Logger) error {
 		return errors.Join(errInterface(explainOpen(cfg, err)), free(regions), l.Close())
 	}
 	if listenErr != nil {
-		return errors.Join(errFailure(listenErr), h.Close(), free(regions))
+		return errors.Join(errFailure(suchAs(cfg.Interface, listenErr)), h.Close(), free(regions))
 	}
 	return errFailure(serve(ctx, h, cfg, regions, l, log))
 }
@@ -115,6 +116,19 @@ func explainListen(cfg Config, err error) error {
 	return errInterface(fmt.Errorf("%w: xdpfabd, process %d, serves %s already, at %s: use that one (`xdpfab region "+
 		"create` adds regions), take its place with --takeover, or stop it first", control.ErrLive, s.PID,
 		cfg.Interface, cfg.controlPath()))
+}
+
+// suchAs adds to the error of a control socket that this user may not have the path of
+// one that the user may have.
+func suchAs(ifname string, err error) error {
+	folder := os.Getenv("XDG_RUNTIME_DIR")
+	if home, failed := os.UserHomeDir(); folder == "" && failed == nil {
+		folder = home
+	}
+	if folder == "" {
+		return err
+	}
+	return fmt.Errorf("%w, such as %s", err, filepath.Join(folder, ifname+".sock"))
 }
 
 // explainOpen adds the process that has the interface, if it is a daemon with the usual
@@ -349,8 +363,8 @@ func (s *server) notify(state string) {
 	}
 }
 
-// close releases everything, the interface first. It stops waiting after closeLimit;
-// the memories then stay, since pollers may still use them.
+// close releases everything, the interface first. It stops waiting after closeLimit; the
+// memories then stay, since pollers may still use them.
 func (s *server) close() error {
 	s.endSteering()
 	closed := make(chan error, 1)

@@ -65,6 +65,9 @@ func (e *LiveError) Error() string {
 // Unwrap makes the error match ErrLive.
 func (e *LiveError) Unwrap() error { return ErrLive }
 
+// anotherPath is the remedy where the path of a socket cannot be had.
+const anotherPath = "choose another path (--control; clients then name it by --control or XDPFAB_CONTROL)"
+
 // Listen makes the socket, and its directory, 0755, if that is missing and
 // the directory above exists. The socket that a dead daemon left behind is replaced; if
 // a process serves the socket, Listen returns a *LiveError. A directory in which other
@@ -78,7 +81,7 @@ func Listen(ctx context.Context, path string, a Access) (net.Listener, error) {
 	err := os.Mkdir(dir, dirMode)
 	made := err == nil && dir != filepath.Dir(DefaultPath(""))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("control socket: %w; choose another path, or make the directory", err)
+		return nil, fmt.Errorf("control socket: %w; make the directory, or %s", err, anotherPath)
 	}
 	l, err := claim(ctx, path, a)
 	for end := time.Now().Add(burial); ; l, err = claim(ctx, path, a) {
@@ -172,13 +175,11 @@ func ListenerOf(fd int, made bool) (net.Listener, error) {
 func claim(ctx context.Context, path string, a Access) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	if err := trust.Folder(dir); err != nil {
-		return nil, fmt.Errorf("control socket: %w; choose another path (--control; clients then name it by --control "+
-			"or XDPFAB_CONTROL)", err)
+		return nil, fmt.Errorf("control socket: %w; %s", err, anotherPath)
 	}
 	unlock, err := lockDir(ctx, dir)
 	if err != nil {
-		return nil, fmt.Errorf("control socket: lock %s: %w; choose another path (--control; clients then name it by "+
-			"--control or XDPFAB_CONTROL)", dir, err)
+		return nil, fmt.Errorf("control socket: lock %s: %w; %s", dir, err, anotherPath)
 	}
 	defer unlock()
 	if err := clear(path); err != nil {
