@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/capture"
 	"github.com/xdpfab/xdpfab/internal/version"
 )
@@ -23,7 +25,7 @@ import (
 type captureFlags struct {
 	daemonFlags
 	write    string
-	snaplen  int
+	snaplen  uint64 // bytes
 	count    int
 	duration time.Duration
 	peers    []string
@@ -70,7 +72,7 @@ may capture; only the caller may read the file. The daemon is found as for stat.
 	a.jsonFlag(c)
 	fs := c.Flags()
 	fs.StringVarP(&f.write, "write", "w", "", "file to write, or - for stdout")
-	fs.IntVarP(&f.snaplen, "snaplen", "s", 0, "bytes of each packet to keep; 0 for all")
+	fs.VarP((*show.Bytes)(&f.snaplen), "snaplen", "s", "how much of each packet to keep; 0 for all")
 	fs.IntVarP(&f.count, "count", "c", 0, "end after so many packets; 0 continues")
 	fs.DurationVar(&f.duration, "duration", 0, "end after so long; 0 continues")
 	fs.StringArrayVar(&f.peers, "peer", nil,
@@ -86,8 +88,10 @@ func (f *captureFlags) check(a *app, c *cobra.Command) error {
 		return usage(c, "missing --write: want a file, or - for stdout")
 	case f.write == "-" && (a.json || a.rows != nil):
 		return usage(c, "--write -: want stdout to be a pipe or a file, and no --json")
-	case f.snaplen < 0 || f.count < 0 || f.duration < 0:
-		return usage(c, "snaplen, count and duration: want 0 or more")
+	case f.snaplen > math.MaxInt32:
+		return usage(c, "--snaplen %d: want at most 2GiB, or 0 for all of each packet", f.snaplen)
+	case f.count < 0 || f.duration < 0:
+		return usage(c, "count and duration: want 0 or more")
 	}
 	return nil
 }
@@ -96,7 +100,7 @@ func (a *app) capture(c *cobra.Command, f *captureFlags) (err error) {
 	if err := f.check(a, c); err != nil {
 		return err
 	}
-	o := capture.Options{Snaplen: f.snaplen, Resident: f.resident}
+	o := capture.Options{Snaplen: int(f.snaplen), Resident: f.resident}
 	if o.Peers, err = a.captureFrom(c, f.peers); err != nil {
 		return err
 	}
@@ -179,7 +183,7 @@ func (a *app) tellCaptured(r captured) error {
 func copyPackets(to io.Writer, flush func() error, conn *net.UnixConn, start capture.Start,
 	f *captureFlags) (r captured, err error) {
 	defer func() { err = errors.Join(err, flush()) }()
-	file, err := capture.NewFile(to, "xdpfab "+version.Version, start.Interface, f.snaplen)
+	file, err := capture.NewFile(to, "xdpfab "+version.Version, start.Interface, int(f.snaplen))
 	if err != nil {
 		return r, err
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 )
@@ -43,10 +44,10 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	}
 	c, err := parseRegion(a.Region)
 	if err != nil {
-		return nil, fmt.Errorf("region: %w", err)
+		return nil, err
 	}
 	if found := (Config{Regions: []RegionConfig{c}}).validateRegions(); len(found) > 0 {
-		return nil, fmt.Errorf("%s: %s", found[0].key, found[0].text)
+		return nil, fmt.Errorf("%s: %s", strings.TrimPrefix(found[0].key, "region[0]."), found[0].text)
 	}
 	if err := c.readKey(); err != nil {
 		return nil, fmt.Errorf("auth-key: %w", err)

@@ -123,7 +123,7 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 			fmt.Errorf("%w: the daemon speaks control protocol %d, this client %d; use the client of its release",
 				ErrVersion, a.Version, ProtocolVersion))
 	case a.Error != "":
-		return c.failed(verb, errors.New(a.Error))
+		return fmt.Errorf("daemon at %s: %s", c.path, a.Error)
 	}
 	if err := json.Unmarshal(a.Result, result); err != nil {
 		return c.failed(verb, fmt.Errorf("result: %w; is it of another version?", err))

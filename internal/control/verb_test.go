@@ -30,10 +30,10 @@ func TestVerb(t *testing.T) {
 		t.Errorf("%d, %v", got, err)
 	}
 	for want, call := range map[string]func() error{
-		"double: arguments: want a number":                                                  func() error { return c.Call(ask(t), "double", "x", &got) },
-		`treble: unknown verb "treble": want one of double, kept, metrics, regions, status`: func() error { return c.Call(ask(t), "treble", 1, &got) },
-		"status: arguments 1: want none":                                                    func() error { return c.Call(ask(t), "status", 1, &got) },
-		"double: result: ":                                                                  func() error { var s Status; return c.Call(ask(t), "double", 21, &s) },
+		": arguments: want a number": func() error { return c.Call(ask(t), "double", "x", &got) },
+		`: unknown verb "treble": want one of double, kept, metrics, regions, status`: func() error { return c.Call(ask(t), "treble", 1, &got) },
+		": arguments 1: want none": func() error { return c.Call(ask(t), "status", 1, &got) },
+		"double: result: ":         func() error { var s Status; return c.Call(ask(t), "double", 21, &s) },
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -104,7 +104,12 @@ func TestMistakes(t *testing.T) {
 		{name: "prefix length", line: "list 10.77.0.2/24 -i $I", code: 1, wrong: "24 behind the slash is the number of an endpoint", want: "not the length of a prefix", remedy: "give 10.77.0.2 for that of its daemon"},
 		{name: "size of an offset", line: "atomic sum uint64 1 --offset 4KB -i $I --peer $P --region counters", code: 2, wrong: `--offset "4KB"`, want: "of bytes, KiB, MiB or GiB", remedy: "such as 4096 or 4KiB"},
 		{name: "region without =", line: "region create a:1KiB --control " + n.socket, code: 2, wrong: `"a:1KiB"`, want: "NAME=SIZE[:OPTION,...]", remedy: "such as scores=1MiB"},
-		{name: "region's option", line: "region create a=1KiB:residnt --control " + n.socket, code: 1, wrong: "residnt", want: "want", remedy: "resident"},
+		{name: "region's option", line: "region create a=1KiB:residnt --control " + n.socket, code: 1, wrong: "xdpfab: daemon at " + n.socket + `: "residnt"`, want: "want ro, wo", remedy: "resident"},
+		{name: "region's access", line: "region create a=1KiB:access=all --control " + n.socket, code: 1, wrong: n.socket + `: access: "all"`, want: `want "read"`, remedy: `or "both"`},
+		{name: "region that is there", line: "region create counters=1KiB --control " + n.socket, code: 1, wrong: n.socket + `: region "counters" is there already`, want: "want another name", remedy: "or remove that one first"},
+		{name: "region's pages", line: "region create a=1KiB:memfd,huge=require --control " + n.socket, code: 1, wrong: n.socket + `: huge: "require"`, want: "go with anonymous backing alone", remedy: `want "auto"`},
+		{name: "region to remove", line: "region remove counter --control " + n.socket, code: 1, wrong: n.socket + `: no region "counter" of this daemon`, want: "lists those", remedy: "xdpfab stat"},
+		{name: "unit of the snaplen", line: "capture -w $D/x --snaplen 4KB --control " + n.socket, code: 2, wrong: `--snaplen "4KB"`, want: "of bytes, KiB, MiB or GiB", remedy: "such as 4096 or 4KiB"},
 		{name: "folder of a file", line: "get $P /nonexist/x -i $I --region counters", code: 2, wrong: "/nonexist/x", want: "a folder that is there", remedy: "--help"},
 		{name: "put too large", line: "put $P $D/large -i $I --region counters", code: 1, wrong: "large has 5000 bytes", want: "region counters has 4096 from offset 0 on: nothing was written", remedy: "cut the file"},
 		{name: "input too large", line: "put $P - -i $I --region counters", code: 1, wrong: "the input has more bytes than region counters has", want: "which is 4096", remedy: "shorten the input", options: []option{input(strings.Repeat("x", 5000))}},
@@ -112,7 +117,7 @@ func TestMistakes(t *testing.T) {
 		{name: "no daemon for stat", line: "stat --control $D/none.sock", code: 4, wrong: "none.sock", want: "no daemon serves the control socket", remedy: "start xdpfabd, or give its path"},
 		{name: "socket missing", line: "list $P -i $I", side: b, code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which XDPFAB_CONTROL names", remedy: "start it there, or correct the path", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
 		{name: "socket missing, named by flag", line: "list $P -i $I --control $D/none.sock", code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which --control", remedy: "start it there, or correct the path"},
-		{name: "socket of others", line: "list $P -i $I", side: b, code: 5, wrong: "connect: permission denied", want: "run it as a user or group that may write to the socket", remedy: "xdpfabd --socket-group, --socket-mode", options: []option{unprivileged, env("XDPFAB_CONTROL=" + n.socket)}},
+		{name: "socket of others", line: "list $P -i $I", side: b, code: 5, wrong: "connect: permission denied", want: "run it as a user or group that may write to the socket", remedy: "xdpfabd --socket-group, --socket-mode); without it: the interface is in use, as a rule by that daemon\n", options: []option{unprivileged, env("XDPFAB_CONTROL=" + n.socket)}},
 		{name: "borrow without daemon", line: "list $P -i $I --borrow", code: 5, wrong: "a queue to borrow", want: "no daemon serves the interface", remedy: "start xdpfabd there with --lend"},
 		{name: "zero-copy", line: "list $P -i $I --copy zero-copy", code: 5, wrong: "zero-copy not supported", want: "the driver cannot", remedy: "want the copy mode auto or copy"},
 		{name: "own MAC", line: "list $OWN -i $I", code: 1, wrong: "is an address of this node", want: "give that of the peer", remedy: "`ip address` shows there"},
@@ -145,6 +150,8 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 	for name, text := range map[string]string{
 		"regions.toml": "interface = \"veth0\"\n\n[[regions]]\nname = \"counters\"\nsize = \"4KiB\"\n",
 		"size.toml":    "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = \"4KB\"\n",
+		"bare.toml":    "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = 64KiB\n",
+		"list.toml":    "interface = \"veth0\"\n\n[[region]]\nname = \"a\"\nsize = 8\naccess = [\"read\", \"write\"]\n",
 		"key.toml":     "interfaces = \"veth0\"\n",
 		"backing.toml": "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = \"4KiB\"\nbackings = \"memfd\"\n",
 	} {
@@ -157,6 +164,8 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		{name: "negative size", line: "--interface $I --region counters=-4", code: 2, wrong: `size: "-4"`, want: "want bytes", remedy: "e.g. 65536"},
 		{name: "regions", line: "--config $D/regions.toml", code: 2, wrong: "regions.toml:3: regions: unknown key", want: "the tables [[region]]", remedy: "did you mean [[region]]?"},
 		{name: "size in file", line: "--config $D/size.toml", code: 2, wrong: `size.toml:5: region[0].size: "4KB"`, want: "want bytes", remedy: "a number of KiB, MiB or GiB"},
+		{name: "size without quotes", line: "--config $D/bare.toml", code: 2, wrong: "bare.toml:5: size: 64KiB", want: "want quotes", remedy: `size = "64KiB"`},
+		{name: "several rights", line: "--config $D/list.toml", code: 2, wrong: `list.toml:6: region[0].access: ["read", "write"]`, want: "want one of", remedy: `"read", "write" or "both"`},
 		{name: "key in file", line: "--config $D/key.toml", code: 2, wrong: "key.toml:1: interfaces: unknown key", want: "known are interface", remedy: "did you mean interface?"},
 		{name: "key of a region", line: "--config $D/backing.toml", code: 2, wrong: "region[0].backings: unknown key", want: "known are", remedy: "did you mean backing?"},
 		{name: "same interface", side: b, line: "--interface $I --control " + n.socket, code: 5, wrong: "serves veth0 already", want: "control socket is in use: xdpfabd, process " + pid, remedy: "or stop it first"},
@@ -164,9 +173,12 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		{name: "other interface", side: b, line: "--interface lo --control " + n.socket, code: 5, wrong: "process " + pid + " serves another interface, veth0", want: "control socket is in use", remedy: "give this daemon a path of its own with --control"},
 		{name: "other namespace", line: "--interface $I --control " + n.socket, code: 5, wrong: "serves the veth0 of another network namespace", want: "leave it alone", remedy: "give this daemon a path of its own with --control"},
 		{name: "argument", line: "$I --region counters=4KiB", code: 2, wrong: `unexpected argument "veth0"`, want: "want flags alone", remedy: "such as --interface veth0"},
+		{name: "verb", line: "start $I", code: 2, wrong: `unexpected argument "start"`, want: "want flags alone", remedy: "such as --interface veth0"},
+		{name: "verb alone", line: "start", code: 2, wrong: `unexpected argument "start"`, want: "want flags alone", remedy: "such as --interface eth0"},
 		{name: "flag", line: "--interfaces $I", code: 2, wrong: "unknown flag: --interfaces", want: "did you mean --interface?", remedy: "`xdpfabd --help`"},
 		{name: "takeover of none", line: "--interface $I --control $D/none.sock --takeover", code: 1, wrong: "no daemon serves at " + dir + "/none.sock", want: "whose place this one could take", remedy: "start it without --takeover"},
 		{name: "takeover with another size", side: b, line: "--interface $I --control " + n.socket + " --region counters=8KiB --takeover", code: 1, wrong: `region "counters" has 4096 bytes`, want: "8192 bytes, access rw, backing anonymous, huge pages auto in the one that is to take its place", remedy: "want the same, or another name"},
+		{name: "control socket of a user", line: "--interface $I --transport udp --control $D/x/a.sock", code: 1, wrong: "/x: permission denied", want: "choose another path (--control; clients then name it by --control or XDPFAB_CONTROL)", remedy: "such as /run/user/7/veth0.sock", options: []option{unprivileged}},
 		{name: "no interface", line: "--region counters=4KiB", code: 2, wrong: "interface: missing", want: "set it in the configuration file", remedy: "--interface eth0"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
@@ -174,7 +186,7 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 			if m.side == b {
 				side = net.B
 			}
-			p := start(t, side, xdpfabdPath, m.args(net, dir), append(m.options, env("NOTIFY_SOCKET="))...)
+			p := start(t, side, xdpfabdPath, m.args(net, dir), append(m.options, env("NOTIFY_SOCKET=", "XDG_RUNTIME_DIR=/run/user/7"))...)
 			m.judge(t, p)
 		})
 	}
