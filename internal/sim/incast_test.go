@@ -77,7 +77,7 @@ func incast(t *testing.T, cfg session.Config) (goodput, rtt, fairness float64) {
 			return
 		}
 		trips = append(trips, w.now-sent+cableDelay)
-		if id := (frameID{sender.index, 0, h.Session, h.Epoch, h.PSN}); !seen[id] {
+		if id := (frameID{sender.index, h.Session, h.Epoch, h.PSN}); !seen[id] {
 			seen[id], size = true, len(packet)
 			bytes += int64(len(packet) + wireOverhead)
 		}

@@ -21,9 +21,10 @@ type wiretap struct {
 	requestBytes, resentBytes int64 // packets that carry requests
 }
 
-// frameID is one request frame, however often it is sent.
+// frameID is one request frame, however often it is sent, and to whichever address of
+// its target.
 type frameID struct {
-	from, to            int
+	from                int
 	session, epoch, psn uint32
 }
 
@@ -38,8 +39,8 @@ type wordID struct{ node, region, word int }
 func (t *wiretap) sent(n *node, packet []byte) {
 	frame, _, reason := wire.Decap(packet)
 	to := t.w.net.receiver(n, packet)
-	if reason != wire.ReasonOK || to == nil {
-		return // answers to damaged addresses go nowhere
+	if reason != wire.ReasonOK {
+		return
 	}
 	h, payload, reason := wire.Parse(frame)
 	if reason != wire.ReasonOK {
@@ -48,6 +49,9 @@ func (t *wiretap) sent(n *node, packet []byte) {
 	}
 	if h.Flags&wire.FlagBusy != 0 && !n.waits() && !n.refused && n.w.plan.attends == 0 {
 		t.w.fail("%v says that a message or an event waits, but none does", n)
+	}
+	if to == nil && h.Type != wire.Request {
+		return // to a damaged address, or one that its node has left
 	}
 	switch h.Type {
 	case wire.Hello, wire.HelloAck:
@@ -91,7 +95,7 @@ func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 // request checks a request frame, in a packet of size bytes.
 func (t *wiretap) request(n, to *node, h *wire.Header, payload []byte, size int) {
 	t.requestBytes += int64(size)
-	id := frameID{n.index, to.index, h.Session, h.Epoch, h.PSN}
+	id := frameID{n.index, h.Session, h.Epoch, h.PSN}
 	sum := fnv.New64a()
 	_, _ = sum.Write(payload)
 	was, again := t.requests[id]
@@ -141,7 +145,7 @@ func (t *wiretap) messages(n *node, id frameID, payload []byte, ops int) {
 
 // fence looks for fenced operations in a request.
 func (t *wiretap) fence(to *node, payload []byte, ops int) {
-	if len(t.fences) == 0 {
+	if len(t.fences) == 0 || to == nil {
 		return
 	}
 	var r wire.RecordReader
