@@ -74,7 +74,7 @@ func (a *app) watchDaemon(ctx context.Context, socket string, limit time.Duratio
 }
 
 // closeAll closes the domain of a command, unless its daemon fell silent: closing would
-// wait for that. A daemon that goes on later learns of the end of this process.
+// wait for that. If the daemon is continued later, it learns that this process has ended.
 func closeAll(ctx context.Context, dom *xdpfab.Domain) error {
 	if errors.Is(context.Cause(ctx), control.ErrSilent) {
 		return nil

@@ -41,7 +41,7 @@ type app struct {
 	env   func(string) string
 	files []string
 
-	exit   func(code int)          // of the process; nil if that goes on
+	exit   func(code int)          // ends the process; nil where the process has to go on
 	giveUp context.CancelCauseFunc // ends the command, for a reason other than a signal
 }
 

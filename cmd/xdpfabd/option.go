@@ -70,7 +70,7 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
 	{"idle-retire", "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
-	{"sessions", "most `sessions` on a queue, from one endpoint to another, 10 KiB each: N programs of a node that " +
+	{"sessions", "most `sessions` on a queue, from one endpoint to another, 9 KiB each: N programs of a node that " +
 		"talk with M each way have 2 N M",
 		func(c *Config) field { return intField(&c.Sessions, 16, 1<<14) }},
 	{"resident-sessions",
