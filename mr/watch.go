@@ -22,6 +22,9 @@ func (r *Region) Watch(w Watcher) bool {
 	return !r.closed.Load() || !r.applied.watcher.CompareAndSwap(&w, nil)
 }
 
+// Closed reports whether the region was deregistered.
+func (r *Region) Closed() bool { return r.closed.Load() }
+
 // Watcher returns the watcher, or nil.
 func (r *Region) Watcher() Watcher {
 	if w := r.applied.watcher.Load(); w != nil {

@@ -16,22 +16,38 @@ import (
 type Signal struct {
 	Region RemoteRegion
 	Index  uint64    // of the word in the region, in words
-	Op     atomic.Op // atomic.Write sets the word, atomic.Sum adds to it; others of the base form do, too
+	Op     atomic.Op // atomic.Sum adds to the word, atomic.Write sets it; others of the base form do but Min
 	Value  uint64
 }
 
-// WriteSignal is [Peer.Write] with a signal: a word of the peer's memory changes when all
-// of b is there, so that whoever sees the word finds b. Write and signal are one
-// operation: both run, once, or neither does, and the word need not be in the region that
-// is written. They are put_signal of OpenSHMEM, with atomic.Write for SIGNAL_SET and
-// atomic.Sum for SIGNAL_ADD. A peer of an older release refuses it: ErrOpNotSupported.
-func (p *Peer) WriteSignal(ctx context.Context, r RemoteRegion, offset uint64, b []byte, s Signal) error {
-	if !atomic.Valid(atomic.Base, s.Op, atomic.Uint64) {
+// check refuses a signal that no peer could apply, or that was not filled in. The zero Op
+// is atomic.Min, which would leave most words as they are, and whoever waits waiting.
+func (s Signal) check() error {
+	switch {
+	case s.Region == RemoteRegion{}:
+		return fmt.Errorf("xdpfab: signal without a region: want Signal.Region, as from Peer.Lookup: %w", ErrNoKey)
+	case s.Op == atomic.Min:
+		return fmt.Errorf("xdpfab: signal without an operation: want Signal.Op, such as atomic.Sum or atomic.Write: %w",
+			ErrOpNotSupported)
+	case !atomic.Valid(atomic.Base, s.Op, atomic.Uint64):
 		return fmt.Errorf("xdpfab: a signal by %v: want an operation of the base form on uint64: %w", s.Op,
 			ErrOpNotSupported)
+	case s.Index > math.MaxUint64/8 || s.Region.Size != 0 && s.Index >= s.Region.Size/8:
+		return fmt.Errorf("xdpfab: signal in word %d of %d of region %q: %w", s.Index, s.Region.Size/8, s.Region.Name,
+			ErrOutOfBounds)
 	}
-	if s.Index > math.MaxUint64/8 || s.Region.Size != 0 && s.Index >= s.Region.Size/8 {
-		return fmt.Errorf("xdpfab: signal in word %d of %d: %w", s.Index, s.Region.Size/8, ErrOutOfBounds)
+	return nil
+}
+
+// WriteSignal is [Peer.Write] with a signal: a word of the peer's memory changes when all
+// of b is there, so that whoever sees the word changed, by [Wait] say, finds b. Write and
+// signal are one operation: both run, once, or neither does, and the word need not be in
+// the region that is written. They are put_signal of OpenSHMEM, with atomic.Write for
+// SIGNAL_SET and atomic.Sum for SIGNAL_ADD. A peer of an older release refuses it:
+// ErrOpNotSupported.
+func (p *Peer) WriteSignal(ctx context.Context, r RemoteRegion, offset uint64, b []byte, s Signal) error {
+	if err := s.check(); err != nil {
+		return err
 	}
 	signal := wire.Signal{Key: s.Region.Key, Offset: s.Region.Base + 8*s.Index, Incarnation: s.Region.Incarnation,
 		Op: uint8(s.Op), Datatype: uint8(atomic.Uint64), Operand: s.Value}

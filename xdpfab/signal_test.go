@@ -44,9 +44,11 @@ func TestWriteSignal(t *testing.T) {
 			t.Errorf("%v, %d in the word", err, word())
 		}
 		for want, x := range map[error]xdpfab.Signal{
-			fi.ErrAccess:         {Region: ro, Op: atomic.Sum},
-			fi.ErrOutOfBounds:    {Region: r, Index: r.Size / 8, Op: atomic.Sum},
-			fi.ErrOpNotSupported: {Region: r, Op: atomic.Cswap},
+			fi.ErrAccess:          {Region: ro, Op: atomic.Sum},
+			fi.ErrOutOfBounds:     {Region: r, Index: r.Size / 8, Op: atomic.Sum},
+			fi.ErrOpNotSupported:  {Region: r, Op: atomic.Cswap},
+			fi.ErrNoKey:           {Op: atomic.Sum, Value: 1}, // no region
+			errors.ErrUnsupported: {Region: r, Value: 1},      // no operation
 		} {
 			if err := p.WriteSignal(c, r, 100, []byte("refused"), x); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
@@ -41,6 +42,10 @@ func Less[T Ordered](v T) Condition[T] { return Condition[T]{atomic.CswapGT, v} 
 // once it has called [mr.Region.Changed].
 func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, until Condition[T]) (T, error) {
 	var met [wide]byte
+	if until.op == atomic.Min {
+		return fromBytes[T](met), fmt.Errorf("xdpfab: wait without a condition: want one, such as Equal or AtLeast: %w",
+			fi.ErrOpNotSupported)
+	}
 	dt := DatatypeOf[T]()
 	v, size := toBytes(until.value), dt.Size()
 	at := beginning(uint64(index), uint64(size))

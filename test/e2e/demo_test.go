@@ -174,7 +174,7 @@ func TestFaultyConfiguration(t *testing.T) {
 		"syntax":         {"interface = \"veth0\"\n\nwindow = = 3\n", []string{":3:", "window"}},
 		"no value":       {"interface = \"veth0\"\nwindow =\n", []string{":2:", "window"}},
 		"unknown key":    {"interface = \"veth0\"\n\n\nwindo = 3\n", []string{":4:", "windo: unknown key"}},
-		"type":           {"window = \"many\"\ninterface = \"veth0\"\n", []string{":1:", "window", "want an integer"}},
+		"type":           {"window = \"many\"\ninterface = \"veth0\"\n", []string{":1:", "window", "want a number from 1 to 64"}},
 		"range":          {"interface = \"veth0\"\nwindow = 65\n", []string{":2:", "window", "1 to 64"}},
 		"duration":       {"interface = \"veth0\"\ngive-up = \"soon\"\n", []string{":2:", "give-up"}},
 		"size":           {"interface = \"veth0\"\n[[region]]\nname = \"r\"\nsize = \"4 apples\"\n", []string{":4:", "region[0].size", "64KiB"}},

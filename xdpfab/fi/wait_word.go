@@ -100,6 +100,9 @@ func (d *Domain) watch(r *mr.Region) (*watch, error) {
 		return w, nil
 	}
 	defer d.stay()()
+	if r.Closed() {
+		return nil, fmt.Errorf("xdpfab: wait for a word of region %v: %w", r, ErrClosed)
+	}
 	if !slices.Contains(d.node.Table.All(), r) {
 		return nil, fmt.Errorf("xdpfab: wait for a word of region %v: want an open region of domain %s: %w", r,
 			d.node.Dev.Info().Name, ErrForeign)

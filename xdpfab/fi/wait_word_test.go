@@ -193,7 +193,7 @@ func TestWaitWordEnds(t *testing.T) {
 		if err := <-ended; !errors.Is(err, fi.ErrClosed) || !strings.Contains(err.Error(), `"other"`) {
 			t.Errorf("after the region: %v", err)
 		}
-		if err := f.server.WaitWord(t.Context(), other, until(atomic.Cswap, 0, 0)); !errors.Is(err, fi.ErrForeign) {
+		if err := f.server.WaitWord(t.Context(), other, until(atomic.Cswap, 0, 0)); !errors.Is(err, fi.ErrClosed) {
 			t.Errorf("a region that is closed: %v", err)
 		}
 		wait(t.Context(), f.region)
