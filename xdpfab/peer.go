@@ -17,7 +17,8 @@ type Peer struct{ to *calls.Peer }
 // It fails with ErrPeerSilent when there is no answer within the domain's GiveUp time,
 // with ErrRefused when the node has no such endpoint, or with the context. A silent IP
 // address may cost another second, in which raw Ethernet is tried: the error says so if
-// it is UDP alone that the node does not serve.
+// it is UDP alone that the node does not serve. An endpoint to which a session is open is
+// not asked again: the next operation tells whether it is still there.
 func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	return dialled(calls.Of(d.Domain).Dial(ctx, addr))
 }
