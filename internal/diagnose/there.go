@@ -90,6 +90,8 @@ func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 	switch {
 	case d.Own || d.way == nil || d.way.err != nil:
 		return leftOut("there is no way to the peer")
+	case d.Nobody != nil:
+		return leftOut("nobody has this address")
 	case !to.IsValid() && len(d.way.aliases) == 0:
 		return leftOut("no IP address of the peer is known")
 	case !to.IsValid():
@@ -102,7 +104,7 @@ func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 	text := fmt.Sprintf("UDP port %d of %v", wire.UDPPort, to)
 	switch {
 	case port == PortSilent:
-		return ok(text + " takes datagrams, or something on the way drops them")
+		return doubtful("no refusal: "+text+" takes datagrams, or something on the way drops them", "")
 	case !d.Peer.IsIP():
 		return ok(text + " is refused: the host is up, and serves no UDP")
 	}
