@@ -59,6 +59,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	a.out = out
 	root.SetOut(out)
 	root.SetErr(a.err)
+	refuseUnknown(root)
 	err := whyGivenUp(ctx, errors.Join(root.ExecuteContext(ctx), out.Flush()))
 	if err != nil {
 		fmt.Fprintln(a.err, oneLine(err))
@@ -175,6 +176,9 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if !c.HasSubCommands() {
+		return usage(c, "unexpected argument %q", args[0])
+	}
 	hint := suggestion(c, args[0])
 	if hint == "" && c.HasParent() {
 		var names []string
@@ -194,6 +198,30 @@ func instead(does map[string]string) cobra.PositionalArgs {
 			return usage(c, "unknown command %q: that is %s", args[0], does[args[0]])
 		}
 		return unknownCommand(c, args)
+	}
+}
+
+// refuseUnknown has the commands that cobra adds refuse what they do not know: theirs
+// print help, and succeed. The root's output has to be set: completion keeps it.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = unknownCommand, help
+			for _, shell := range c.Commands() {
+				shell.Args = unknownCommand
+			}
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				if err != nil {
+					return err
+				}
+				return unknownCommand(of, rest)
+			}
+		}
 	}
 }
 
