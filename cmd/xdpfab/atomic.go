@@ -255,7 +255,10 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 		return nil, fmt.Errorf("missing %s: want %s", what, one)
 	}
 	if f.hex {
-		b, err = hex.DecodeString(strings.Join(values, ""))
+		if b, err = hex.DecodeString(strings.Join(values, "")); err != nil {
+			err = fmt.Errorf("%s %q: want little-endian bytes in hex, such as 0500000000000000", what,
+				strings.Join(values, " "))
+		}
 	} else {
 		b, err = value.ParseAll(dt, values)
 	}
