@@ -194,7 +194,8 @@ func explain(path string, err error) error {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: %s: start xdpfabd, or give its path: %w", ErrNoDaemon, path, err)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("control socket %s: %w; run as a user or group that may write to it", path, err)
+		return fmt.Errorf("control socket %s: %w; run as a user or group that may write to it, "+
+			"or start the daemon with --socket-mode or --socket-group", path, err)
 	}
 	return fmt.Errorf("control socket %s: %w", path, err)
 }
