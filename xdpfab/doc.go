@@ -57,7 +57,7 @@
 //
 // A handle is bound to the registration of the region that it was made from. After a
 // restart of the peer it fails with [ErrPeerRestarted], until it is bound again by
-// [Remote.Rebind] or, with [AutoRebind], by itself. docs/guarantees in the project has
+// [Remote.Rebind] or, with [AutoRebind], by itself. docs/restarts.md in the project has
 // recipes for locks, limiters and counters.
 //
 // # When the network changes

@@ -106,7 +106,7 @@ func (c *cook) registeredAnew(side *testnet.Side, d *node) {
 	}
 }
 
-// Every recipe for restarts does what docs/guarantees.md says: of a daemon that dies and
+// Every recipe for restarts does what docs/restarts.md says: of a daemon that dies and
 // comes back, whether it keeps resident regions or not, whether the program uses them in
 // the same session or not, and of one that takes over and then dies.
 func TestRecipes(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// The recipes that docs/guarantees.md prints are those that test/e2e runs.
+// The recipes that docs/restarts.md prints are those that test/e2e runs.
 func TestPrinted(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guarantees.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "restarts.md"))
 	source, err2 := os.ReadFile("recipes.go")
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
@@ -24,14 +24,14 @@ func TestPrinted(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		for _, f := range regexp.MustCompile(`(?ms)^func .*?^}\n`).FindAllString(block[1], -1) {
 			if printed++; !slices.Contains(functions, f) {
-				t.Errorf("docs/guarantees.md prints a recipe that is not in recipes.go:\n%s", f)
+				t.Errorf("docs/restarts.md prints a recipe that is not in recipes.go:\n%s", f)
 			}
 		}
 		if !strings.HasPrefix(block[1], "func ") {
-			t.Errorf("docs/guarantees.md prints code that no test runs:\n%s", block[1])
+			t.Errorf("docs/restarts.md prints code that no test runs:\n%s", block[1])
 		}
 	}
 	if printed != len(functions) {
-		t.Errorf("docs/guarantees.md prints %d recipes, want all %d", printed, len(functions))
+		t.Errorf("docs/restarts.md prints %d recipes, want all %d", printed, len(functions))
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recipes has the recipes of docs/guarantees.md as they are printed there, so
+// Package recipes has the recipes of docs/restarts.md as they are printed there, so
 // that the tests of test/e2e run them against daemons that die.
 package recipes
 
