@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,7 @@ func TestInstall(t *testing.T) {
 			t.Errorf("the unit lacks %q", want)
 		}
 	}
+	wantLinks(t, filepath.Join(root, "opt/x/share/doc/xdpfab"))
 	install("--remove")
 	if left := files(t, root); len(left) > 0 {
 		t.Errorf("left: %q", left)
@@ -78,6 +80,35 @@ func TestInstall(t *testing.T) {
 	install("--remove")
 	if left := files(t, root); !slices.Equal(left, []string{"/etc/xdpfab/xdpfabd.toml"}) {
 		t.Errorf("left: %q, want the configuration that was changed", left)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s#]+)(?:#[^)\s]*)?\)`)
+
+// wantLinks wants every link of the pages that are installed to lead to something that is,
+// too.
+func wantLinks(t *testing.T, doc string) {
+	t.Helper()
+	followed := 0
+	for _, page := range files(t, doc) {
+		if filepath.Ext(page) != ".md" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(doc, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if to := m[1]; !strings.Contains(to, "://") {
+				followed++
+				if _, err := os.Stat(filepath.Join(doc, filepath.Dir(page), to)); err != nil {
+					t.Errorf("%s: the link %s leads nowhere", page, to)
+				}
+			}
+		}
+	}
+	if followed < 200 {
+		t.Errorf("only %d links in what is installed", followed)
 	}
 }
 
