@@ -63,7 +63,11 @@ var exampleRuns = []struct{ args, prints string }{
 	{"barrier -n 3 -rounds 3", `3 programs were together 3 times`},
 	{"bulkcopy", `4194304 bytes there, 4194304 back`},
 	{"metrics -n 100", `requests_total \d+\nrequests_unsure_total 0`},
+	{"doorbell -n 50", `50 records written, and all read; the bell is at \d+`},
 }
+
+// served are the examples whose home is a program of its own.
+var served = []string{"workqueue", "doorbell"}
 
 // Every example runs as nobody, through a daemon and by UDP sockets, with the memory of a
 // daemon whose regions are those that examples/README.md names.
@@ -75,7 +79,7 @@ func TestExamples(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| \\[\\w+\\]\\(.*?\\) \\| `(.*?)` ").FindAllStringSubmatch(read(t, "examples", "README.md"), -1) {
 		regions = append(regions, "--region", m[1])
 	}
-	if len(regions) != 2*(len(exampleRuns)-1) { // the work queue has none
+	if len(regions) != 2*(len(exampleRuns)-len(served)) {
 		t.Fatalf("the page names the regions %q", regions)
 	}
 	for _, through := range []string{"a daemon", "sockets"} {
@@ -90,17 +94,20 @@ func TestExamples(t *testing.T) {
 				socket += ".none"
 			}
 			control := env("XDPFAB_CONTROL=" + socket)
-			queue := start(t, net.B, filepath.Join(bin, "workqueue"), []string{"-i", net.B.IfName, "-serve", "-timeout", limit.String()},
-				env("XDPFAB_CONTROL="+d.socket))
-			number := ""
-			queue.eventually("serving", func() bool {
-				_, number, _ = strings.Cut(strings.TrimSpace(queue.out.String()), "/")
-				return strings.HasSuffix(queue.out.String(), "\n")
-			})
+			homes, numbers := map[string]*process{}, map[string]string{}
+			for _, name := range served {
+				p := start(t, net.B, filepath.Join(bin, name), []string{"-i", net.B.IfName, "-serve", "-timeout", limit.String()},
+					env("XDPFAB_CONTROL="+d.socket))
+				p.eventually("serving", func() bool {
+					_, numbers[name], _ = strings.Cut(strings.TrimSpace(p.out.String()), "/")
+					return strings.HasSuffix(p.out.String(), "\n")
+				})
+				homes[name] = p
+			}
 			for _, e := range exampleRuns {
 				args := strings.Fields(e.args)
 				addr := net.B.IP4.String()
-				if args[0] == "workqueue" {
+				if number := numbers[args[0]]; number != "" {
 					addr += "/" + number
 				}
 				p := start(t, net.A, filepath.Join(bin, args[0]), append(args[1:], "-i", net.A.IfName, "-timeout", limit.String(), addr),
@@ -109,8 +116,10 @@ func TestExamples(t *testing.T) {
 					t.Errorf("%s prints %q, want %s", e.args, p.out.String(), e.prints)
 				}
 			}
-			queue.signal(syscall.SIGINT)
-			queue.wants(0)
+			for _, p := range homes {
+				p.signal(syscall.SIGINT)
+				p.wants(0)
+			}
 			d.end()
 		})
 	}

@@ -96,6 +96,9 @@ func (n *Nodes) Word(i int) *atomic.Uint64 {
 	return w
 }
 
+// Region is the home's memory, that of its present life.
+func (n *Nodes) Region() *mr.Region { return n.region }
+
 // Peer dials the home.
 func (n *Nodes) Peer(ctx context.Context) *xdpfab.Peer {
 	n.t.Helper()
