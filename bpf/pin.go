@@ -214,8 +214,9 @@ func loadOver(cfg Config, queues int, open func(name string) (*ebpf.Map, error))
 	cfg.Addrs = nil
 	p, err := loadWith(cfg, queues, &ebpf.CollectionOptions{MapReplacements: maps})
 	if errors.Is(err, unix.EINVAL) { // the kernel says no more
-		err = fmt.Errorf("%w; the program that is there may take packets in several buffers, and this one not, or "+
-			"the reverse: want the MTU as it was: %w", err, ErrConfig)
+		err = errno.Refuse(ErrConfig,
+			"%w; the program that is there may take packets in several buffers, and this one not, or "+
+				"the reverse: want the MTU as it was", err)
 	}
 	if err != nil {
 		return nil, err

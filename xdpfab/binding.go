@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
@@ -92,17 +93,16 @@ func bind(home Home, at *place, size uint64, options []HandleOption) *binding {
 // rebind looks the region up again.
 func (b *binding) rebind(ctx context.Context) error {
 	if b.name == "" {
-		return fmt.Errorf(
-			"xdpfab: a handle that was made from a key cannot be bound again: find the region by its name: %w",
-			ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: a handle that was made from a key cannot be bound again: find the region by its name")
 	}
 	r, err := b.home.find(ctx, b.name)
 	if err != nil {
 		return err
 	}
 	if r.Size < b.size {
-		return fmt.Errorf("xdpfab: region %q now has %d bytes, want at least %d: %w", b.name, r.Size, b.size,
-			ErrOutOfBounds)
+		return errno.Refuse(ErrOutOfBounds,
+			"xdpfab: region %q now has %d bytes, want at least %d", b.name, r.Size, b.size)
 	}
 	b.at.Store(r)
 	return nil

@@ -4,9 +4,9 @@ package xdpfab
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -100,8 +100,9 @@ func (r Remote[T]) checkBits(verb wire.Verb, op atomic.Op, offset, width int) er
 		return err
 	}
 	if size := 8 * r.size; offset < 0 || width < 1 || offset >= size || width > size-offset {
-		return fmt.Errorf("xdpfab: %d bits from bit %d on, of a word of %d bits: want 1 or more of bits 0 to %d: %w",
-			width, offset, size, size-1, ErrOutOfBounds)
+		return errno.Refuse(ErrOutOfBounds,
+			"xdpfab: %d bits from bit %d on, of a word of %d bits: want 1 or more of bits 0 to %d",
+			width, offset, size, size-1)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -35,8 +36,8 @@ func (p *Peer) Write(ctx context.Context, r RemoteRegion, offset uint64, b []byt
 func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n int, c calls.Call) error {
 	switch {
 	case n > math.MaxUint32:
-		return fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, take them in parts: %w", c.Verb, n,
-			math.MaxUint32, ErrTooMany)
+		return errno.Refuse(ErrTooMany, "xdpfab: %v of %d bytes: want at most %d, take them in parts", c.Verb, n,
+			math.MaxUint32)
 	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
 		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.Verb, n, offset, r.Size,
 			ErrOutOfBounds)

@@ -5,12 +5,12 @@ package xdpfab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -40,14 +40,14 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 	p := at.peer
 	if at.Incarnation == 0 {
 		return nil,
-			fmt.Errorf(
-				"xdpfab: a word that was made from a key alone cannot be guarded: find its region by its name: %w",
-				ErrNotImplemented)
+			errno.Refuse(ErrNotImplemented,
+				"xdpfab: a word that was made from a key alone cannot be guarded: find its region by its name")
 	}
 	if p.to.Alone {
 		return nil,
-			fmt.Errorf("xdpfab: a guard uses the domain at any time, ThreadDomain leaves that to one caller: want "+
-				"ThreadSafe: %w", ErrNotImplemented)
+			errno.Refuse(ErrNotImplemented,
+				"xdpfab: a guard uses the domain at any time, ThreadDomain leaves that to one caller: want "+
+					"ThreadSafe")
 	}
 	guarded, lose := context.WithCancelCause(ctx)
 	stop := p.to.AfterClose(lose)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -122,7 +123,7 @@ func (p *Pending[T]) result(was []byte) T {
 // check refuses what cannot be posted.
 func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error {
 	if r.bind == nil {
-		return fmt.Errorf("xdpfab: the Remote is a zero value: make it with Word or WordAt: %w", ErrClosed)
+		return errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt")
 	}
 	if r.outside != nil {
 		return r.outside

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -25,13 +26,13 @@ type Signal struct {
 func (s Signal) check() error {
 	switch {
 	case s.Region == RemoteRegion{}:
-		return fmt.Errorf("xdpfab: signal without a region: want Signal.Region, as from Peer.Lookup: %w", ErrNoKey)
+		return errno.Refuse(ErrNoKey, "xdpfab: signal without a region: want Signal.Region, as from Peer.Lookup")
 	case s.Op == atomic.Min:
-		return fmt.Errorf("xdpfab: signal without an operation: want Signal.Op, such as atomic.Sum or atomic.Write: %w",
-			ErrOpNotSupported)
+		return errno.Refuse(ErrOpNotSupported,
+			"xdpfab: signal without an operation: want Signal.Op, such as atomic.Sum or atomic.Write")
 	case !atomic.Valid(atomic.Base, s.Op, atomic.Uint64):
-		return fmt.Errorf("xdpfab: a signal by %v: want an operation of the base form on uint64: %w", s.Op,
-			ErrOpNotSupported)
+		return errno.Refuse(ErrOpNotSupported,
+			"xdpfab: a signal by %v: want an operation of the base form on uint64", s.Op)
 	case s.Index > math.MaxUint64/8 || s.Region.Size != 0 && s.Index >= s.Region.Size/8:
 		return fmt.Errorf("xdpfab: signal in word %d of %d of region %q: %w", s.Index, s.Region.Size/8, s.Region.Name,
 			ErrOutOfBounds)

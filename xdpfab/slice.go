@@ -5,7 +5,8 @@ package xdpfab
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // ReadSlice copies len(values) values of a peer's region, from offset bytes behind its
@@ -33,6 +34,7 @@ func littleEndian() error {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: slices of values on a big-endian machine: want a little-endian one, or convert them "+
-		"by Bytes and ReadBytes: %w", ErrNotImplemented)
+	return errno.Refuse(ErrNotImplemented,
+		"xdpfab: slices of values on a big-endian machine: want a little-endian one, or convert them "+
+			"by Bytes and ReadBytes")
 }

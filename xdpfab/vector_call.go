@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -25,7 +26,7 @@ type places struct {
 // check compares the places with the number of words that there are.
 func (p places) check(words uint64) error {
 	if p.n > math.MaxUint32 {
-		return fmt.Errorf("xdpfab: %d words: want at most %d, take them in parts: %w", p.n, math.MaxUint32, ErrTooMany)
+		return errno.Refuse(ErrTooMany, "xdpfab: %d words: want at most %d, take them in parts", p.n, math.MaxUint32)
 	}
 	for _, index := range p.at {
 		if index >= words {
@@ -46,13 +47,13 @@ func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {
 	if op == atomic.Read {
 		b.operands = nil
 	} else if len(b.operands) != n {
-		return fmt.Errorf("xdpfab: %d values for %d words: want one each: %w", len(b.operands), n, ErrCount)
+		return errno.Refuse(ErrCount, "xdpfab: %d values for %d words: want one each", len(b.operands), n)
 	}
 	if verb == wire.VerbCompare && len(b.compares) != n {
-		return fmt.Errorf("xdpfab: %d comparands for %d words: want one each: %w", len(b.compares), n, ErrCount)
+		return errno.Refuse(ErrCount, "xdpfab: %d comparands for %d words: want one each", len(b.compares), n)
 	}
 	if verb != wire.VerbAtomic && len(b.results) != n {
-		return fmt.Errorf("xdpfab: room for %d results of %d words: want one each: %w", len(b.results), n, ErrCount)
+		return errno.Refuse(ErrCount, "xdpfab: room for %d results of %d words: want one each", len(b.results), n)
 	}
 	return nil
 }
@@ -60,7 +61,7 @@ func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {
 // do runs one operation on some of the words.
 func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p places, b buffers[T]) error {
 	if v.bind == nil {
-		return fmt.Errorf("xdpfab: the RemoteVector is a zero value: make it with Vector or VectorAt: %w", ErrClosed)
+		return errno.Refuse(ErrClosed, "xdpfab: the RemoteVector is a zero value: make it with Vector or VectorAt")
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, v.dt) {
 		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrOpNotSupported)

@@ -4,9 +4,9 @@ package xdpfab
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -43,8 +43,8 @@ func Less[T Ordered](v T) Condition[T] { return Condition[T]{atomic.CswapGT, v} 
 func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, until Condition[T]) (T, error) {
 	var met [wide]byte
 	if until.op == atomic.Min {
-		return fromBytes[T](met), fmt.Errorf("xdpfab: wait without a condition: want one, such as Equal or AtLeast: %w",
-			fi.ErrOpNotSupported)
+		return fromBytes[T](met), errno.Refuse(fi.ErrOpNotSupported,
+			"xdpfab: wait without a condition: want one, such as Equal or AtLeast")
 	}
 	dt := DatatypeOf[T]()
 	v, size := toBytes(until.value), dt.Size()

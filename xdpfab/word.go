@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -81,7 +82,7 @@ func beginning(index, size uint64) uint64 { return min(index, math.MaxUint64/siz
 // on the word, and its copies, mean the present registration.
 func (r Remote[T]) Rebind(ctx context.Context) error {
 	if r.bind == nil {
-		return fmt.Errorf("xdpfab: the Remote is a zero value: make it with Word or WordAt: %w", ErrClosed)
+		return errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt")
 	}
 	return r.bind.rebind(ctx)
 }

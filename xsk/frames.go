@@ -3,8 +3,9 @@
 package xsk
 
 import (
-	"fmt"
 	"math/bits"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // FramePool keeps account of a run of chunks: which are free, which the caller
@@ -66,12 +67,13 @@ const maxSlab = 32
 // usual way to one.
 func NewSlabPool(base uint64, count, chunks, chunkSize int) (*FramePool, error) {
 	if count <= 0 || chunkSize <= 0 || bits.OnesCount(uint(chunkSize)) != 1 || base%uint64(chunkSize) != 0 {
-		return nil, fmt.Errorf("xsk: frame pool of %d chunks of %d bytes at %#x: want at least one chunk, a "+
-			"power-of-two size and an aligned base: %w",
-			count, chunkSize, base, ErrConfig)
+		return nil, errno.Refuse(ErrConfig,
+			"xsk: frame pool of %d chunks of %d bytes at %#x: want at least one chunk, a "+
+				"power-of-two size and an aligned base",
+			count, chunkSize, base)
 	}
 	if chunks <= 0 || chunks > maxSlab || bits.OnesCount(uint(chunks)) != 1 {
-		return nil, fmt.Errorf("xsk: slabs of %d chunks: want a power of two up to %d: %w", chunks, maxSlab, ErrConfig)
+		return nil, errno.Refuse(ErrConfig, "xsk: slabs of %d chunks: want a power of two up to %d", chunks, maxSlab)
 	}
 	p := &FramePool{
 		base:  base,

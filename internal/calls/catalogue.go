@@ -22,11 +22,15 @@ type Region struct {
 	Incarnation uint32
 }
 
+// LooksUp reports whether an operation asks for the catalogue, and so changes nothing: one
+// without an answer counts as not executed.
+func LooksUp(v wire.Verb) bool { return v == wire.VerbLookup || v == wire.VerbList }
+
 // Lookup finds a region by the name under which it is published.
 func (p *Peer) Lookup(ctx context.Context, name string) (Region, error) {
 	if len(name) == 0 || len(name) > wire.MaxNameLen {
-		return Region{}, fmt.Errorf("xdpfab: region name of %d bytes: want 1..%d: %w", len(name), wire.MaxNameLen,
-			errno.Length)
+		return Region{}, errno.Refuse(errno.Length,
+			"xdpfab: region name of %d bytes: want 1..%d", len(name), wire.MaxNameLen)
 	}
 	r, _, err := p.entry(ctx, Call{Verb: wire.VerbLookup, Count: uint32(len(name)), Operand: []byte(name)})
 	return r, err

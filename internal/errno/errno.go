@@ -7,6 +7,7 @@ package errno
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 )
 
@@ -61,3 +62,19 @@ func (s *numbered) Is(target error) bool {
 
 // Unwrap returns the number.
 func (s *sentinel) Unwrap() error { return s.number }
+
+// refusal is an error whose text is whole without that of its kind.
+type refusal struct {
+	error
+	kind error
+}
+
+// Refuse returns an error that says by itself what was wrong, what was expected and the
+// remedy. errors.Is finds the kind, whose text does not follow: it could only repeat the
+// text, or contradict it.
+func Refuse(kind error, format string, args ...any) error {
+	return &refusal{fmt.Errorf(format, args...), kind}
+}
+
+// Unwrap returns what the text wraps, and the kind.
+func (r *refusal) Unwrap() []error { return []error{r.error, r.kind} }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -97,7 +98,7 @@ func (ep *endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 		return ep.unready()
 	}
 	if m == nil {
-		return fmt.Errorf("xdpfab: the message is nil: want a Msg: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: the message is nil: want a Msg")
 	}
 	count := uint32(1)
 	if !m.word(verb, flags) {
@@ -262,18 +263,20 @@ func (d *Domain) checkTagged(verb wire.Verb, m *Msg, count uint32) error {
 	most := d.mostTagged(verb, m.Op, m.Datatype)
 	switch {
 	case m.RMA != nil:
-		return fmt.Errorf("xdpfab: %d extents for a tagged atomic: its target is the buffer of one receive, at "+
-			"Offset: want no RMA: %w", len(m.RMA), ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: %d extents for a tagged atomic: its target is the buffer of one receive, at "+
+				"Offset: want no RMA", len(m.RMA))
 	case m.Incarnation != 0:
-		return fmt.Errorf("xdpfab: incarnation %#x for a tagged atomic: receives have none: want 0: %w", m.Incarnation,
-			ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: incarnation %#x for a tagged atomic: receives have none: want 0", m.Incarnation)
 	case count > most:
-		return fmt.Errorf("xdpfab: %d elements of %v for a tagged atomic: want at most %d, as one frame carries it, "+
-			"post them in parts: %w", count, m.Datatype, most, ErrTooMany)
+		return errno.Refuse(ErrTooMany,
+			"xdpfab: %d elements of %v for a tagged atomic: want at most %d, as one frame carries it, "+
+				"post them in parts", count, m.Datatype, most)
 	case m.Offset+uint64(count)*uint64(m.Datatype.Size()) < m.Offset:
-		return fmt.Errorf(
-			"xdpfab: offset %#x for a tagged atomic of %d elements: want it within the buffer of a receive: %w",
-			m.Offset, count, ErrOutOfBounds)
+		return errno.Refuse(ErrOutOfBounds,
+			"xdpfab: offset %#x for a tagged atomic of %d elements: want it within the buffer of a receive",
+			m.Offset, count)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/xsk"
@@ -170,8 +171,8 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 	case a.Progress > ProgressManual:
 		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)
 	case a.MRMode&^basicMR != 0:
-		return a, fmt.Errorf("xdpfab: memory registration mode %v: want some of %v: %w", a.MRMode, basicMR,
-			ErrNotImplemented)
+		return a, errno.Refuse(ErrNotImplemented,
+			"xdpfab: memory registration mode %v: want some of %v", a.MRMode, basicMR)
 	case a.Threading > ThreadEndpoint:
 		return a, fmt.Errorf("xdpfab: %v: want ThreadSafe or another of the models", a.Threading)
 	case a.ResidentSessions < 0 || a.ResidentSessions > resident.MaxSessions:

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/sharedav"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -44,8 +45,8 @@ type avEntry struct {
 // and the domain's own; more than one are refused.
 func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
 	if len(attr) > 1 {
-		return nil, fmt.Errorf("xdpfab: address vector with %d attributes: want one, or none: %w", len(attr),
-			ErrNotImplemented)
+		return nil, errno.Refuse(ErrNotImplemented,
+			"xdpfab: address vector with %d attributes: want one, or none", len(attr))
 	}
 	av := &AddressVector{index: map[wire.Addr]Address{}}
 	what, err := "address vector", error(nil)
@@ -240,8 +241,9 @@ func (av *AddressVector) Close() error { return av.close() }
 // a shared vector can have a user ID once this process has used it.
 func (av *AddressVector) SetUserID(a, id Address) error {
 	if a.context() != 0 {
-		return fmt.Errorf("xdpfab: user ID of address %#x, of receive context %d: want the address of the endpoint: %w",
-			uint32(a), a.context(), ErrUnknownPeer)
+		return errno.Refuse(ErrUnknownPeer,
+			"xdpfab: user ID of address %#x, of receive context %d: want the address of the endpoint",
+			uint32(a), a.context())
 	}
 	if err := av.ended(); err != nil {
 		return err

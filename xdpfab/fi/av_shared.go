@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/sharedav"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -29,8 +30,8 @@ func (a AVAttr) open(patience time.Duration) (*sharedav.Table, string, error) {
 	switch {
 	case a.Name == "" && a.ReadOnly:
 		return nil, "",
-			fmt.Errorf("xdpfab: address vector: read-only and without a name: want the name of one that there is: %w",
-				ErrNotImplemented)
+			errno.Refuse(ErrNotImplemented,
+				"xdpfab: address vector: read-only and without a name: want the name of one that there is")
 	case a.Name == "":
 		return nil, "address vector", nil
 	}

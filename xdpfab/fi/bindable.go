@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 )
 
@@ -30,11 +31,12 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	case phase >= draining:
 		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
 	case phase == enabled:
-		return fmt.Errorf("xdpfab: endpoint %d is enabled: bind before Enable: %w", ep.number, ErrBusy)
+		return errno.Refuse(ErrBusy, "xdpfab: endpoint %d is enabled: bind before Enable", ep.number)
 	}
 	if b == nil {
-		return fmt.Errorf("xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue, a "+
-			"counter or an event queue: %w", ep.number, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue, a "+
+				"counter or an event queue", ep.number)
 	}
 	if err := ep.attr.part.mayBind(b, flags); err != nil {
 		return err
@@ -47,18 +49,20 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 func (ep *endpoint) accepts(what string, dom *Domain, bound bool) error {
 	switch {
 	case dom != ep.dom:
-		return fmt.Errorf("xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own: %w",
-			ep.number, what, ErrForeign)
+		return errno.Refuse(ErrForeign,
+			"xdpfab: endpoint %d: %s belongs to another domain: want one of the endpoint's own",
+			ep.number, what)
 	case bound:
-		return fmt.Errorf("xdpfab: endpoint %d: %s is bound already: want only one: %w", ep.number, what, ErrBusy)
+		return errno.Refuse(ErrBusy, "xdpfab: endpoint %d: %s is bound already: want only one", ep.number, what)
 	}
 	return nil
 }
 
 func (q *CompletionQueue) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags&^queueFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a completion queue with flags %v: want some of %v: %w", ep.number,
-			flags, queueFlags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: endpoint %d: a completion queue with flags %v: want some of %v", ep.number,
+			flags, queueFlags)
 	}
 	receive, transmit := flags&BindRecv != 0, flags&BindTransmit != 0 || flags&BindRecv == 0
 	selective := flags&BindSelective != 0
@@ -109,13 +113,13 @@ func (q *CompletionQueue) receive(st *node.Stepper) {
 
 func (av *AddressVector) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: an address vector with flags %v: want none: %w", ep.number, flags,
-			ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: endpoint %d: an address vector with flags %v: want none", ep.number, flags)
 	}
 	if ep.conn != nil {
-		return fmt.Errorf(
-			"xdpfab: endpoint %d: an address vector of an endpoint of type %v: want none, as it has one peer: %w",
-			ep.number, EndpointMsg, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint %d: an address vector of an endpoint of type %v: want none, as it has one peer",
+			ep.number, EndpointMsg)
 	}
 	if err := ep.accepts("an address vector", av.dom, ep.av != nil); err != nil {
 		return err
@@ -129,8 +133,9 @@ func (av *AddressVector) bindTo(ep *endpoint, flags BindFlags) error {
 
 func (c *Counter) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags == 0 || flags&^counterFlags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a counter with flags %v: want some of %v: %w", ep.number, flags,
-			counterFlags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: endpoint %d: a counter with flags %v: want some of %v", ep.number, flags,
+			counterFlags)
 	}
 	for _, b := range ep.countings() {
 		if flags&b.flag == 0 {
@@ -140,8 +145,9 @@ func (c *Counter) bindTo(ep *endpoint, flags BindFlags) error {
 			return err
 		}
 		if b.flag == BindRecv && ep.sharedReceive != nil {
-			return fmt.Errorf("xdpfab: endpoint %d: a counter with %v, and a shared receive context: want "+
-				"SharedReceiveAttr.Counter: %w", ep.number, BindRecv, ErrBusy)
+			return errno.Refuse(ErrBusy,
+				"xdpfab: endpoint %d: a counter with %v, and a shared receive context: want "+
+					"SharedReceiveAttr.Counter", ep.number, BindRecv)
 		}
 	}
 	if !slices.Contains(ep.counters(), c) {

@@ -2,7 +2,11 @@
 
 package fi
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+)
 
 // Caps are capabilities, after fi_getinfo(3). There are three kinds: a primary capability
 // is a kind of operation; a modifier restricts the directions of these; a secondary one
@@ -190,7 +194,7 @@ func (o Order) settle() Order {
 // check returns an error unless the order can be asked for.
 func (o Order) check() error {
 	if o != OrderNone && o&^offeredOrder != 0 {
-		return fmt.Errorf("order %v: want none alone, or some of %v: %w", o, offeredOrder, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented, "order %v: want none alone, or some of %v", o, offeredOrder)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
@@ -55,8 +57,9 @@ func (d *Domain) busy() error {
 	if n := len(names); n > shown {
 		names, more = names[:shown], fmt.Sprintf(" and %d more", n-shown)
 	}
-	return fmt.Errorf("xdpfab: domain on %s: still open: %s%s: close them first, or everything with CloseAll: %w",
-		d.node.Dev.Info().Name, strings.Join(names, "; "), more, ErrBusy)
+	return errno.Refuse(ErrBusy,
+		"xdpfab: domain on %s: still open: %s%s: close them first, or everything with CloseAll",
+		d.node.Dev.Info().Name, strings.Join(names, "; "), more)
 }
 
 // object is what address vectors, completion queues and counters have in common:
@@ -106,9 +109,9 @@ func (o *object) close() error {
 	o.dom.mu.Lock()
 	defer o.dom.mu.Unlock()
 	if o.users > 0 {
-		return fmt.Errorf(
-			"xdpfab: %s: endpoints are bound, or it is in poll sets, %d in all: close or empty them first: %w", o.what,
-			o.users, ErrBusy)
+		return errno.Refuse(ErrBusy,
+			"xdpfab: %s: endpoints are bound, or it is in poll sets, %d in all: close or empty them first", o.what,
+			o.users)
 	}
 	if o.closed.Swap(true) || o.leave == nil {
 		delete(o.dom.children, o)
@@ -304,7 +307,7 @@ func (ep *endpoint) drain() error {
 		return nil
 	}
 	if ep.aliases > 0 {
-		return fmt.Errorf("xdpfab: endpoint %d has %d aliases: close them first: %w", ep.number, ep.aliases, ErrBusy)
+		return errno.Refuse(ErrBusy, "xdpfab: endpoint %d has %d aliases: close them first", ep.number, ep.aliases)
 	}
 	ep.phase.Store(draining)
 	return nil

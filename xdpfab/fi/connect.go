@@ -39,7 +39,7 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 	case err != nil:
 		return err
 	case ep.attr.Request != nil:
-		return fmt.Errorf("xdpfab: endpoint %d was made for a request: want Accept: %w", ep.number, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented, "xdpfab: endpoint %d was made for a request: want Accept", ep.number)
 	}
 	a, link, err := ep.dom.resolve(ctx, addr)
 	if err != nil {
@@ -75,8 +75,9 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 	case err != nil:
 		return err
 	case r == nil:
-		return fmt.Errorf("xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request: %w",
-			ep.number, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request",
+			ep.number)
 	}
 	link, err := ep.dom.node.Dev.Link(ctx, r.req.From)
 	if err != nil {
@@ -99,10 +100,11 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 func (ep *endpoint) connectable(param []byte) (*connection, error) {
 	switch {
 	case ep.conn == nil:
-		return nil, fmt.Errorf("xdpfab: endpoint %d has no connections: want one with EndpointAttr.Type %v: %w",
-			ep.number, EndpointMsg, ErrNotImplemented)
+		return nil, errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint %d has no connections: want one with EndpointAttr.Type %v",
+			ep.number, EndpointMsg)
 	case len(param) > CMDataSize:
-		return nil, fmt.Errorf("xdpfab: %d bytes for the peer: want at most %d: %w", len(param), CMDataSize, ErrCMData)
+		return nil, errno.Refuse(ErrCMData, "xdpfab: %d bytes for the peer: want at most %d", len(param), CMDataSize)
 	}
 	return ep.conn, nil
 }

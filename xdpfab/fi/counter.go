@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
@@ -55,15 +56,15 @@ const (
 func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
 	var a CounterAttr
 	if len(attr) > 1 {
-		return nil, fmt.Errorf("xdpfab: counter with %d attributes: want one, or none: %w", len(attr),
-			ErrNotImplemented)
+		return nil, errno.Refuse(ErrNotImplemented,
+			"xdpfab: counter with %d attributes: want one, or none", len(attr))
 	}
 	if len(attr) == 1 {
 		a = attr[0]
 	}
 	if a.Events > CountBytes {
-		return nil, fmt.Errorf("xdpfab: counter of events %d: want CountCompletions or CountBytes: %w", a.Events,
-			ErrNotImplemented)
+		return nil, errno.Refuse(ErrNotImplemented,
+			"xdpfab: counter of events %d: want CountCompletions or CountBytes", a.Events)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -224,8 +225,9 @@ func (c *Counter) closeIdle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.works > 0 && !c.closed.Load() {
-		return fmt.Errorf("xdpfab: counter: deferred work needs it: wait for that work, or cancel it with CancelWork "+
-			"or FlushWork: %w", ErrBusy)
+		return errno.Refuse(ErrBusy,
+			"xdpfab: counter: deferred work needs it: wait for that work, or cancel it with CancelWork "+
+				"or FlushWork")
 	}
 	return c.close()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -91,8 +92,9 @@ func (ep *endpoint) postpone(verb wire.Verb, m *Msg, flags OpFlags, cookie uint6
 // checkThreshold returns an error for one that work of the domain cannot wait for.
 func (d *Domain) checkThreshold(at *Threshold) error {
 	if at.Counter == nil || at.Counter.dom != d {
-		return fmt.Errorf("xdpfab: threshold %d: want a counter of domain %s: %w", at.Value,
-			d.node.Dev.Info().Name, ErrForeign)
+		return errno.Refuse(ErrForeign,
+			"xdpfab: threshold %d: the counter is nil, or of another domain: want one of domain %s", at.Value,
+			d.node.Dev.Info().Name)
 	}
 	return nil
 }

@@ -4,10 +4,10 @@ package fi
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/residence"
 )
@@ -95,8 +95,8 @@ func (d *Domain) Stats() (map[string]uint64, error) { return d.node.Stats() }
 // them.
 func (d *Domain) PeerStats() (map[string]map[string]uint64, error) {
 	if d.node.Dev.GuestRing() != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: the sessions are those of its daemon: "+
-			"ask that one, with xdpfab stat peers: %w", d.Interface().Name, ErrNotImplemented)
+		return nil, errno.Refuse(ErrNotImplemented, "xdpfab: domain on %s: the sessions are those of its daemon: "+
+			"ask that one, with xdpfab stat peers", d.Interface().Name)
 	}
 	return d.node.PeerStats(), nil
 }

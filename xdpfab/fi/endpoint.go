@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/share"
@@ -92,10 +93,11 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 	if r := attr.Request; r != nil && (r.pep == nil || r.pep.dom != d) {
 		if r.pep == nil {
 			return nil,
-				fmt.Errorf("xdpfab: endpoint for a request that is empty: want that of an EventConnReq: %w", ErrForeign)
+				errno.Refuse(ErrForeign, "xdpfab: endpoint for a request that is empty: want that of an EventConnReq")
 		}
-		return nil, fmt.Errorf("xdpfab: endpoint for a request to domain %s: want one of the same domain: %w",
-			r.pep.dom.node.Dev.Info().Name, ErrForeign)
+		return nil, errno.Refuse(ErrForeign,
+			"xdpfab: endpoint for a request to domain %s: want one of the same domain",
+			r.pep.dom.node.Dev.Info().Name)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -226,13 +228,15 @@ func (ep *Endpoint) Enable() error {
 			"(InitiateOnly): %w",
 			ep.number, ErrNoAV)
 	case ep.attr.SourceErr && ep.sources() == nil:
-		return fmt.Errorf("xdpfab: endpoint %d: unknown sources are to be errors (SourceErr), but nothing says which "+
-			"are known: bind an address vector: %w",
-			ep.number, ErrNoAV)
+		return errno.Refuse(ErrNoAV,
+			"xdpfab: endpoint %d: unknown sources are to be errors (SourceErr), but nothing says which "+
+				"are known: bind an address vector",
+			ep.number)
 	case (ep.av != nil || ep.conn != nil) && ep.cq == nil && (ep.cntr[reads] == nil || ep.cntr[writes] == nil):
-		return fmt.Errorf("xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion "+
-			"queue, or counters with BindRead and BindWrite: %w",
-			ep.number, ErrNoCQ)
+		return errno.Refuse(ErrNoCQ,
+			"xdpfab: endpoint %d can post, but nothing would tell of a failure: bind a completion "+
+				"queue, or counters with BindRead and BindWrite",
+			ep.number)
 	}
 	for _, c := range ep.counters() {
 		c.owner.CompareAndSwap(nil, ep.stepper)

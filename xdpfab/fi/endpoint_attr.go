@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // EndpointAttr are the attributes of an endpoint. The zero value of a field means
@@ -93,8 +94,8 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 		return a, err
 	}
 	if a.InjectSize < 0 || a.InjectSize > injectSize {
-		return a, fmt.Errorf("xdpfab: endpoint: %d bytes to inject: want 0..%d: %w", a.InjectSize,
-			injectSize, ErrTooBig)
+		return a, errno.Refuse(ErrTooBig, "xdpfab: endpoint: %d bytes to inject: want 0..%d", a.InjectSize,
+			injectSize)
 	}
 	if err := a.OpFlags.check("endpoint: default flags", defaultFlags); err != nil {
 		return a, err
@@ -106,8 +107,9 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 		return a, err
 	}
 	if a.SourceErr && (a.InitiateOnly || a.Type == EndpointMsg) {
-		return a, fmt.Errorf("xdpfab: endpoint: unknown sources as errors, of an endpoint that no peer can address "+
-			"or that has one peer: want one or the other left out: %w", ErrNotImplemented)
+		return a, errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint: unknown sources as errors, of an endpoint that no peer can address "+
+				"or that has one peer: want one or the other left out")
 	}
 	if err := a.receiveDefaults(); err != nil {
 		return a, err
@@ -131,11 +133,12 @@ func (a *EndpointAttr) receiveDefaults() (err error) {
 	}
 	switch {
 	case a.BufferedReceive > maxBuffered:
-		return fmt.Errorf("xdpfab: endpoint: %d bytes for messages without a receive: want at most %d: %w",
-			a.BufferedReceive, maxBuffered, ErrTooBig)
+		return errno.Refuse(ErrTooBig, "xdpfab: endpoint: %d bytes for messages without a receive: want at most %d",
+			a.BufferedReceive, maxBuffered)
 	case a.MinMultiRecv < 0:
-		return fmt.Errorf("xdpfab: endpoint: %d free bytes of a multi-receive buffer: want at least 1, or 0 for %d: %w",
-			a.MinMultiRecv, defaultMinMultiRecv, ErrCount)
+		return errno.Refuse(ErrCount,
+			"xdpfab: endpoint: %d free bytes of a multi-receive buffer: want at least 1, or 0 for %d",
+			a.MinMultiRecv, defaultMinMultiRecv)
 	case a.BufferedReceive == 0:
 		a.BufferedReceive = defaultBuffered
 	}
@@ -153,15 +156,15 @@ func (a *EndpointAttr) checkType() error {
 	}
 	switch {
 	case a.Type != EndpointRDM && a.Type != EndpointMsg:
-		return fmt.Errorf("xdpfab: endpoint of type %v: want %v or %v: %w", a.Type, EndpointRDM, EndpointMsg,
-			ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint of type %v: want %v or %v", a.Type, EndpointRDM, EndpointMsg)
 	case a.Type == EndpointMsg && (a.InitiateOnly || a.part.of != nil):
-		return fmt.Errorf(
-			"xdpfab: endpoint of type %v that is InitiateOnly, or a context of a scalable endpoint: want neither: %w",
-			a.Type, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint of type %v that is InitiateOnly, or a context of a scalable endpoint: want neither",
+			a.Type)
 	case a.Type != EndpointMsg && a.Request != nil:
-		return fmt.Errorf("xdpfab: endpoint of type %v for a request: want %v: %w", a.Type, EndpointMsg,
-			ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint of type %v for a request: want %v", a.Type, EndpointMsg)
 	}
 	return nil
 }
@@ -170,8 +173,8 @@ func (a *EndpointAttr) checkType() error {
 func queueSize(of string, size int) (int, error) {
 	switch {
 	case size < 0 || size > maxQueue:
-		return 0, fmt.Errorf("xdpfab: %s of size %d: want 1..%d, or 0 for %d: %w", of, size, maxQueue,
-			defaultQueue, ErrCount)
+		return 0, errno.Refuse(ErrCount, "xdpfab: %s of size %d: want 1..%d, or 0 for %d", of, size, maxQueue,
+			defaultQueue)
 	case size == 0:
 		return defaultQueue, nil
 	}

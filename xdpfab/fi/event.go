@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -88,10 +89,10 @@ func (l *eventLink) link(q *EventQueue, f *Fabric, what string) error {
 	case q == nil:
 		return fmt.Errorf("xdpfab: %s: nothing to bind: %w", what, ErrNoEQ)
 	case q.fabric != f:
-		return fmt.Errorf("xdpfab: %s: the event queue is of another fabric: want one of the same: %w",
-			what, ErrForeign)
+		return errno.Refuse(ErrForeign, "xdpfab: %s: the event queue is of another fabric: want one of the same",
+			what)
 	case l.queue != nil:
-		return fmt.Errorf("xdpfab: %s has an event queue: want one: %w", what, ErrBusy)
+		return errno.Refuse(ErrBusy, "xdpfab: %s has an event queue: want one", what)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,7 +147,7 @@ func (d *Domain) Fabric() *Fabric { return d.fabric }
 // bindTo makes the queue get an error event for the endpoint when the interface is lost.
 func (q *EventQueue) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: bind of an event queue with flags %v: want none: %w", flags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags, "xdpfab: bind of an event queue with flags %v: want none", flags)
 	}
 	return ep.events.link(q, ep.dom.fabric, fmt.Sprintf("endpoint %d", ep.number))
 }

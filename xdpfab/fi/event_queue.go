@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
@@ -179,7 +180,7 @@ func (q *EventQueue) TryWait() error {
 // unless the queue was made with EQAttr.Write.
 func (q *EventQueue) Write(e Event) error {
 	if !q.attr.Write {
-		return fmt.Errorf("xdpfab: event queue: write: make it with EQAttr.Write: %w", ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented, "xdpfab: event queue: write: make it with EQAttr.Write")
 	}
 	if err := q.promise(1); err != nil {
 		return err
@@ -201,8 +202,9 @@ func (q *EventQueue) reserve(n int) error {
 		return err
 	}
 	if n > q.attr.Size {
-		return fmt.Errorf("xdpfab: event queue of size %d for %d events at once: make it larger: %w", q.attr.Size,
-			n, ErrCount)
+		return errno.Refuse(ErrCount,
+			"xdpfab: event queue of size %d for %d events at once: make it larger", q.attr.Size,
+			n)
 	}
 	if len(q.events)+q.promised+n > q.attr.Size {
 		return ErrAgain
@@ -242,8 +244,8 @@ func (q *EventQueue) Close() error {
 	q.mu.Lock()
 	if q.users > 0 {
 		defer q.mu.Unlock()
-		return fmt.Errorf("xdpfab: event queue: %d domains and endpoints are bound, close them first: %w",
-			q.users, ErrBusy)
+		return errno.Refuse(ErrBusy, "xdpfab: event queue: %d domains and endpoints are bound, close them first",
+			q.users)
 	}
 	q.closed.Store(true)
 	q.events = nil

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 )
@@ -133,13 +134,13 @@ func (f *Fabric) Close() error {
 		return nil
 	}
 	if len(f.domains) == 0 {
-		return fmt.Errorf("xdpfab: fabric: %d event queues are open, close them first: %w", len(f.queues), ErrBusy)
+		return errno.Refuse(ErrBusy, "xdpfab: fabric: %d event queues are open, close them first", len(f.queues))
 	}
 	var names []string
 	for _, d := range f.domains {
 		names = append(names, d.node.Dev.Info().Name)
 	}
-	return fmt.Errorf("xdpfab: fabric: domains on %v are open, close them first: %w", names, ErrBusy)
+	return errno.Refuse(ErrBusy, "xdpfab: fabric: domains on %v are open, close them first", names)
 }
 
 // Pipe returns two domains joined by a cable in memory: no interface, no privilege, no
@@ -148,8 +149,9 @@ func (f *Fabric) Close() error {
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
 	if len(attr) > 2 {
-		return nil, nil, fmt.Errorf("xdpfab: Pipe with %d attributes: want one for both domains, or one for each: %w",
-			len(attr), ErrNotImplemented)
+		return nil, nil, errno.Refuse(ErrNotImplemented,
+			"xdpfab: Pipe with %d attributes: want one for both domains, or one for each",
+			len(attr))
 	}
 	if copy(attrs[:], attr) == 1 {
 		attrs[1] = attrs[0]

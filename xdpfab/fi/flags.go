@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // OpFlags are the flags of one operation, after fi_atomic(3) and fi_rma(3). The numbers
@@ -80,11 +82,11 @@ const (
 func (f OpFlags) check(what string, allowed OpFlags) error {
 	switch {
 	case f&commitComplete != 0:
-		return fmt.Errorf(
-			"xdpfab: %s %v: no region is durable, so nothing is ever committed; want commit_complete left out: %w",
-			what, f, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: %s %v: no region is durable, so nothing is ever committed; want commit_complete left out",
+			what, f)
 	case f&^allowed != 0:
-		return fmt.Errorf("xdpfab: %s %v: want some of %v: %w", what, f, allowed, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags, "xdpfab: %s %v: want some of %v", what, f, allowed)
 	}
 	return nil
 }
@@ -99,8 +101,9 @@ func (f OpFlags) checkReceive() error {
 	case 0, FlagMultiRecv, FlagPeek, FlagPeek | FlagClaim, FlagPeek | FlagDiscard, FlagClaim, FlagClaim | FlagDiscard:
 		return nil
 	}
-	return fmt.Errorf("xdpfab: flags of a receive %v: want one of multi_recv, peek, peek|claim, peek|discard, claim, "+
-		"claim|discard, or none of these: %w", how, ErrBadFlags)
+	return errno.Refuse(ErrBadFlags,
+		"xdpfab: flags of a receive %v: want one of multi_recv, peek, peek|claim, peek|discard, claim, "+
+			"claim|discard, or none of these", how)
 }
 
 // CompletionFlags describe the operation that has completed, after fi_cq(3).

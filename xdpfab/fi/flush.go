@@ -5,11 +5,11 @@ package fi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // Flush makes a completion, with the context given and without flags, once all operations
@@ -31,8 +31,9 @@ func (h *Endpoint) Flush(dest Address, context any) error {
 	case !ep.ready():
 		return ep.unready()
 	case ep.cq == nil:
-		return fmt.Errorf("xdpfab: endpoint %d: a flush is told of by a completion alone: bind a completion queue, "+
-			"or wait for the counters: %w", ep.number, ErrNoCQ)
+		return errno.Refuse(ErrNoCQ,
+			"xdpfab: endpoint %d: a flush is told of by a completion alone: bind a completion queue, "+
+				"or wait for the counters", ep.number)
 	}
 	peer := engine.PeerID(0) // all
 	if dest != NoAddress {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -155,8 +156,9 @@ func (h *Info) addressed(ctx context.Context) (compared *Info, source wire.Addr,
 		format := formatOf(a)
 		if f := compared.AddrFormat; f != AddrUnspec && f != format {
 			return nil, source, "",
-				fmt.Errorf("xdpfab: %s %s is of format %v: want %v, that of addr_format and of the other address: %w",
-					hint.field, hint.text, format, f, ErrNoInfo)
+				errno.Refuse(ErrNoInfo,
+					"xdpfab: %s %s is of format %v: want %v, that of addr_format and of the other address",
+					hint.field, hint.text, format, f)
 		}
 		compared.AddrFormat = format
 		if hint.field == "dest_addr" {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -25,7 +26,7 @@ func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Do
 	hints.Allowance.Rule = ""   // another one may allow as much
 	hints.Domain.Instance = nil // it describes one that was open
 	if hints.Domain.Name == "" {
-		return nil, fmt.Errorf("xdpfab: the info names no interface: want one that GetInfo returned: %w", ErrNoInfo)
+		return nil, errno.Refuse(ErrNoInfo, "xdpfab: the info names no interface: want one that GetInfo returned")
 	}
 	a := f.attr.with(attr)
 	if err := info.agrees(&a); err != nil {
@@ -47,9 +48,10 @@ func (i *Info) agrees(a *DomainAttr) error {
 	daemon := i.Interface.Daemon
 	if i.Attach != AttachAuto && a.Attach != AttachAuto && a.Attach != i.Attach ||
 		daemon != "" && a.Control != "" && a.Control != daemon {
-		return fmt.Errorf("xdpfab: the info is of the way \"attach %v\" by the daemon %q, the attributes want "+
-			"\"attach %v\" and %q: choose another info, or leave them out: %w",
-			i.Attach, daemon, a.Attach, a.Control, ErrNoInfo)
+		return errno.Refuse(ErrNoInfo,
+			"xdpfab: the info is of the way \"attach %v\" by the daemon %q, the attributes want "+
+				"\"attach %v\" and %q: choose another info, or leave them out",
+			i.Attach, daemon, a.Attach, a.Control)
 	}
 	return i.carries(a.Transport)
 }

@@ -4,8 +4,8 @@ package fi
 
 import (
 	"cmp"
-	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -55,9 +55,9 @@ func (h *Info) socketsOf(i *udpnode.Interface) (list []Info, err error) {
 // for none.
 func (i *Info) carries(t Transport) error {
 	if have := cmp.Or(i.Interface.Transport, TransportXDP.String()); t != TransportXDP && t.String() != have {
-		return fmt.Errorf(
+		return errno.Refuse(ErrNoInfo,
 			"xdpfab: the info is of the transport %s, the attributes want %v: leave DomainAttr.Transport out, "+
-				"or choose an info that GetInfo found for hints with Interface.Transport: %w", have, t, ErrNoInfo)
+				"or choose an info that GetInfo found for hints with Interface.Transport", have, t)
 	}
 	return nil
 }

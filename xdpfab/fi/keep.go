@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
@@ -24,8 +25,9 @@ import (
 func (d *Domain) Keep(r *mr.Region) error {
 	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
-		return fmt.Errorf("xdpfab: keep region %v: the memory of a domain that has its interface itself ends with "+
-			"its process: want a domain that is attached to a daemon (AttachAlways): %w", r, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: keep region %v: the memory of a domain that has its interface itself ends with "+
+				"its process: want a domain that is attached to a daemon (AttachAlways)", r)
 	}
 	defer d.stay()()
 	if err := dev.Keep(r); err != nil {
@@ -46,8 +48,9 @@ func (d *Domain) TakeBack(name string) (*mr.Region, error) {
 	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
 		return nil,
-			fmt.Errorf("xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways): %w",
-				name, ErrNotImplemented)
+			errno.Refuse(ErrNotImplemented,
+				"xdpfab: take region %q back: want a domain that is attached to a daemon (AttachAlways)",
+				name)
 	}
 	defer d.stay()()
 	r, err := d.takeBack(dev, name)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -81,13 +82,14 @@ func (ep *Endpoint) InjectTaggedData(m *Message) error {
 func (ep *Endpoint) send(verb wire.Verb, m *Message, flags OpFlags, cookie uint64) error {
 	switch {
 	case m == nil:
-		return fmt.Errorf("xdpfab: the message is nil: want a Message: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: the message is nil: want a Message")
 	case ep.phase.Load() == made: // Bind may be at work on what is read below
 		return ep.unready()
 	case ep.cq == nil && ep.cntr[sends] == nil && !ep.attr.dials:
-		return fmt.Errorf("xdpfab: endpoint %d can send no messages, as nothing would tell of a failure: bind a "+
-			"completion queue, or a counter with BindTransmit: %w",
-			ep.number, ErrNoCQ)
+		return errno.Refuse(ErrNoCQ,
+			"xdpfab: endpoint %d can send no messages, as nothing would tell of a failure: bind a "+
+				"completion queue, or a counter with BindTransmit",
+			ep.number)
 	}
 	x := Msg{Buf: m.Buf, Dest: m.Dest, Key: m.Tag,
 		Datatype: atomic.Uint8, Op: atomic.Write, Context: m.Context, Data: m.Data,
@@ -203,8 +205,9 @@ func (ep *endpoint) receiving() (*receiveQueue, error) {
 	case ep.receiveQueue == nil:
 		return nil, fmt.Errorf("xdpfab: endpoint %d receives no messages: %w", ep.number, ErrNotReceiving)
 	case ep.receiveQueue.ep != ep:
-		return nil, fmt.Errorf("xdpfab: endpoint %d shares its receives: post them to the shared receive context: %w",
-			ep.number, ErrNotReceiving)
+		return nil, errno.Refuse(ErrNotReceiving,
+			"xdpfab: endpoint %d shares its receives: post them to the shared receive context",
+			ep.number)
 	}
 	return ep.receiveQueue, nil
 }
@@ -254,7 +257,7 @@ func (in *receiveQueue) receive(r *Receive, flags OpFlags, tagged bool) error {
 // describe checks a receive, and puts it in the terms of package matching.
 func (in *receiveQueue) describe(x *matching.Receive, r *Receive, flags OpFlags, tagged bool) error {
 	if r == nil {
-		return fmt.Errorf("xdpfab: the receive is nil: want a Receive: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: the receive is nil: want a Receive")
 	}
 	if err := flags.checkReceive(); err != nil {
 		return err
@@ -271,10 +274,11 @@ func (in *receiveQueue) describe(x *matching.Receive, r *Receive, flags OpFlags,
 	switch {
 	case flags&FlagPeek != 0:
 	case len(r.Pieces) > MaxPieces:
-		return fmt.Errorf("xdpfab: a receive of %d buffers: want at most %d: %w", len(r.Pieces), MaxPieces, ErrTooMany)
+		return errno.Refuse(ErrTooMany, "xdpfab: a receive of %d buffers: want at most %d", len(r.Pieces), MaxPieces)
 	case len(r.Pieces) > 0 && len(r.Buf) > 0:
-		return fmt.Errorf("xdpfab: a receive with pieces and with one buffer of %d bytes: want one of the two: %w",
-			len(r.Buf), ErrLength)
+		return errno.Refuse(ErrLength,
+			"xdpfab: a receive with pieces and with one buffer of %d bytes: want one of the two",
+			len(r.Buf))
 	}
 	// a connected endpoint has one source
 	if flags&FlagDirected != 0 && r.Source != NoAddress && (in.ep == nil || in.ep.conn == nil) {

@@ -164,8 +164,8 @@ func (w WaitObject) check(what string) error {
 	if int(w) < len(waitNames) {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: %s with %v: want WaitUnspec, WaitNone, WaitFD, WaitMutexCond or WaitYield: %w", what, w,
-		ErrNotImplemented)
+	return errno.Refuse(ErrNotImplemented,
+		"xdpfab: %s with %v: want WaitUnspec, WaitNone, WaitFD, WaitMutexCond or WaitYield", what, w)
 }
 
 // AttachMode describes whether a domain goes through the daemon that has the interface.

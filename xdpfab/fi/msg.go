@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -106,10 +107,10 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 	}
 	switch {
 	case count <= 0:
-		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d: %w", count, math.MaxUint32, ErrCount)
+		return 0, errno.Refuse(ErrCount, "xdpfab: %d elements: want 1..%d", count, math.MaxUint32)
 	case count > math.MaxUint32:
-		return 0, fmt.Errorf("xdpfab: %d elements: want 1..%d, post them in parts: %w", count,
-			math.MaxUint32, ErrTooMany)
+		return 0, errno.Refuse(ErrTooMany, "xdpfab: %d elements: want 1..%d, post them in parts", count,
+			math.MaxUint32)
 	}
 	if m.RMA != nil {
 		if err := m.checkRMA(count); err != nil {
@@ -174,16 +175,19 @@ func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 	}
 	switch {
 	case m.operandLen() != operand:
-		return fmt.Errorf("xdpfab: operand of %d bytes for %d elements of %v: want %d: %w", m.operandLen(), count,
-			m.Datatype, operand, ErrLength)
+		return errno.Refuse(ErrLength,
+			"xdpfab: operand of %d bytes for %d elements of %v: want %d", m.operandLen(), count,
+			m.Datatype, operand)
 	case m.compareLen() != compare:
-		return fmt.Errorf("xdpfab: compare operand of %d bytes for %d elements of %v: want %d: %w", m.compareLen(),
-			count, m.Datatype, compare, ErrLength)
+		return errno.Refuse(ErrLength,
+			"xdpfab: compare operand of %d bytes for %d elements of %v: want %d", m.compareLen(),
+			count, m.Datatype, compare)
 	case m.resultLen() != result:
-		return fmt.Errorf("xdpfab: result buffer of %d bytes for %d elements of %v: want %d: %w", m.resultLen(), count,
-			m.Datatype, result, ErrLength)
+		return errno.Refuse(ErrLength,
+			"xdpfab: result buffer of %d bytes for %d elements of %v: want %d", m.resultLen(), count,
+			m.Datatype, result)
 	case flags&FlagInject != 0 && m.Op != atomic.Read && operand+compare > injectSize:
-		return fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", operand+compare, injectSize, ErrTooBig)
+		return errno.Refuse(ErrTooBig, "xdpfab: %d bytes to inject: want at most %d", operand+compare, injectSize)
 	}
 	return nil
 }
@@ -204,16 +208,18 @@ func (m *Msg) checkPieces(verb wire.Verb) error {
 		case x.ignored:
 			continue
 		case len(x.list) > MaxPieces:
-			return fmt.Errorf("xdpfab: %d pieces of %s: want at most %d: %w", len(x.list), x.what,
-				MaxPieces, ErrTooMany)
+			return errno.Refuse(ErrTooMany, "xdpfab: %d pieces of %s: want at most %d", len(x.list), x.what,
+				MaxPieces)
 		case len(x.list) > 0 && len(x.whole) > 0:
-			return fmt.Errorf("xdpfab: %s in pieces and in one buffer of %d bytes: want one of the two: %w", x.what,
-				len(x.whole), ErrLength)
+			return errno.Refuse(ErrLength,
+				"xdpfab: %s in pieces and in one buffer of %d bytes: want one of the two", x.what,
+				len(x.whole))
 		}
 		for i, b := range x.list {
 			if size := m.Datatype.Size(); len(b)%size != 0 {
-				return fmt.Errorf("xdpfab: piece %d of %s has %d bytes: want whole elements of %d: %w", i, x.what,
-					len(b), size, ErrLength)
+				return errno.Refuse(ErrLength,
+					"xdpfab: piece %d of %s has %d bytes: want whole elements of %d", i, x.what,
+					len(b), size)
 			}
 		}
 	}
@@ -223,21 +229,22 @@ func (m *Msg) checkPieces(verb wire.Verb) error {
 // checkRMA compares the extents with the number of elements.
 func (m *Msg) checkRMA(count int) error {
 	if m.Offset != 0 || m.Key != 0 {
-		return fmt.Errorf("xdpfab: offset %#x and key %#x beside extents, which have their own: want 0: %w", m.Offset,
-			m.Key, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: offset %#x and key %#x beside extents, which have their own: want 0", m.Offset,
+			m.Key)
 	}
 	sum := 0
 	for i := range m.RMA {
 		n := m.RMA[i].Count
 		if n == 0 {
-			return fmt.Errorf("xdpfab: extent %d has a count of 0: want at least 1: %w", i, ErrCount)
+			return errno.Refuse(ErrCount, "xdpfab: extent %d has a count of 0: want at least 1", i)
 		}
 		sum += int(n)
 	}
 	if sum != count {
-		return fmt.Errorf(
-			"xdpfab: %d extents with a count of %d in all for an operation on %d: want the same number: %w",
-			len(m.RMA), sum, count, ErrCount)
+		return errno.Refuse(ErrCount,
+			"xdpfab: %d extents with a count of %d in all for an operation on %d: want the same number",
+			len(m.RMA), sum, count)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
@@ -23,8 +24,9 @@ func openAttached(context.Context, string, string, bool) (node.Device, error) {
 // openTransport opens an interface by UDP sockets.
 func (a *DomainAttr) openTransport(ctx context.Context, ifname string) (node.Device, *residence.Store, error) {
 	if a.Transport == TransportXDP {
-		return nil, nil, fmt.Errorf("AF_XDP takes Linux, this is %s: want DomainAttr.Transport udp or auto: %w",
-			runtime.GOOS, ErrNotImplemented)
+		return nil, nil, errno.Refuse(ErrNotImplemented,
+			"AF_XDP takes Linux, this is %s: want DomainAttr.Transport udp or auto",
+			runtime.GOOS)
 	}
 	w := udpnode.Wants{Queues: a.Queues, Lend: a.Lend, Spread: a.Spread, Copy: a.Copy != CopyAuto,
 		Pin: a.ResidentPin}

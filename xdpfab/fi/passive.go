@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -112,10 +113,11 @@ func (p *PassiveEndpoint) Bind(q *EventQueue) error {
 	case q == nil:
 		return fmt.Errorf("xdpfab: passive endpoint %d: nothing to bind: %w", p.listener.Number, ErrNoEQ)
 	case q.fabric != p.dom.fabric:
-		return fmt.Errorf("xdpfab: passive endpoint %d: the event queue is of another fabric: want one of the same: %w",
-			p.listener.Number, ErrForeign)
+		return errno.Refuse(ErrForeign,
+			"xdpfab: passive endpoint %d: the event queue is of another fabric: want one of the same",
+			p.listener.Number)
 	case p.queue != nil:
-		return fmt.Errorf("xdpfab: passive endpoint %d has an event queue: want one: %w", p.listener.Number, ErrBusy)
+		return errno.Refuse(ErrBusy, "xdpfab: passive endpoint %d has an event queue: want one", p.listener.Number)
 	}
 	if err := q.use(); err != nil {
 		return err
@@ -225,10 +227,10 @@ func (r *ConnRequest) Info() Info {
 func (p *PassiveEndpoint) Reject(r *ConnRequest, param []byte) error {
 	switch {
 	case r == nil || r.pep != p:
-		return fmt.Errorf("xdpfab: passive endpoint %d: reject: want a request that it got: %w",
-			p.listener.Number, ErrForeign)
+		return errno.Refuse(ErrForeign, "xdpfab: passive endpoint %d: reject: want a request that it got",
+			p.listener.Number)
 	case len(param) > CMDataSize:
-		return fmt.Errorf("xdpfab: %d bytes for the peer: want at most %d: %w", len(param), CMDataSize, ErrCMData)
+		return errno.Refuse(ErrCMData, "xdpfab: %d bytes for the peer: want at most %d", len(param), CMDataSize)
 	}
 	reply := wire.Connection{Set: true}
 	reply.Fill(param)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -193,13 +194,14 @@ const (
 // number that no context can have, is refused.
 func RXAddress(a Address, context int) (Address, error) {
 	if context < 0 || context >= MaxContexts {
-		return NoAddress, fmt.Errorf("xdpfab: receive context %d: want 0..%d: %w", context, MaxContexts-1,
-			ErrUnknownPeer)
+		return NoAddress, errno.Refuse(ErrUnknownPeer,
+			"xdpfab: receive context %d: want 0..%d", context, MaxContexts-1)
 	}
 	if a.context() != 0 {
 		return NoAddress,
-			fmt.Errorf("xdpfab: address %#x is that of receive context %d: want that of the scalable endpoint: %w",
-				uint32(a), a.context(), ErrUnknownPeer)
+			errno.Refuse(ErrUnknownPeer,
+				"xdpfab: address %#x is that of receive context %d: want that of the scalable endpoint",
+				uint32(a), a.context())
 	}
 	return a | Address(context)<<entryBits, nil
 }
@@ -249,7 +251,7 @@ func (av *AddressVector) full() error {
 	if len(av.entries) < maxEntries {
 		return nil
 	}
-	return fmt.Errorf(
-		"xdpfab: address vector: all %d entries are in use, and none is used again: make another vector: %w",
-		maxEntries, ErrTooMany)
+	return errno.Refuse(ErrTooMany,
+		"xdpfab: address vector: all %d entries are in use, and none is used again: make another vector",
+		maxEntries)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
 
@@ -59,8 +60,8 @@ func (d *Domain) NewPollSet() (*PollSet, error) {
 // context for it. A queue or counter cannot be closed as long as it is in a set.
 func (p *PollSet) Add(o Pollable, context any) error {
 	if o == nil {
-		return fmt.Errorf("xdpfab: poll set: nothing to add: want a completion queue or a counter: %w",
-			ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: poll set: nothing to add: want a completion queue or a counter")
 	}
 	if o.base().dom != p.dom {
 		return fmt.Errorf("xdpfab: poll set: the %s: %w: want one of the set's own", o.base().what, ErrForeign)
@@ -143,7 +144,7 @@ func (p *PollSet) Wait(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	if len(members) == 0 {
-		return fmt.Errorf("xdpfab: wait for an empty poll set: add what to wait for: %w", ErrNotEnabled)
+		return errno.Refuse(ErrNotEnabled, "xdpfab: wait for an empty poll set: add what to wait for")
 	}
 	p.dom.Progress()
 	for {
@@ -168,8 +169,8 @@ func (p *PollSet) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.members); n > 0 && !p.closed.Load() {
-		return fmt.Errorf("xdpfab: poll set: %d queues and counters are in it, take them out with Del first: %w", n,
-			ErrBusy)
+		return errno.Refuse(ErrBusy,
+			"xdpfab: poll set: %d queues and counters are in it, take them out with Del first", n)
 	}
 	return p.close()
 }

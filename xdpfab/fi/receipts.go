@@ -3,11 +3,11 @@
 package fi
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/matching"
 )
 
@@ -88,8 +88,9 @@ func (x RecvWork) queue(d *Domain, w *Work) error {
 		flags = flags&^FlagDefaults | in.flags
 	}
 	if found := flags & (FlagPeek | FlagClaim | FlagDiscard); found != 0 {
-		return fmt.Errorf("xdpfab: deferred work: flags of a receive %v: whoever looks at messages does so now: want "+
-			"none of them: %w", found, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: deferred work: flags of a receive %v: whoever looks at messages does so now: want "+
+				"none of them", found)
 	}
 	r := &matching.Receive{}
 	if err := in.describe(r, x.Receive, flags, x.Tagged); err != nil {

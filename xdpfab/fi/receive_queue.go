@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -179,8 +180,8 @@ func (ep *Endpoint) MinMultiRecv() int {
 
 func (r *receiveQueue) setMinMultiRecv(bytes int) error {
 	if bytes < 1 {
-		return fmt.Errorf("xdpfab: %s: %d free bytes of a multi-receive buffer: want at least 1: %w", r.what,
-			bytes, ErrCount)
+		return errno.Refuse(ErrCount, "xdpfab: %s: %d free bytes of a multi-receive buffer: want at least 1", r.what,
+			bytes)
 	}
 	r.minMultiRecv.Store(int64(bytes))
 	return nil

@@ -4,10 +4,10 @@ package fi
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -92,7 +92,7 @@ func (ep *Endpoint) InjectWriteData(x *RMA) error {
 // transfer posts a remote read or write.
 func (ep *Endpoint) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint64) error {
 	if x == nil {
-		return fmt.Errorf("xdpfab: the message is nil: want an RMA: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: the message is nil: want an RMA")
 	}
 	if x.Signal != nil {
 		if err := x.checkSignal(verb, flags); err != nil {
@@ -136,19 +136,22 @@ func (x *RMA) checkSignal(verb wire.Verb, flags OpFlags) error {
 	s := x.Signal
 	switch size := s.Datatype.Size(); {
 	case verb == wire.VerbRead:
-		return fmt.Errorf("xdpfab: a read with a signal: want a write: %w", ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented, "xdpfab: a read with a signal: want a write")
 	case len(x.Extents) > 0:
-		return fmt.Errorf("xdpfab: a signal of a write to %d extents: want one place, by Offset and Key: %w",
-			len(x.Extents), ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: a signal of a write to %d extents: want one place, by Offset and Key",
+			len(x.Extents))
 	case flags&FlagRemoteCQData != 0:
-		return fmt.Errorf("xdpfab: a write with a signal and with %v: want one of the two: %w", FlagRemoteCQData,
-			ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: a write with a signal and with %v: want one of the two", FlagRemoteCQData)
 	case !atomic.Valid(atomic.Base, s.Op, s.Datatype) || size > wire.MaxSignal:
-		return fmt.Errorf("xdpfab: a signal by %v on %v: want an operation of the base form on up to %d bytes: %w",
-			s.Op, s.Datatype, wire.MaxSignal, ErrOpNotSupported)
+		return errno.Refuse(ErrOpNotSupported,
+			"xdpfab: a signal by %v on %v: want an operation of the base form on up to %d bytes",
+			s.Op, s.Datatype, wire.MaxSignal)
 	case len(s.Buf) != size:
-		return fmt.Errorf("xdpfab: operand of %d bytes for a signal of one %v: want %d: %w", len(s.Buf), s.Datatype,
-			size, ErrLength)
+		return errno.Refuse(ErrLength,
+			"xdpfab: operand of %d bytes for a signal of one %v: want %d", len(s.Buf), s.Datatype,
+			size)
 	}
 	return nil
 }
@@ -178,10 +181,10 @@ func (m *Msg) bytes(verb wire.Verb, flags OpFlags) (uint32, error) {
 	}
 	switch {
 	case n > math.MaxUint32:
-		return 0, fmt.Errorf("xdpfab: %v of %d bytes: want at most %d, post it in parts: %w", verb, n,
-			math.MaxUint32, ErrTooMany)
+		return 0, errno.Refuse(ErrTooMany, "xdpfab: %v of %d bytes: want at most %d, post it in parts", verb, n,
+			math.MaxUint32)
 	case flags&FlagInject != 0 && verb != wire.VerbRead && n > injectSize:
-		return 0, fmt.Errorf("xdpfab: %d bytes to inject: want at most %d: %w", n, injectSize, ErrTooBig)
+		return 0, errno.Refuse(ErrTooBig, "xdpfab: %d bytes to inject: want at most %d", n, injectSize)
 	}
 	if m.RMA == nil {
 		return uint32(n), nil

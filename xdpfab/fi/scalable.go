@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 )
 
@@ -43,8 +44,9 @@ type ScalableAttr struct {
 func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
 	for what, n := range map[string]*int{"transmit": &a.TXContexts, "receive": &a.RXContexts} {
 		if *n < 0 || *n > MaxContexts {
-			return a, fmt.Errorf("xdpfab: scalable endpoint with %d %s contexts: want 1..%d, or 0 for the default: %w",
-				*n, what, MaxContexts, ErrCount)
+			return a, errno.Refuse(ErrCount,
+				"xdpfab: scalable endpoint with %d %s contexts: want 1..%d, or 0 for the default",
+				*n, what, MaxContexts)
 		}
 	}
 	if a.TXContexts == 0 {
@@ -108,11 +110,14 @@ func (s *ScalableEndpoint) Bind(av *AddressVector) error {
 	case s.closed:
 		return s.errClosed()
 	case av == nil || av.dom != s.dom:
-		return fmt.Errorf("xdpfab: scalable endpoint %d: want an address vector of domain %s: %w", s.attr.Number,
-			s.dom.node.Dev.Info().Name, ErrForeign)
+		return errno.Refuse(ErrForeign,
+			"xdpfab: scalable endpoint %d: the address vector is nil, or of another domain: want one of %s",
+			s.attr.Number,
+			s.dom.node.Dev.Info().Name)
 	case s.av != nil:
-		return fmt.Errorf("xdpfab: scalable endpoint %d: an address vector is bound already: want only one: %w",
-			s.attr.Number, ErrBusy)
+		return errno.Refuse(ErrBusy,
+			"xdpfab: scalable endpoint %d: an address vector is bound already: want only one",
+			s.attr.Number)
 	}
 	if err := av.hold(); err != nil {
 		return err
@@ -127,8 +132,9 @@ func (s *ScalableEndpoint) Bind(av *AddressVector) error {
 // Number and InitiateOnly mean nothing here and must be zero.
 func (s *ScalableEndpoint) TransmitContext(index int, attr EndpointAttr) (*Endpoint, error) {
 	if attr.Number != 0 || attr.InitiateOnly {
-		return nil, fmt.Errorf("xdpfab: transmit context %d: with Number %d and InitiateOnly %t: want them zero: %w",
-			index, attr.Number, attr.InitiateOnly, ErrNotImplemented)
+		return nil, errno.Refuse(ErrNotImplemented,
+			"xdpfab: transmit context %d: with Number %d and InitiateOnly %t: want them zero",
+			index, attr.Number, attr.InitiateOnly)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,12 +165,13 @@ func (s *ScalableEndpoint) context(list []*endpoint, kind string, index int, att
 	case s.closed:
 		return nil, s.errClosed()
 	case index < 0 || index >= len(list):
-		return nil, fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d: want 0..%d: %w", kind, index,
-			s.attr.Number, len(list)-1, ErrCount)
+		return nil, errno.Refuse(ErrCount, "xdpfab: %s context %d of scalable endpoint %d: want 0..%d", kind, index,
+			s.attr.Number, len(list)-1)
 	case list[index].isOpen():
 		return nil,
-			fmt.Errorf("xdpfab: %s context %d of scalable endpoint %d is open: close it before it is made again: %w",
-				kind, index, s.attr.Number, ErrBusy)
+			errno.Refuse(ErrBusy,
+				"xdpfab: %s context %d of scalable endpoint %d is open: close it before it is made again",
+				kind, index, s.attr.Number)
 	}
 	ep, err := s.dom.NewEndpoint(attr)
 	if err != nil {
@@ -201,8 +208,8 @@ func (s *ScalableEndpoint) Close() error {
 	for kind, list := range map[string][]*endpoint{"transmit": s.tx, "receive": s.rx} {
 		for i, ep := range list {
 			if ep.isOpen() {
-				return fmt.Errorf("xdpfab: scalable endpoint %d: %s context %d is open: close it first: %w",
-					s.attr.Number, kind, i, ErrBusy)
+				return errno.Refuse(ErrBusy, "xdpfab: scalable endpoint %d: %s context %d is open: close it first",
+					s.attr.Number, kind, i)
 			}
 		}
 	}
@@ -255,20 +262,24 @@ func (p part) mayBind(b Bindable, flags BindFlags) error {
 	_, isQueue := b.(*CompletionQueue)
 	switch {
 	case p.posts && isQueue && flags&BindRecv != 0:
-		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind a queue for their "+
-			"events to a receive context: %w", flags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: transmit context: flags %v: peers cannot address it, so bind a queue for their "+
+				"events to a receive context", flags)
 	case p.posts && flags&remoteFlags != 0:
-		return fmt.Errorf("xdpfab: transmit context: flags %v: peers cannot address it, so bind counters of theirs "+
-			"to a receive context: %w", flags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: transmit context: flags %v: peers cannot address it, so bind counters of theirs "+
+				"to a receive context", flags)
 	case !p.posts && isCounter && flags&ownFlags != 0:
-		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want some of %v: %w", flags,
-			remoteFlags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: receive context: flags %v: it posts nothing, so want some of %v", flags,
+			remoteFlags)
 	case !p.posts && isQueue && flags != BindRecv:
-		return fmt.Errorf("xdpfab: receive context: flags %v: it posts nothing, so want %v: %w", flags, BindRecv,
-			ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: receive context: flags %v: it posts nothing, so want %v", flags, BindRecv)
 	case !p.posts && !isCounter && !isEvents && !isQueue:
-		return fmt.Errorf("xdpfab: receive context: it posts nothing, so want counters or a queue of what peers do, "+
-			"or an event queue: %w", ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: receive context: it posts nothing, so want counters or a queue of what peers do, "+
+				"or an event queue")
 	}
 	return nil
 }

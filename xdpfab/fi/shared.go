@@ -2,7 +2,11 @@
 
 package fi
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+)
 
 // SharedTransmit is a transmit context that endpoints share (FI_SHARED_CONTEXT of
 // fi_endpoint(3)): they have as many operations in flight together as it has places, and
@@ -48,8 +52,9 @@ func (x *SharedTransmit) Close() error { return x.close() }
 
 func (x *SharedTransmit) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags != 0 {
-		return fmt.Errorf("xdpfab: endpoint %d: a shared transmit context with flags %v: want none: %w", ep.number,
-			flags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: endpoint %d: a shared transmit context with flags %v: want none", ep.number,
+			flags)
 	}
 	if err := ep.accepts("a shared transmit context", x.dom, ep.shared != nil); err != nil {
 		return err
@@ -123,8 +128,9 @@ func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error
 	case q == nil:
 		return nil, fmt.Errorf("xdpfab: shared receive context: %w: want one for the completions", ErrNoCQ)
 	case q.dom != d || c != nil && c.dom != d:
-		return nil, fmt.Errorf("xdpfab: shared receive context: want a queue and a counter of domain %s: %w",
-			d.node.Dev.Info().Name, ErrForeign)
+		return nil, errno.Refuse(ErrForeign,
+			"xdpfab: shared receive context: its queue or counter is of another domain: want those of %s",
+			d.node.Dev.Info().Name)
 	}
 	if err := attr.hold(); err != nil {
 		return nil, err
@@ -225,15 +231,17 @@ func (ep *endpoint) sharedReceives() *SharedReceive {
 func (x *SharedReceive) bindTo(ep *endpoint, flags BindFlags) error {
 	switch {
 	case flags != 0:
-		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context with flags %v: want none: %w", ep.number,
-			flags, ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: endpoint %d: a shared receive context with flags %v: want none", ep.number,
+			flags)
 	case ep.attr.InitiateOnly:
-		return fmt.Errorf("xdpfab: endpoint %d: a shared receive context of an endpoint that peers cannot address: "+
-			"want one that is not InitiateOnly: %w", ep.number, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: endpoint %d: a shared receive context of an endpoint that peers cannot address: "+
+				"want one that is not InitiateOnly", ep.number)
 	case ep.cntr[receives] != nil:
-		return fmt.Errorf(
-			"xdpfab: endpoint %d: a counter with %v is bound: want SharedReceiveAttr.Counter in its place: %w",
-			ep.number, BindRecv, ErrBusy)
+		return errno.Refuse(ErrBusy,
+			"xdpfab: endpoint %d: a counter with %v is bound: want SharedReceiveAttr.Counter in its place",
+			ep.number, BindRecv)
 	}
 	if err := ep.accepts("a queue for receiving, or a shared receive context,", x.dom, ep.recv != nil); err != nil {
 		return err

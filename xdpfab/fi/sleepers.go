@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
@@ -240,8 +241,8 @@ func (ws *sleepers) usable(what string) error {
 	case ws.kind == WaitFD:
 		return fmt.Errorf("xdpfab: %s: %w", what, ErrClosed)
 	}
-	return fmt.Errorf("xdpfab: %s without a file descriptor: make it with WaitFD in place of %v: %w", what, ws.kind,
-		ErrNotImplemented)
+	return errno.Refuse(ErrNotImplemented,
+		"xdpfab: %s without a file descriptor: make it with WaitFD in place of %v", what, ws.kind)
 }
 
 // descriptor returns the file descriptor.
@@ -254,8 +255,9 @@ func (ws *sleepers) descriptor(what string) (int, error) {
 // refuse returns an error if waiting is not allowed.
 func (ws *sleepers) refuse(what string) error {
 	if ws.kind == WaitNone {
-		return fmt.Errorf("xdpfab: wait for a %s that was made with WaitNone: make it with another WaitObject: %w",
-			what, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: wait for a %s that was made with WaitNone: make it with another WaitObject",
+			what)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -81,11 +82,12 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	defer d.stay()()
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:
-		return fmt.Errorf("xdpfab: region %v: a counter with flags %v: want some of %v: %w", r, flags, remoteFlags,
-			ErrBadFlags)
+		return errno.Refuse(ErrBadFlags,
+			"xdpfab: region %v: a counter with flags %v: want some of %v", r, flags, remoteFlags)
 	case c == nil || c.dom != d || r == nil || !slices.Contains(d.node.Table.All(), r):
-		return fmt.Errorf("xdpfab: region and counter: want an open region and a counter of domain %s: %w",
-			d.node.Dev.Info().Name, ErrForeign)
+		return errno.Refuse(ErrForeign,
+			"xdpfab: region or counter is nil, closed, or of another domain: want those of %s",
+			d.node.Dev.Info().Name)
 	}
 	t, err := d.observe(r)
 	if err != nil {
@@ -101,8 +103,8 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 		}
 		if !t.by[direction].CompareAndSwap(nil, c) {
 			c.drop()
-			return fmt.Errorf("xdpfab: region %v: a counter with %v is bound already: want only one: %w", r,
-				flag, ErrBusy)
+			return errno.Refuse(ErrBusy, "xdpfab: region %v: a counter with %v is bound already: want only one", r,
+				flag)
 		}
 	}
 	if r.Observer() != t { // closed meanwhile, maybe before it had the counter

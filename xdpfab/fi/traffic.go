@@ -5,6 +5,7 @@ package fi
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -73,9 +74,8 @@ func (t TrafficClass) check(of string) error {
 	if t.valid() {
 		return nil
 	}
-	return fmt.Errorf(
-		"xdpfab: %s: traffic class %v: want TrafficUnspec to TrafficNetworkControl, or TrafficDSCP of 0..63: %w", of, t,
-		ErrNotImplemented)
+	return errno.Refuse(ErrNotImplemented,
+		"xdpfab: %s: traffic class %v: want TrafficUnspec to TrafficNetworkControl, or TrafficDSCP of 0..63", of, t)
 }
 
 // or returns the class, or else if it leaves the choice.

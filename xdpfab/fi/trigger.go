@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/matching"
 )
 
@@ -101,8 +102,8 @@ func (t *triggers) admit(w *deferred) error {
 	case t.closed:
 		return fmt.Errorf("xdpfab: deferred work: %w", w.at.Counter.dom.node.End.Closed())
 	case w.known != nil && t.known[w.known] != nil:
-		return fmt.Errorf("xdpfab: the work is queued already: wait until it has started, or queue another Work: %w",
-			ErrBusy)
+		return errno.Refuse(ErrBusy,
+			"xdpfab: the work is queued already: wait until it has started, or queue another Work")
 	case w.recv != nil:
 		return w.ep.admitReceipt()
 	case w.ep != nil:

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -73,20 +74,23 @@ func (d *Domain) WaitWord(ctx context.Context, r *mr.Region, m *Msg) error {
 // checkAwaited refuses what nobody can wait for.
 func (m *Msg) checkAwaited() error {
 	if m == nil {
-		return fmt.Errorf("xdpfab: the message is nil: want a Msg: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: the message is nil: want a Msg")
 	}
 	if m.Op < atomic.Cswap || m.Op > atomic.CswapGT || !atomic.Valid(atomic.Compare, m.Op, m.Datatype) {
-		return fmt.Errorf("xdpfab: wait by %v on %v: want one of the comparisons %v to %v, and a datatype that it "+
-			"is defined on: %w", m.Op, m.Datatype, atomic.Cswap, atomic.CswapGT, ErrOpNotSupported)
+		return errno.Refuse(ErrOpNotSupported,
+			"xdpfab: wait by %v on %v: want one of the comparisons %v to %v, and a datatype that it "+
+				"is defined on", m.Op, m.Datatype, atomic.Cswap, atomic.CswapGT)
 	}
 	if m.Buf != nil || m.RMA != nil || m.Pieces != nil || m.Trigger != nil || m.Count > 1 {
-		return fmt.Errorf("xdpfab: wait for a word with an operand, extents, pieces, a trigger or more elements "+
-			"than one: want none of these: %w", ErrLength)
+		return errno.Refuse(ErrLength,
+			"xdpfab: wait for a word with an operand, extents, pieces, a trigger or more elements "+
+				"than one: want none of these")
 	}
 	size := m.Datatype.Size()
 	if len(m.Compare) != size || m.Result != nil && len(m.Result) != size {
-		return fmt.Errorf("xdpfab: wait for a %v with a comparand of %d bytes and a result of %d: want %d, and a "+
-			"result of as many or none: %w", m.Datatype, len(m.Compare), len(m.Result), size, ErrLength)
+		return errno.Refuse(ErrLength,
+			"xdpfab: wait for a %v with a comparand of %d bytes and a result of %d: want %d, and a "+
+				"result of as many or none", m.Datatype, len(m.Compare), len(m.Result), size)
 	}
 	return nil
 }
@@ -94,18 +98,21 @@ func (m *Msg) checkAwaited() error {
 // watch returns the watch of an open region of the domain.
 func (d *Domain) watch(r *mr.Region) (*watch, error) {
 	if r == nil {
-		return nil, fmt.Errorf("xdpfab: wait for a word: the region is nil: %w", ErrForeign)
+		return nil, errno.Refuse(ErrForeign,
+			"xdpfab: wait for a word without a region: want one of domain %s, such as Service.Region",
+			d.node.Dev.Info().Name)
 	}
 	if w, is := r.Watcher().(*watch); is && w.dom == d {
 		return w, nil
 	}
 	defer d.stay()()
 	if r.Closed() {
-		return nil, fmt.Errorf("xdpfab: wait for a word of region %v: %w", r, ErrClosed)
+		return nil, fmt.Errorf("xdpfab: region %v: %w", r, ErrClosed)
 	}
 	if !slices.Contains(d.node.Table.All(), r) {
-		return nil, fmt.Errorf("xdpfab: wait for a word of region %v: want an open region of domain %s: %w", r,
-			d.node.Dev.Info().Name, ErrForeign)
+		return nil, errno.Refuse(ErrForeign,
+			"xdpfab: wait for a word of region %v: want an open region of domain %s", r,
+			d.node.Dev.Info().Name)
 	}
 	// Others apply operations here, which say so when they count.
 	if d.node.Dev.GuestRing() != nil || r.Memory().Kind() == mr.KindResident {
@@ -128,11 +135,13 @@ func (w *watch) wait(ctx context.Context, m *Msg) error {
 	switch fault {
 	case mr.FaultNone:
 	case mr.FaultAlignment:
-		return fmt.Errorf("xdpfab: wait for a %v at offset %d of region %v: want a multiple of %d: %w", m.Datatype,
-			m.Offset, w.region, m.Datatype.Align(), ErrMisaligned)
+		return errno.Refuse(ErrMisaligned,
+			"xdpfab: wait for a %v at offset %d of region %v: want a multiple of %d", m.Datatype,
+			m.Offset, w.region, m.Datatype.Align())
 	default:
-		return fmt.Errorf("xdpfab: wait for a %v at offset %d of region %v, of %d bytes: %w", m.Datatype, m.Offset,
-			w.region, w.region.Len(), ErrOutOfBounds)
+		return errno.Refuse(ErrOutOfBounds,
+			"xdpfab: wait for a %v at offset %d of region %v: want it within the %d bytes of the region",
+			m.Datatype, m.Offset, w.region, w.region.Len())
 	}
 	w.dom.Progress() // with manual progress, a wait that is over at once makes some, too
 	s, at := freeSleepers.Get().(*sleeper), &awaited{msg: m, target: target}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -89,8 +90,9 @@ var ErrNotQueued = reason(syscall.ENOENT, "the work is not queued: it has starte
 // A counter cannot be closed as long as work needs it.
 func (d *Domain) QueueWork(w *Work) error {
 	if w == nil || w.Do == nil {
-		return fmt.Errorf("xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a "+
-			"SendWork, a RecvWork or a CounterWork: %w", ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a "+
+				"SendWork, a RecvWork or a CounterWork")
 	}
 	if err := d.checkThreshold(&w.When); err != nil {
 		return err
@@ -106,9 +108,9 @@ func (a AtomicWork) queue(d *Domain, w *Work) error {
 	verb, known := verbOf[a.Func]
 	switch {
 	case !known:
-		return fmt.Errorf("xdpfab: deferred work: form %v: want Base, Fetch or Compare: %w", a.Func, ErrOpNotSupported)
+		return errno.Refuse(ErrOpNotSupported, "xdpfab: deferred work: form %v: want Base, Fetch or Compare", a.Func)
 	case a.Msg == nil:
-		return fmt.Errorf("xdpfab: deferred work: the message is nil: want a Msg: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: deferred work: the message is nil: want a Msg")
 	}
 	if err := d.checkWork(a.Endpoint, a.Msg.Trigger); err != nil {
 		return err
@@ -124,10 +126,10 @@ func (a RMAWork) queue(d *Domain, w *Work) error {
 	case a.Op == atomic.Write:
 		verb = wire.VerbWrite
 	case a.Op != atomic.Read:
-		return fmt.Errorf("xdpfab: deferred work: RMA by %v: want Read or Write: %w", a.Op, ErrOpNotSupported)
+		return errno.Refuse(ErrOpNotSupported, "xdpfab: deferred work: RMA by %v: want Read or Write", a.Op)
 	}
 	if a.RMA == nil {
-		return fmt.Errorf("xdpfab: deferred work: the message is nil: want an RMA: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: deferred work: the message is nil: want an RMA")
 	}
 	if err := d.checkWork(a.Endpoint, a.RMA.Trigger); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (a RMAWork) queue(d *Domain, w *Work) error {
 
 func (s SendWork) queue(d *Domain, w *Work) error {
 	if s.Message == nil {
-		return fmt.Errorf("xdpfab: deferred work: the message is nil: want a Message: %w", ErrLength)
+		return errno.Refuse(ErrLength, "xdpfab: deferred work: the message is nil: want a Message")
 	}
 	if err := d.checkWork(s.Endpoint, s.Message.Trigger); err != nil {
 		return err
@@ -157,19 +159,21 @@ func (s SendWork) queue(d *Domain, w *Work) error {
 func (d *Domain) checkWork(ep *Endpoint, at *Threshold) error {
 	switch {
 	case ep == nil || ep.dom != d:
-		return fmt.Errorf("xdpfab: deferred work: want an endpoint of domain %s: %w",
-			d.node.Dev.Info().Name, ErrForeign)
+		return errno.Refuse(ErrForeign,
+			"xdpfab: deferred work: the endpoint is nil, or of another domain: want one of %s",
+			d.node.Dev.Info().Name)
 	case at != nil:
-		return fmt.Errorf("xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two: %w",
-			ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two")
 	}
 	return nil
 }
 
 func (c CounterWork) queue(d *Domain, w *Work) error {
 	if c.Counter == nil || c.Counter.dom != d {
-		return fmt.Errorf("xdpfab: deferred work: want a counter of domain %s to change: %w",
-			d.node.Dev.Info().Name, ErrForeign)
+		return errno.Refuse(ErrForeign,
+			"xdpfab: deferred work: the counter is nil, or of another domain: want one of %s",
+			d.node.Dev.Info().Name)
 	}
 	x := &deferred{at: w.When, done: w.Completion, known: w, change: c}
 	for _, c := range x.counters() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -31,8 +32,9 @@ type Barrier struct {
 // round that it reached before.
 func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, error) {
 	if parties < 1 || parties > mostWords || self < 0 || self >= parties {
-		return nil, fmt.Errorf("xdpfab: party %d of %d: want 1 to %d parties, with numbers from 0 on: %w", self,
-			parties, mostWords, xdpfab.ErrCount)
+		return nil, errno.Refuse(xdpfab.ErrCount,
+			"xdpfab: party %d of %d: want 1 to %d parties, with numbers from 0 on", self,
+			parties, mostWords)
 	}
 	p, err := newPart(ctx, at, kindBarrier, bodyWord+uint64(parties), uint64(parties))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -34,7 +35,7 @@ type shard struct {
 // reachable at first. All programs have to name the same places, in any order.
 func NewCounter(ctx context.Context, at ...Place) (*Counter, error) {
 	if len(at) == 0 {
-		return nil, fmt.Errorf("xdpfab: counter without places: want one or more: %w", xdpfab.ErrCount)
+		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: counter without places: want one or more")
 	}
 	c := &Counter{}
 	for _, place := range at {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -30,12 +31,13 @@ type Histogram struct {
 func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, error) {
 	for i := range bounds {
 		if i > 0 && bounds[i] <= bounds[i-1] {
-			return nil, fmt.Errorf("xdpfab: bound %d is %d, and the one before %d: want bounds that grow: %w", i,
-				bounds[i], bounds[i-1], xdpfab.ErrCount)
+			return nil, errno.Refuse(xdpfab.ErrCount,
+				"xdpfab: bound %d is %d, and the one before %d: want bounds that grow", i,
+				bounds[i], bounds[i-1])
 		}
 	}
 	if len(bounds) < 1 || len(bounds) > mostWords {
-		return nil, fmt.Errorf("xdpfab: %d bounds: want 1 to %d: %w", len(bounds), mostWords, xdpfab.ErrCount)
+		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d bounds: want 1 to %d", len(bounds), mostWords)
 	}
 	p, err := newPart(ctx, at, kindHistogram, bodyWord+uint64(len(bounds))+1, bounds...)
 	return &Histogram{p, slices.Clone(bounds)}, err

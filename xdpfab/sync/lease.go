@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // beatBits is how many bits of a leased word count the holder's writes, so that others
@@ -179,8 +181,8 @@ func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 // checkLease refuses a lease that renewals cannot keep.
 func checkLease(lease time.Duration) error {
 	if lease < time.Millisecond {
-		return fmt.Errorf("xdpfab: lease of %v: want at least 1ms, better some hundred round trips: %w", lease,
-			ErrParameter)
+		return errno.Refuse(ErrParameter,
+			"xdpfab: lease of %v: want at least 1ms, better some hundred round trips", lease)
 	}
 	return nil
 }

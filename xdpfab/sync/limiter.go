@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -39,11 +40,11 @@ type Limiter struct {
 func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period time.Duration) (*Limiter, error) {
 	switch {
 	case counts < 1 || counts > mostWords:
-		return nil, fmt.Errorf("xdpfab: %d counts: want 1 to %d: %w", counts, mostWords, xdpfab.ErrCount)
+		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d counts: want 1 to %d", counts, mostWords)
 	case quota < 1 || quota >= 1<<countedBits:
-		return nil, fmt.Errorf("xdpfab: quota of %d: want 1 to %d: %w", quota, 1<<countedBits-1, ErrParameter)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: quota of %d: want 1 to %d", quota, 1<<countedBits-1)
 	case period < time.Millisecond:
-		return nil, fmt.Errorf("xdpfab: period of %v: want at least 1ms: %w", period, ErrParameter)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: period of %v: want at least 1ms", period)
 	}
 	p, err := newPart(ctx, at, kindLimiter, bodyWord+uint64(counts), uint64(counts), quota, uint64(period))
 	return &Limiter{p, quota, period}, err

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -67,11 +68,13 @@ func (m *memory) cell(n uint64) xdpfab.Remote[xdpfab.U128] { return m.cells.At(m
 func newPart(ctx context.Context, at Place, k kind, size uint64, parameters ...uint64) (*part, error) {
 	switch {
 	case at.Home == nil:
-		return nil, fmt.Errorf("xdpfab: %v in region %q without a home: want Place.Home, a peer or a cluster: %w", k,
-			at.Region, ErrParameter)
+		return nil, errno.Refuse(ErrParameter,
+			"xdpfab: %v in region %q without a home: want Place.Home, a peer or a cluster", k,
+			at.Region)
 	case at.Offset%64 != 0:
-		return nil, fmt.Errorf("xdpfab: %v at offset %d of region %q%s: want a multiple of 64: %w", k, at.Offset,
-			at.Region, ofHome(at.Home), ErrParameter)
+		return nil, errno.Refuse(ErrParameter,
+			"xdpfab: %v at offset %d of region %q%s: want a multiple of 64", k, at.Offset,
+			at.Region, ofHome(at.Home))
 	}
 	sum := fnv.New32a()
 	_ = binary.Write(sum, binary.LittleEndian, parameters)
@@ -98,8 +101,9 @@ func (p *part) memory(ctx context.Context) (*memory, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if m.epoch != p.epoch && m.epoch <= newest {
-		return nil, fmt.Errorf("xdpfab: the numbers of new memory begin at %d, after %d: compare the clocks of the "+
-			"nodes, and clear region %q once they agree: %w", m.epoch, newest, p.place.Region, ErrClock)
+		return nil, errno.Refuse(ErrClock,
+			"xdpfab: the numbers of new memory begin at %d, after %d: compare the clocks of the "+
+				"nodes, and clear region %q once they agree", m.epoch, newest, p.place.Region)
 	}
 	p.now, p.epoch, p.newest = m, m.epoch, max(p.newest, m.epoch)
 	return m, nil
@@ -186,8 +190,9 @@ func (p *part) found(ctx context.Context, m *memory) (mark uint64, err error) {
 		return 0, nil
 	}
 	if mark, err = m.at(markWord).Load(ctx); mark == 0 && err == nil { // none has come meanwhile
-		err = fmt.Errorf("xdpfab: region %q has data at offset %d, and no mark of a part: want memory that is all "+
-			"zero: %w", p.place.Region, p.place.Offset+8*uint64(used), ErrLayout)
+		err = errno.Refuse(ErrLayout,
+			"xdpfab: region %q has data at offset %d, and no mark of a part: want memory that is all "+
+				"zero", p.place.Region, p.place.Offset+8*uint64(used))
 	}
 	return mark, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -48,7 +49,7 @@ type Queue struct {
 // to name the same room.
 func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 	if room < 1 || room > mostWords {
-		return nil, fmt.Errorf("xdpfab: room for %d values: want 1 to %d: %w", room, mostWords, xdpfab.ErrCount)
+		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: room for %d values: want 1 to %d", room, mostWords)
 	}
 	p, err := newPart(ctx, at, kindQueue, queueHead+2*uint64(room), uint64(room))
 	return &Queue{p, uint64(room)}, err

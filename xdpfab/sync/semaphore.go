@@ -4,9 +4,9 @@ package sync
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -35,7 +35,7 @@ func NewSemaphore(ctx context.Context, at Place, permits int, lease time.Duratio
 
 func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time.Duration) (*Semaphore, error) {
 	if permits < 1 || permits > mostWords {
-		return nil, fmt.Errorf("xdpfab: %d permits: want 1 to %d: %w", permits, mostWords, xdpfab.ErrCount)
+		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d permits: want 1 to %d", permits, mostWords)
 	}
 	queue, err := newMutex(ctx, at, k, uint64(permits), lease)
 	return &Semaphore{queue}, err

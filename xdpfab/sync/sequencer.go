@@ -5,9 +5,9 @@ package sync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -35,7 +35,7 @@ type Sequencer struct {
 // so sends something for one call in block.
 func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) {
 	if block < 1 {
-		return nil, fmt.Errorf("xdpfab: blocks of %d numbers: want at least 1: %w", block, xdpfab.ErrCount)
+		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: blocks of %d numbers: want at least 1", block)
 	}
 	p, err := newPart(ctx, at, kindSequencer, SequencerBytes/8)
 	return &Sequencer{part: p, block: uint64(block)}, err
@@ -45,7 +45,7 @@ func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) 
 // program had before Take was called.
 func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 	if n < 1 {
-		return 0, fmt.Errorf("xdpfab: %d numbers: want at least 1: %w", n, xdpfab.ErrCount)
+		return 0, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d numbers: want at least 1", n)
 	}
 	for {
 		err := s.run(ctx, func(m *memory) error {
