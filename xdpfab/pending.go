@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
@@ -17,13 +18,16 @@ import (
 // Several can be under way at once; they run in the order in which they were started. The
 // operation runs whether Wait is called or not. Many goroutines may wait.
 type Pending[T Element] struct {
-	r     Remote[T]
-	c     calls.Call
-	delta *T // of StartAdd
-	at    *place
-	was   [wide]byte
+	r        Remote[T]
+	at       *place
+	verb     wire.Verb
+	op       atomic.Op
+	adds     bool // StartAdd
+	operand  [wide]byte
+	compared [wide]byte
+	was      [wide]byte
 
-	turn  chan struct{} // holds one token while a goroutine waits; guards what follows
+	turn  turn          // of the goroutine that waits; guards what follows
 	w     *calls.Waiter // nil when the operation has ended
 	value T
 	err   error
@@ -31,48 +35,51 @@ type Pending[T Element] struct {
 
 // StartAdd is Add without waiting: Wait returns the new value.
 func (r Remote[T]) StartAdd(ctx context.Context, delta T) *Pending[T] {
-	p := r.start(ctx, wire.VerbFetch, atomic.Sum, nil, delta)
-	p.delta = &delta
-	return p
+	p := &Pending[T]{r: r, verb: wire.VerbFetch, op: atomic.Sum, operand: toBytes(delta), adds: true}
+	return p.start(ctx)
 }
 
 // StartFetch is Fetch without waiting. The context bounds the wait for room in the queue;
 // if there is an error, Wait returns it, and the operation has not been started.
 func (r Remote[T]) StartFetch(ctx context.Context, op atomic.Op, v T) *Pending[T] {
-	return r.start(ctx, wire.VerbFetch, op, nil, v)
+	p := &Pending[T]{r: r, verb: wire.VerbFetch, op: op, operand: toBytes(v)}
+	return p.start(ctx)
 }
 
 // StartApply is Apply without waiting. Wait returns a zero value.
 func (r Remote[T]) StartApply(ctx context.Context, op atomic.Op, v T) *Pending[T] {
-	return r.start(ctx, wire.VerbAtomic, op, nil, v)
+	p := &Pending[T]{r: r, verb: wire.VerbAtomic, op: op, operand: toBytes(v)}
+	return p.start(ctx)
 }
 
 // StartCompare is Compare without waiting.
 func (r Remote[T]) StartCompare(ctx context.Context, op atomic.Op, comparand, v T) *Pending[T] {
-	return r.start(ctx, wire.VerbCompare, op, &comparand, v)
+	p := &Pending[T]{r: r, verb: wire.VerbCompare, op: op, operand: toBytes(v), compared: toBytes(comparand)}
+	return p.start(ctx)
 }
 
-func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comparand *T, v T) *Pending[T] {
-	p := &Pending[T]{r: r, turn: make(chan struct{}, 1)}
-	if p.err = r.check(verb, op); p.err != nil {
-		return p
+func (p *Pending[T]) start(ctx context.Context) *Pending[T] {
+	if p.err = p.r.check(p.verb, p.op); p.err == nil {
+		p.at = p.r.bind.at.Load()
+		p.w, p.err = p.at.peer.to.Start(ctx, p.call(), nil)
 	}
-	p.c = calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(r.dt), Count: 1}
-	if op != atomic.Read {
-		b := toBytes(v)
-		p.c.Operand = b[:r.size]
-	}
-	if comparand != nil {
-		b := toBytes(*comparand)
-		p.c.Compare = b[:r.size]
-	}
-	if verb != wire.VerbAtomic {
-		p.c.Result = p.was[:r.size]
-	}
-	p.at = r.bind.at.Load()
-	p.c.Key, p.c.Incarnation, p.c.Offset = p.at.Key, p.at.Incarnation, p.at.Base+r.offset
-	p.w, p.err = p.at.peer.to.Start(ctx, p.c, nil)
 	return p
+}
+
+// call returns the operation. Its buffers are those of p, so that nothing is allocated.
+func (p *Pending[T]) call() calls.Call {
+	c := calls.Call{Verb: p.verb, Op: uint8(p.op), Datatype: uint8(p.r.dt), Count: 1, Key: p.at.Key,
+		Incarnation: p.at.Incarnation, Offset: p.at.Base + p.r.offset}
+	if p.op != atomic.Read {
+		c.Operand = p.operand[:p.r.size]
+	}
+	if p.verb == wire.VerbCompare {
+		c.Compare = p.compared[:p.r.size]
+	}
+	if p.verb != wire.VerbAtomic {
+		c.Result = p.was[:p.r.size]
+	}
+	return c
 }
 
 // Wait waits for the end of the operation, and returns what the method would have
@@ -81,26 +88,21 @@ func (r Remote[T]) start(ctx context.Context, verb wire.Verb, op atomic.Op, comp
 // error says; that is final, but for Settle. A caller whose context ends while
 // another waits changes nothing, and may wait again.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
-	select {
-	case p.turn <- struct{}{}: // if it is free, also when the context has ended
-	default:
-		select {
-		case p.turn <- struct{}{}:
-		case <-ctx.Done():
-			return *new(T), fmt.Errorf("xdpfab: the operation continues, and another goroutine waits for it: %w",
-				context.Cause(ctx))
-		}
+	if !p.turn.take(ctx) {
+		return *new(T), fmt.Errorf("xdpfab: the operation continues, and another goroutine waits for it: %w",
+			context.Cause(ctx))
 	}
-	defer func() { <-p.turn }()
+	defer p.turn.release()
 	if p.w == nil {
 		return p.value, p.err
 	}
-	p.err = p.at.peer.to.Await(ctx, p.c, p.w)
+	c := p.call()
+	p.err = p.at.peer.to.Await(ctx, c, p.w)
 	p.w = nil
 	if p.err != nil {
 		var again bool
 		if p.err, again = p.r.bind.after(ctx, p.err, p.at, 0); again {
-			p.err = p.r.do(ctx, p.c.Verb, atomic.Op(p.c.Op), p.c.Operand, p.c.Compare, p.c.Result)
+			p.err = p.r.do(ctx, p.verb, p.op, c.Operand, c.Compare, c.Result)
 		}
 	}
 	if p.err != nil {
@@ -114,10 +116,49 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 // result returns what Wait returns for the result of the operation.
 func (p *Pending[T]) result(was []byte) T {
 	old := elementOf[T](was)
-	if p.delta != nil {
-		return sum(p.r.dt, old, *p.delta)
+	if p.adds {
+		return sum(p.r.dt, old, fromBytes[T](p.operand))
 	}
 	return old
+}
+
+// turn is of one goroutine at a time. It costs those nothing that need not wait for it.
+type turn struct {
+	mu    sync.Mutex
+	taken bool
+	next  chan struct{} // closed by release; nil if nobody waits
+}
+
+// take takes the turn: at once if it is free, even if the context has ended. It returns
+// false if the context ended first.
+func (t *turn) take(ctx context.Context) bool {
+	for {
+		t.mu.Lock()
+		if !t.taken {
+			t.taken = true
+			t.mu.Unlock()
+			return true
+		}
+		if t.next == nil {
+			t.next = make(chan struct{})
+		}
+		next := t.next
+		t.mu.Unlock()
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (t *turn) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.taken = false; t.next != nil {
+		close(t.next)
+		t.next = nil
+	}
 }
 
 // check refuses what cannot be posted.

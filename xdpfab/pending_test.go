@@ -5,6 +5,8 @@ package xdpfab_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -129,5 +131,52 @@ func TestPendingOfSeveral(t *testing.T) {
 	wg.Wait()
 	if err := f.client.SetFaults(fi.Faults{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An operation that is started and waited for allocates its Pending, and nothing else.
+func TestPendingDoesNotAllocate(t *testing.T) {
+	f := setUp(t, fi.DomainAttr{Progress: fi.ProgressManual}, 64)
+	_, w := dialWord[uint64](t, f)
+	c := ctx(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a change empties pools, as the collector does
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var first [64]*xdpfab.Pending[uint64] // what they need is kept for others
+	for i := range first {
+		first[i] = w.StartAdd(c, 1)
+	}
+	for _, p := range first {
+		if _, err := p.Wait(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, start := range map[string]func() *xdpfab.Pending[uint64]{
+		"add":     func() *xdpfab.Pending[uint64] { return w.StartAdd(c, 1) },
+		"read":    func() *xdpfab.Pending[uint64] { return w.StartFetch(c, atomic.Read, 0) },
+		"apply":   func() *xdpfab.Pending[uint64] { return w.StartApply(c, atomic.Sum, 1) },
+		"compare": func() *xdpfab.Pending[uint64] { return w.StartCompare(c, atomic.Cswap, 0, 1) },
+	} {
+		var all [2][16]*xdpfab.Pending[uint64] // to warm up, and to measure
+		started, waited := 0, 0
+		n := testing.AllocsPerRun(1, func() {
+			for i := range all[started] {
+				all[started][i] = start()
+			}
+			started++
+		})
+		if _, err := w.Load(c); err != nil { // so that no wait has to sleep
+			t.Fatal(err)
+		}
+		n += testing.AllocsPerRun(1, func() {
+			for _, p := range all[waited] {
+				if _, err := p.Wait(c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			waited++
+		})
+		if n > float64(len(all[0])) {
+			t.Errorf("%s: %d operations allocate %v times", name, len(all[0]), n)
+		}
 	}
 }
