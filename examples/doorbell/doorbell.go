@@ -13,13 +13,13 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// The memory begins with two words: the bell counts the records that were written, and
-// the other word those that were read. Behind them are slots, which are used in turn.
+// The memory begins with two words: the doorbell counts the records that were written,
+// and the other word those that were read. Behind them are slots, which are used in turn.
 const (
-	bell, taken = 0, 1
-	slots, slot = 8, 4096 // how many there are, and the bytes of one
-	firstSlot   = 64
-	size        = firstSlot + slots*slot
+	doorbell, taken = 0, 1
+	slots, slot     = 8, 4096 // how many there are, and the bytes of one
+	firstSlot       = 64
+	size            = firstSlot + slots*slot
 )
 
 // place returns the offset of record n.
@@ -33,8 +33,8 @@ func consume(ctx context.Context, dom *xdpfab.Domain, r *mr.Region, use func(rec
 		return err
 	}
 	for n := read.Load(); ; n++ {
-		// It sleeps until the bell has rung. The record is whole then.
-		if _, err := xdpfab.Wait(ctx, dom, r, bell, xdpfab.AtLeast(n+1)); err != nil {
+		// It sleeps until the doorbell has rung. The record is whole then.
+		if _, err := xdpfab.Wait(ctx, dom, r, doorbell, xdpfab.AtLeast(n+1)); err != nil {
 			return err
 		}
 		use(bytes.TrimRight(r.Bytes()[place(n):place(n)+slot], "\x00"))
@@ -47,7 +47,7 @@ type producer struct {
 	peer    *xdpfab.Peer
 	region  xdpfab.RemoteRegion
 	words   xdpfab.RemoteVector[uint64]
-	written uint64 // records, as the bell counts them
+	written uint64 // records, as the doorbell counts them
 	read    uint64 // of these, by the owner, when it was last asked
 }
 
@@ -57,7 +57,7 @@ func (p *producer) find(ctx context.Context) (err error) {
 		return err
 	}
 	p.words, p.read = xdpfab.VectorAt[uint64](p.peer, p.region), 0
-	p.written, err = p.words.At(bell).Load(ctx)
+	p.written, err = p.words.At(doorbell).Load(ctx)
 	return err
 }
 
@@ -76,8 +76,8 @@ func (p *producer) put(ctx context.Context, record []byte) error {
 		case !errors.Is(err, xdpfab.ErrOutcomeUnknown) && !errors.Is(err, xdpfab.ErrPeerRestarted):
 			return err
 		}
-		// Nobody else rings, so the bell of the same memory tells whether the record is
-		// there. In new memory the records that nobody had read are gone.
+		// Nobody else rings, so the doorbell of the same memory tells whether the record
+		// is there. In new memory the records that nobody had read are gone.
 		region, written := p.region, p.written
 		if err := p.find(ctx); err != nil {
 			return err
@@ -88,12 +88,12 @@ func (p *producer) put(ctx context.Context, record []byte) error {
 	}
 }
 
-// ring writes a record and rings the bell, as one operation.
+// ring writes a record and rings the doorbell, as one operation.
 func (p *producer) ring(ctx context.Context, record []byte) error {
 	whole := make([]byte, slot) // what an earlier record has left there is overwritten
 	copy(whole, record)
 	return xdpfab.SettleError(ctx, p.peer.WriteSignal(ctx, p.region, place(p.written), whole,
-		xdpfab.Signal{Region: p.region, Index: bell, Op: atomic.Sum, Value: 1}))
+		xdpfab.Signal{Region: p.region, Index: doorbell, Op: atomic.Sum, Value: 1}))
 }
 
 // room waits until fewer than so many records are there that the owner has not read.

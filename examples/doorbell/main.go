@@ -46,6 +46,6 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 	if err := p.room(ctx, 1); err != nil { // until all are read
 		return err
 	}
-	fmt.Printf("%d records written, and all read; the bell is at %d\n", *records, p.written)
+	fmt.Printf("%d records written, and all read; the doorbell is at %d\n", *records, p.written)
 	return nil
 }

@@ -58,8 +58,8 @@ func TestDoorbell(t *testing.T) {
 			t.Fatalf("record %d is %.20q, %d bytes", i, got, len(got))
 		}
 	}
-	if rung := n.Word(bell).Load(); rung != 100 {
-		t.Errorf("the bell rang %d times, want 100", rung)
+	if rung := n.Word(doorbell).Load(); rung != 100 {
+		t.Errorf("the doorbell rang %d times, want 100", rung)
 	}
 }
 
@@ -86,12 +86,13 @@ func TestRestart(t *testing.T) {
 			t.Fatalf("record %d is %.20q, %d bytes", i, got, len(got))
 		}
 	}
-	if rung := n.Word(bell).Load(); rung != 50 {
-		t.Errorf("the bell of the new memory rang %d times, want 50", rung)
+	if rung := n.Word(doorbell).Load(); rung != 50 {
+		t.Errorf("the doorbell of the new memory rang %d times, want 50", rung)
 	}
 }
 
-// A record whose answer got lost is there, and the bell says so: it does not ring twice.
+// A record whose answer got lost is there, and the doorbell says so: it does not ring
+// twice.
 func TestLostAnswer(t *testing.T) {
 	n, ctx := try.New(t, "inbox", size), try.Context(t)
 	all, p := reader(ctx, n), newProducer(ctx, t, n)
@@ -100,7 +101,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 	call, leave := context.WithCancel(ctx)
 	go func() {
-		for n.Word(bell).Load() == 0 {
+		for n.Word(doorbell).Load() == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		leave()

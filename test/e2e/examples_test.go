@@ -63,7 +63,7 @@ var exampleRuns = []struct{ args, prints string }{
 	{"barrier -n 3 -rounds 3", `3 programs were together 3 times`},
 	{"bulkcopy", `4194304 bytes there, 4194304 back`},
 	{"metrics -n 100", `requests_total \d+\nrequests_unsure_total 0`},
-	{"doorbell -n 50", `50 records written, and all read; the bell is at \d+`},
+	{"doorbell -n 50", `50 records written, and all read; the doorbell is at \d+`},
 }
 
 // served are the examples whose home is a program of its own.
