@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -53,6 +54,14 @@ func blocks(t *testing.T) (code []string, indented []shown) {
 type shown struct {
 	before string
 	lines  []string
+}
+
+// has reports whether a line is a command, with a comment or without.
+func (b shown) has(command string) bool {
+	return slices.ContainsFunc(b.lines, func(line string) bool {
+		line, _, _ = strings.Cut(line, "#")
+		return strings.TrimSpace(line) == command
+	})
 }
 
 // eth0 is a pair whose interfaces and addresses are those of README: the node with the
@@ -106,7 +115,7 @@ func TestReadmeCommands(t *testing.T) {
 			case "xdpfab":
 				p := start(t, side, xdpfabPath, words[1:], at, func(c *exec.Cmd) { c.Dir = dir })
 				p.wants(0)
-			case "go": // TestReadmeWithoutRoot
+			case "go", "bin/xdpfabd", "bin/xdpfab": // TestReadmeWithoutRoot, TestReadmeUnprivileged
 				continue
 			case "xdpfab:", "knows": // output of a put
 				continue
@@ -123,7 +132,7 @@ func TestReadmeCommands(t *testing.T) {
 }
 
 // README's commands of Go run as they stand: one in a clone, with no network and no
-// privilege, and one in a module beside it, which then has the library.
+// privilege, and the others in modules beside it, which then have the library.
 func TestReadmeWithoutRoot(t *testing.T) {
 	if os.Getenv(testnet.ProgramsEnv) != "" {
 		t.Skip("the programs are built here, which takes Go")
@@ -133,16 +142,21 @@ func TestReadmeWithoutRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	mine := filepath.Join(dir, "mine")
-	if err := errors.Join(os.Symlink(clone, filepath.Join(dir, "xdpfab")), os.Mkdir(mine, 0o700)); err != nil {
+	if err := os.Symlink(clone, filepath.Join(dir, "xdpfab")); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{
-		"go.mod":  "module example.com/mine\n\ngo 1.26.0\n",
-		"main.go": "package main\n\nimport (\"fmt\"; \"github.com/xdpfab/xdpfab/xdpfab\")\n\nfunc main() { _, _, err := xdpfab.Pipe(); fmt.Println(err) }\n",
-	} {
-		if err := os.WriteFile(filepath.Join(mine, file), []byte(text), 0o600); err != nil {
+	mine, alone := filepath.Join(dir, "mine"), filepath.Join(dir, "alone") // with a workspace, and without
+	for _, module := range []string{mine, alone} {
+		if err := os.Mkdir(module, 0o700); err != nil {
 			t.Fatal(err)
+		}
+		for file, text := range map[string]string{
+			"go.mod":  "module example.com/mine\n\ngo 1.26.0\n",
+			"main.go": "package main\n\nimport (\"fmt\"; \"github.com/xdpfab/xdpfab/xdpfab\")\n\nfunc main() { _, _, err := xdpfab.Pipe(); fmt.Println(err) }\n",
+		} {
+			if err := os.WriteFile(filepath.Join(module, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	_, all := blocks(t)
@@ -150,8 +164,11 @@ func TestReadmeWithoutRoot(t *testing.T) {
 		{clone, "go run ./examples/counter", "counted 10000 times"},
 		{mine, "go work init . ../xdpfab", ""},
 		{mine, "go run .", "<nil>"},
+		{alone, "go mod edit -replace github.com/xdpfab/xdpfab=../xdpfab", ""},
+		{alone, "go mod tidy", ""},
+		{alone, "go run .", "<nil>"},
 	} {
-		if run.command != "go run ." && !slices.ContainsFunc(all, func(b shown) bool { return slices.Contains(b.lines, run.command) }) {
+		if run.command != "go run ." && !slices.ContainsFunc(all, func(b shown) bool { return b.has(run.command) }) {
 			t.Fatalf("README has no %q", run.command)
 		}
 		args := strings.Fields(run.command)[1:]
@@ -159,11 +176,49 @@ func TestReadmeWithoutRoot(t *testing.T) {
 			args = append(args, "-patience", limit.String(), "-timeout", limit.String())
 		}
 		cmd := exec.Command("go", args...)
-		cmd.Dir, cmd.Env = run.in, append(os.Environ(), "CGO_ENABLED=0", "PWD="+run.in)
+		// One build serves every folder.
+		cmd.Dir, cmd.Env = run.in, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "PWD="+run.in)
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), run.prints) {
 			t.Fatalf("%s: %v: %s", run.command, err, out)
 		}
 	}
+}
+
+// README's two processes run as nobody, as they stand, in a network of their own, and the
+// client prints what README says.
+func TestReadmeUnprivileged(t *testing.T) {
+	testnet.Require(t)
+	side := eth0(t).A
+	testnet.IP(t, side, "link set lo up")
+	dir, err := os.MkdirTemp("", "xdpfab-clone-") // which belongs to nobody, as a clone to its user
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	there := func(c *exec.Cmd) { c.Dir = dir }
+	_, all := blocks(t)
+	var daemon, client *process
+	for _, b := range all {
+		for _, line := range b.lines {
+			args := strings.Fields(line)
+			switch args[0] {
+			case "bin/xdpfabd":
+				daemon = start(t, side, xdpfabdPath, args[1:], unprivileged, there)
+				daemon.eventually("the daemon serves", func() bool { return strings.Contains(daemon.err.String(), "msg=serving") })
+			case "bin/xdpfab":
+				client = start(t, side, xdpfabPath, args[1:], unprivileged, there, env("XDPFAB_TIMEOUT="+limit.String()))
+				client.wants(0)
+			}
+		}
+	}
+	if client == nil || !strings.Contains(read(t, "README.md"), "`"+strings.TrimSpace(client.out.String())+"`") {
+		t.Errorf("README does not say what its first client prints: %+v", client)
+	}
+	daemon.signal(syscall.SIGTERM)
+	daemon.wants(0)
 }
 
 // README's Go runs as it stands, with a check behind each line: as the node with the
@@ -205,7 +260,7 @@ func overlay(t *testing.T, code []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `package main
 
-import ("context"; "fmt"; "io"; "log"; "os"; "github.com/xdpfab/xdpfab/xdpfab")
+import ("context"; "fmt"; "io"; "log"; "os"; "github.com/xdpfab/xdpfab/atomic"; "github.com/xdpfab/xdpfab/xdpfab")
 
 var (ctx = context.Background(); values = make([]uint64, 64); data = []byte("data"); buf = make([]byte, 64))
 
