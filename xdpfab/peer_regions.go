@@ -8,13 +8,15 @@ import (
 )
 
 // Lookup finds a region by the name under which it is published. It fails with
-// ErrNoRegion when there is none.
+// ErrNoRegion when there is none. It changes nothing, so every failure to reach the peer
+// wraps ErrNotExecuted, and the cause.
 func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
 	r, err := p.to.Lookup(ctx, name)
 	return RemoteRegion(r), err
 }
 
-// Regions lists the peer's catalogue.
+// Regions lists the peer's catalogue: the regions that have a name. It fails as Lookup
+// does.
 func (p *Peer) Regions(ctx context.Context) ([]RemoteRegion, error) {
 	var list []RemoteRegion
 	for total := uint32(1); uint32(len(list)) < total; {

@@ -198,6 +198,15 @@ func (e *OpError) by(ep *endpoint, to engine.PeerID) *OpError {
 	return e
 }
 
+// withoutEffect makes the error that of an operation that changes nothing: it counts as
+// not executed, whatever is known of it, and a restart of the peer is the cause.
+func (e *OpError) withoutEffect() {
+	if e.Certainty == ErrPeerRestarted {
+		e.Cause = fmt.Errorf("%w: %w", ErrPeerRestarted, e.Cause)
+	}
+	e.Certainty, e.outcome = ErrNotExecuted, nil
+}
+
 // whySilent adds to the cause that a peer is silent what is known of that.
 func (ep *endpoint) whySilent(cause error, addr string, to engine.PeerID) error {
 	if cause != ErrPeerSilent {
