@@ -61,6 +61,9 @@ func create(name string) (netns.NsHandle, error) {
 	if _, err := guard(); err != nil {
 		return h, err
 	}
+	if err := prepareFolder(); err != nil {
+		return h, err
+	}
 	err := OnThread(func() (err error) {
 		h, err = netns.NewNamed(name)
 		return err
