@@ -70,16 +70,3 @@ func (p *nicPair) cannot(t *testing.T, words []string, flags ...string) {
 	}
 	testnet.Eventually(t, "no XDP program is left", func() bool { return !attached(t, p.net.A) })
 }
-
-// jumbo tells of an MTU at which packets lie in several buffers: zero-copy, of which a
-// packet may have one alone, is refused with the MTU that would do; and long frames were
-// joined on their way, not given up.
-func (p *nicPair) jumbo(t *testing.T) {
-	p.cannot(t, []string{"is too large for zero-copy with the driver", "a packet may have 1 buffers",
-		"ip link set dev " + p.net.A.IfName + " mtu 3430"}, "--copy", "zero-copy")
-	p.bench(t, p.net.B.IP4.String())
-	if n := p.counters(); n["gathered"] == 0 || n["paths_narrow"] != 0 {
-		t.Errorf("at an MTU of %d %d packets were joined, and %d paths taken for narrow; want some, and none", p.mtu,
-			n["gathered"], n["paths_narrow"])
-	}
-}

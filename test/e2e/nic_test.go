@@ -65,6 +65,7 @@ func TestNIC(t *testing.T) {
 	switch {
 	case p.mtu > 1500:
 		t.Run("jumbo", p.jumbo)
+		t.Run("narrow", p.narrow)
 	case p.nic.XDP == "native" && p.nic.Copy == "copy":
 		t.Run("copies", p.copies)
 	}
