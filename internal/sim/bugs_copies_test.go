@@ -5,6 +5,8 @@ package sim
 const (
 	wireFit        = "internal/wire/fit.go"
 	enginePieces   = "internal/engine/pieces.go"
+	engineSignal   = "internal/engine/signal.go"
+	memorySignal   = "internal/memory/signal.go"
 	memoryTransfer = "internal/memory/transfer.go"
 )
 
@@ -26,6 +28,15 @@ var bugsOfCopies = []bug{
 		{memoryTransfer, "rec.Verb == wire.VerbSignal && rec.Total == rec.Count", "rec.Verb == wire.VerbSignal"}}},
 	{"a signal is checked with the last part of its write alone", "", []edit{
 		{memoryTransfer, "status != wire.StatusOK {\n\t\t\treturn status", "status != wire.StatusOK && rec.Total == rec.Count {\n\t\t\treturn status"}}},
+	{"a signal overtakes the parts of its write", "", []edit{
+		{engineSignal, "if f.sent == 0 || ", "if f.sent >= 0 || "}}},
+	{"a signal comes without the last part of its write", "", []edit{
+		{memoryTransfer, "\t} else {\n", "\t} else if rec.Verb == wire.VerbWrite || rec.Total != rec.Count {\n"}}},
+	{"a signal comes though its write is refused", "", []edit{
+		{memoryTransfer, "m.resolve(1, 1)\n\tif status != wire.StatusOK {\n", "m.resolve(1, 1)\n\tif status != wire.StatusOK {\n" +
+			"\t\tif rec.Verb == wire.VerbSignal {\n\t\t\tm.signal(&word)\n\t\t}\n"}}},
+	{"a signal comes twice", "", []edit{
+		{memorySignal, "\tw.kernel(w.bytes, m.operand[:n], nil, nil)\n", "\tfor range 2 {\n\t\tw.kernel(w.bytes, m.operand[:n], nil, nil)\n\t}\n"}}},
 	{"a part of a read is not copied", "", []edit{
 		{memoryTransfer, "\t\tatomic.ReadBytes(value, target)\n", "\t\tif rec.Total == rec.Count {\n\t\t\tatomic.ReadBytes(value, target)\n\t\t}\n"}}},
 }

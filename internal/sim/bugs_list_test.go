@@ -136,4 +136,9 @@ func TestSownBugsQuote(t *testing.T) {
 			t.Errorf("rare: no bug %q, or no dimensions %q (%v)", name, with, err)
 		}
 	}
+	for name := range findings {
+		if !known[name] {
+			t.Errorf("findings: no bug %q", name)
+		}
+	}
 }

@@ -42,7 +42,12 @@ var bugsOfStaging = []bug{
 	{"a flush does not wait for a session in doubt", "", []edit{
 		{engineQuiet, "s != nil && s != r.conn {", "s != nil && false {"}}},
 	{"a flush does not wait for what is in the frame that is being filled", "", []edit{
-		{engineQuiet, "r.head.Verb == VerbFlush && (r.conn == nil || r.conn.stage.buf == nil)", "r.head.Verb == VerbFlush"}}},
+		{engineQuiet, "r.head.Verb == VerbFlush && (r.conn == nil || r.conn.stage.buf == nil)", "r.head.Verb == VerbFlush"},
+		{enginePack, " || r.head != nil && r.head.Verb == VerbFlush {", " {"}}},
+	{"a flush waits for the frames of like answers alone", "", []edit{
+		{engineQuiet, "\t\tif g != nil {\n\t\t\tg.quiets", "\t\tif g != nil && g.each != mixed {\n\t\t\tg.quiets"}}},
+	{"a flush of all peers passes those without a session", "", []edit{
+		{engineQuiet, "p.r.head != nil || p.r.conn != nil {", "p.r.conn != nil {"}}},
 	{"an answer that lay in the ring during a stop counts as work", "", []edit{
 		{sessionReceive, "max(s.workedAt, r.sentAt)", "now"}}},
 }

@@ -6,6 +6,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,14 @@ var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/errno", "in
 // mostSeeds is how many seeds a bug may survive before it is found.
 const mostSeeds = "2000"
 
-var numberOf = regexp.MustCompile(`\(number (\d+)\)`)
+// mostTime is for how long runs begin that look for a bug. A run that has begun may take
+// as long again: one that has not ended by then never does.
+const mostTime = 5 * time.Minute
+
+var (
+	numberOf = regexp.MustCompile(`\(number (\d+)\)`)
+	runsOf   = regexp.MustCompile(`, (\d+) runs`)
+)
 
 // TestSeededBugs sows one bug at a time into a copy of the sources and lets the
 // simulator find it. An unharmed copy must pass.
@@ -41,7 +49,7 @@ func TestSeededBugs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := simulate(dir, "TestSim$", "mended"); err != nil {
+	if out, err := simulate(dir, "TestSim$", "mended", 1); err != nil {
 		t.Fatalf("the sources fail as they are:\n%s", tail(out))
 	}
 	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover, bugsOfProcesses, bugsOfAcks, bugsOfAttending, bugsOfLengths) {
@@ -52,18 +60,25 @@ func TestSeededBugs(t *testing.T) {
 			if tests == "" {
 				tests = "TestSim$"
 			}
+			own := findings[b.name]
 			start := time.Now()
-			out, err := simulate(dir, tests, cmp.Or(rare[b.name], "mended"))
+			out, err := simulate(dir, tests, cmp.Or(rare[b.name], "mended"), max(own.seed, 1))
+			took := time.Since(start).Seconds()
 			switch {
 			case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
 				t.Fatalf("the bug does not compile:\n%s", tail(out))
+			case strings.Contains(out, "panic: test timed out"):
+				t.Errorf("not found: a run did not end in %.1f s, which is no finding:\n%s", took, tail(out))
+			case err == nil && runsOf.MatchString(out):
+				t.Errorf("not found in %s runs, %.1f s", runsOf.FindStringSubmatch(out)[1], took)
 			case err == nil:
-				t.Errorf("not found in %s seeds", mostSeeds)
+				t.Errorf("not found, %.1f s", took)
+			case !strings.Contains(out, own.says):
+				t.Errorf("found by another rule than that which says %q, %.1f s: %s", own.says, took, firstFailure(out))
 			case numberOf.MatchString(out):
-				t.Logf("found by seed number %s, %.1f s: %s", numberOf.FindStringSubmatch(out)[1],
-					time.Since(start).Seconds(), firstFailure(out))
+				t.Logf("found by run number %s, %.1f s: %s", numberOf.FindStringSubmatch(out)[1], took, firstFailure(out))
 			default:
-				t.Logf("found, %.1f s: %s", time.Since(start).Seconds(), firstFailure(out))
+				t.Logf("found, %.1f s: %s", took, firstFailure(out))
 			}
 		})
 	}
@@ -100,9 +115,10 @@ func (b *bug) sow(t *testing.T, dir string) (undo func()) {
 
 // simulate runs the simulator's tests in a copy of the sources. Paths are
 // trimmed so that copies share the build cache.
-func simulate(dir, tests, with string) (string, error) {
-	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout=300s", "-v", "-run", tests,
-		"./internal/sim", "-args", "-seeds="+mostSeeds, "-with="+with)
+func simulate(dir, tests, with string, first uint64) (string, error) {
+	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout", (2 * mostTime).String(), "-v",
+		"-run", tests, "./internal/sim", "-args", "-seeds="+mostSeeds, "-with="+with, "-for="+mostTime.String(),
+		fmt.Sprint("-first=", first))
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err

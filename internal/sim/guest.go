@@ -158,6 +158,11 @@ func (w *world) guestDeathOf(n *node, length int64) {
 			e.EndTargets(i)
 		}
 	}
+	for _, x := range n.execs {
+		if u := x.Usage(); u.Handed > 0 {
+			w.fail("%v keeps %d frames that its guest had, which has died", n, u.Handed)
+		}
+	}
 	n.wake(w.now)
 	life := n.life
 	w.at(w.now+length, func() {

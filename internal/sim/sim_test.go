@@ -18,6 +18,7 @@ var (
 	first = flag.Uint64("first", 1, "first seed that TestSim runs")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
 	with  = flag.String("with", "mended", "dimensions of the runs, joined by commas: mended, all, or of "+All().String())
+	most  = flag.Duration("for", 0, "TestSim begins no seed after so long; 0 means that it runs all")
 	keep  = flag.Bool("keep", false, "go on after a failure")
 	show  = flag.Bool("show", false, "with -seed: print everything that happens")
 )
@@ -51,7 +52,7 @@ func TestSim(t *testing.T) {
 	)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n) && (*keep || !t.Failed()); i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(n) && (*keep || !t.Failed()) && (*most == 0 || time.Since(start) < *most); i = next.Add(1) - 1 {
 				s := *first + uint64(i)
 				r := Run(s, dims, nil)
 				mu.Lock()
