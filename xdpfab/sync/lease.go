@@ -29,29 +29,28 @@ type Held struct {
 	free  uint64 // what releases it
 	token uint64
 
-	pace, expiry *time.Timer // what they call is over or has no effect once ctx has ended
-	alone        func() bool // has the end of ctx no longer release the word, unless it has begun to
-	ended        chan struct{}
-	err          error // of the release; valid once ended is closed
+	alone    func() bool // has the end of ctx no longer call release
+	released sync.Once
+	err      error // of the release; valid after it
 
 	change sync.Mutex // held by who changes the word; guards own
 
 	mu    sync.Mutex
 	mem   *memory
 	until time.Time
+	timer *time.Timer // of tick
 }
 
 // hold begins to renew the lease of a word that was written after began.
 func (p *part) hold(ctx context.Context, m *memory, word, own, free uint64, lease time.Duration,
 	began time.Time) *Held {
 	h := &Held{part: p, mem: m, lease: lease, word: word, own: own, free: free, token: m.epoch + own>>beatBits,
-		until: began.Add(lease), ended: make(chan struct{})}
+		until: began.Add(lease)}
 	p.saw(h.token)
 	h.ctx, h.lose = context.WithCancelCause(ctx)
-	h.change.Lock() // so that no timer meets a Held that is not complete
-	defer h.change.Unlock()
-	h.expiry = time.AfterFunc(h.Left(), h.expire)
-	h.pace = time.AfterFunc(lease/4, h.renew)
+	h.mu.Lock() // so that tick does not miss its timer
+	defer h.mu.Unlock()
+	h.timer = time.AfterFunc(min(lease/4, time.Until(h.until)), h.tick)
 	h.alone = context.AfterFunc(h.ctx, h.release)
 	return h
 }
@@ -82,12 +81,9 @@ func (h *Held) Until() time.Time {
 // then. With an error that wraps ErrLost another program may have it; with any other it
 // will be free after the lease. Unlock returns within the lease.
 func (h *Held) Unlock() error {
-	mine := h.alone()
+	h.alone()
 	h.lose(ErrReleased)
-	if mine {
-		h.release()
-	}
-	<-h.ended
+	h.release()
 	return h.err
 }
 
@@ -98,30 +94,32 @@ func (h *Held) memory() *memory {
 	return h.mem
 }
 
-// expire ends the context when the lease is over.
-func (h *Held) expire() {
-	h.lose(fmt.Errorf("xdpfab: it was not renewed in time: %w", ErrLost))
-}
-
-// renew prolongs the lease, four times in each.
-func (h *Held) renew() {
-	h.change.Lock()
-	defer h.change.Unlock()
-	if h.ctx.Err() != nil {
-		return
+// tick prolongs the lease, four times in each, and ends the context when it is over. No
+// renewal that hangs keeps it from that.
+func (h *Held) tick() {
+	h.mu.Lock()
+	left := time.Until(h.until)
+	if left > 0 && h.ctx.Err() == nil {
+		h.timer.Reset(min(h.lease/4, left))
 	}
-	h.pace.Reset(h.lease / 4)
-	h.extend()
-	h.expiry.Reset(h.Left())
+	h.mu.Unlock()
+	switch {
+	case left <= 0:
+		h.lose(fmt.Errorf("xdpfab: it was not renewed in time: %w", ErrLost))
+	default:
+		h.change.Lock()
+		defer h.change.Unlock()
+		h.extend()
+	}
 }
 
-// release releases the word, once, when the context has ended.
-func (h *Held) release() {
+// release releases the word, once, when the context has ended. All callers wait for it.
+func (h *Held) release() { h.released.Do(h.giveUp) }
+
+func (h *Held) giveUp() {
 	h.change.Lock() // a renewal under way ends with the context
 	defer h.change.Unlock()
-	defer close(h.ended)
-	h.pace.Stop()
-	h.expiry.Stop()
+	h.stop()
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), h.Until())
 	defer cancel()
 	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); h.err != nil && h.Left() <= 0 {
@@ -129,9 +127,19 @@ func (h *Held) release() {
 	}
 }
 
+// stop ends the ticks. One that is late finds that the context has ended.
+func (h *Held) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.timer.Stop()
+}
+
 // extend writes the word again. The lease counts from before that. After any failure but
 // a loss the next attempt may succeed before the lease ends.
 func (h *Held) extend() {
+	if h.ctx.Err() != nil {
+		return
+	}
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(h.ctx, began.Add(h.lease/4))
 	defer cancel()

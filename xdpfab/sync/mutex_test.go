@@ -59,6 +59,41 @@ func TestMutexHolderCutOff(t *testing.T) {
 	}
 }
 
+// A release does not wait for a renewal that has no answer: that ends with the context.
+func TestReleaseEndsRenewal(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	m := newTestMutex(w, 1, testLease)
+	if err := must(m.Lock(patient(t)))(t).Unlock(); err != nil { // new memory takes a lease
+		t.Fatal(err)
+	}
+	m.lease = time.Hour // so that no other tick comes
+	held := must(m.Lock(patient(t)))(t)
+	if err := w.net.Partition(1); err != nil {
+		t.Fatal(err)
+	}
+	renewed, released := make(chan struct{}), make(chan error)
+	go func() {
+		held.tick()
+		close(renewed)
+	}()
+	testnet.Eventually(t, "the renewal is under way", func() bool {
+		if held.change.TryLock() {
+			held.change.Unlock()
+			return false
+		}
+		return true
+	})
+	go func() { released <- held.Unlock() }()
+	<-renewed
+	w.net.Heal()
+	if err := <-released; err != nil {
+		t.Error(err)
+	}
+	if v := must(held.memory().at(turnWord).Load(patient(t)))(t); v != held.free {
+		t.Errorf("the word is %#x, want %#x", v, held.free)
+	}
+}
+
 // A restart that keeps the memory takes nothing from the holder; one that loses it does,
 // and the next holder waits until the lease of the former one is over.
 func TestMutexHomeRestarts(t *testing.T) {
