@@ -250,6 +250,15 @@ func Taken(ifname string, err error) error {
 	return err
 }
 
+// Taker returns the process that has an interface, and the paths at which it listens, of
+// an error that Taken has made; 0 if it is not known.
+func Taker(err error) (pid int, sockets []string) {
+	if t := new(takenError); errors.As(err, &t) {
+		pid = process.HolderOf(t.link)
+	}
+	return pid, process.ListensAt(pid)
+}
+
 // takenError is an ErrBusy whose remedy is not to end whoever has the interface.
 type takenError struct {
 	ifname string
@@ -264,13 +273,13 @@ func (e *takenError) Error() string {
 	who := fmt.Sprintf("%s is in use by another xdpfab, process %d (%s)", e.ifname, pid, process.Name(pid))
 	switch sockets := process.ListensAt(pid); {
 	case pid == os.Getpid():
-		return fmt.Sprintf("%s is in use by another xdpfab domain of this process: close that one, or use it here, "+
-			"since %s", e.ifname, once)
+		return fmt.Sprintf("%s is in use by another xdpfab domain of this process, and %s: close that one, or use it "+
+			"here", e.ifname, once)
 	case len(sockets) > 0 && process.Name(pid) == "xdpfabd":
-		return fmt.Sprintf("%s: programs go through it by its control socket, %s (--control, XDPFAB_CONTROL, "+
-			"DomainAttr.Control), since %s", who, sockets[0], once)
+		return fmt.Sprintf("%s, and %s: go through it by its control socket, %s (--control, XDPFAB_CONTROL, "+
+			"DomainAttr.Control)", who, once, sockets[0])
 	case pid != 0:
-		return fmt.Sprintf("%s: end it, or run xdpfabd in its place and let both go through that, since %s", who, once)
+		return fmt.Sprintf("%s, and %s: end it, or run xdpfabd in its place and let both go through that", who, once)
 	}
 	id := ""
 	if e.link != 0 {

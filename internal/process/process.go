@@ -8,7 +8,9 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,10 +23,15 @@ import (
 
 // Stopped reports whether a process was stopped, by a signal or by a debugger.
 func Stopped(pid int) bool {
-	stat := read(pid, "stat")
-	// The name before the state is in brackets, and may have brackets of its own.
-	state := bytes.TrimLeft(stat[bytes.LastIndexByte(stat, ')')+1:], " ")
+	state := bytes.TrimLeft(behindName(pid), " ")
 	return len(state) > 0 && (state[0] == 'T' || state[0] == 't')
+}
+
+// behindName is what stands behind the name of a process in its state. The name is in
+// brackets, and may have brackets of its own.
+func behindName(pid int) []byte {
+	stat := read(pid, "stat")
+	return stat[bytes.LastIndexByte(stat, ')')+1:]
 }
 
 // Name is the name of the program that a process runs, or the beginning of it.
@@ -46,11 +53,33 @@ func Namespace(pid int) uint64 {
 	return st.Ino
 }
 
-// HolderOf returns a process that has a BPF link open, 0 if this user can see none.
+// HolderOf returns the process that has a BPF link, 0 if this user can see none. A
+// process that only looks at the link, as one does that is about to open the interface,
+// has it open for a moment, too: of several, the one in this network namespace that began
+// first is meant.
 func HolderOf(link uint32) int {
 	if link == 0 {
 		return 0
 	}
+	holders := holdersOf(link)
+	here := Namespace(os.Getpid())
+	slices.SortFunc(holders, func(a, b int) int {
+		other := func(pid int) int {
+			if Namespace(pid) == here {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(other(a), other(b)), cmp.Compare(began(a), began(b)), cmp.Compare(a, b))
+	})
+	if len(holders) == 0 {
+		return 0
+	}
+	return holders[0]
+}
+
+// holdersOf lists the processes that have a BPF link open.
+func holdersOf(link uint32) (pids []int) {
 	want := []byte(fmt.Sprintf("\nlink_id:\t%d\n", link))
 	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, f := range files {
@@ -60,12 +89,26 @@ func HolderOf(link uint32) int {
 		folder, fd := filepath.Split(f)
 		pid := filepath.Base(filepath.Dir(filepath.Clean(folder)))
 		info, _ := os.ReadFile("/proc/" + pid + "/fdinfo/" + fd)
-		if bytes.Contains(info, want) {
-			n, _ := strconv.Atoi(pid)
-			return n
+		if n, _ := strconv.Atoi(pid); bytes.Contains(info, want) && !slices.Contains(pids, n) {
+			pids = append(pids, n)
 		}
 	}
-	return 0
+	return pids
+}
+
+// began is when a process began, in ticks since the machine did; the greatest time if it
+// is not known.
+func began(pid int) uint64 {
+	const startTime = 19 // of the fields behind the name, from 0: see proc(5)
+	fields := bytes.Fields(behindName(pid))
+	if len(fields) <= startTime {
+		return math.MaxUint64
+	}
+	n, err := strconv.ParseUint(string(fields[startTime]), 10, 64)
+	if err != nil {
+		return math.MaxUint64
+	}
+	return n
 }
 
 // ListensAt lists the paths of the Unix sockets at which a process listens.
