@@ -53,7 +53,8 @@ func (e *BusyError) Error() string {
 	if e.Name != "" {
 		name = fmt.Sprintf(" %q", e.Name)
 	}
-	remedy := "stop its owner, which `bpftool link` names to root"
+	remedy := "if that is an xdpfab's, go through its daemon, by the control socket; if not, stop its owner, which " +
+		"`bpftool link` names to root"
 	switch {
 	case e.LinkID != 0: // ip(8) cannot remove these: the kernel refuses while the link lives.
 		remedy = fmt.Sprintf("stop its owner, which `bpftool link show id %d` names", e.LinkID)

@@ -300,8 +300,8 @@ func (i *Interface) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	}
 	if !i.udp {
 		return wire.Link{},
-			fmt.Errorf("%s: %w, so it reaches no %v: open it without DomainAttr.EthernetOnly (xdpfabd without "+
-				"--udp=false), or give the peer's MAC address", i.Name(), ErrNoUDP, a.IP)
+			fmt.Errorf("%s: %w, so it reaches no %v: open it with UDP (xdpfabd without --udp=false, "+
+				"no DomainAttr.EthernetOnly), or give the peer's MAC address", i.Name(), ErrNoUDP, a.IP)
 	}
 	hop, err := i.resolver.Resolve(ctx, a.IP)
 	return i.linkOver(a, hop, err)

@@ -36,7 +36,7 @@ func (i *Interface) reserve(addrs []netip.Addr) error {
 		case errors.Is(err, unix.EADDRINUSE):
 			taken = fmt.Errorf("%s: %v, UDP port %d: %w, and this one would take their packets: end that "+
 				"program, which may be an xdpfab with --transport udp, or open without UDP "+
-				"(DomainAttr.EthernetOnly, xdpfabd --udp=false)", i.Name(), a, wire.UDPPort, ErrSockets)
+				"(xdpfabd --udp=false, DomainAttr.EthernetOnly)", i.Name(), a, wire.UDPPort, ErrSockets)
 		}
 	}
 	for a, fd := range i.reserved {

@@ -112,7 +112,7 @@ func (h *Store) adopt(i *port.Interface) error {
 			i.Name(), i.MAC(), i.Name(), n.MAC)
 	case n.UDP && !i.UDP():
 		err = errors.New(
-			"it is of an interface with UDP; to go on, open it so (no DomainAttr.EthernetOnly, xdpfabd --udp)")
+			"it is of an interface with UDP; to go on, open it so (xdpfabd --udp, no DomainAttr.EthernetOnly)")
 	default:
 		h.Life, h.Former, h.Found = n.Life, true, x
 		return nil

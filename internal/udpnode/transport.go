@@ -34,23 +34,23 @@ type Wants struct {
 
 // check refuses what only an XDP program can do.
 func (w *Wants) check() error {
-	var field string
+	var what string
 	switch {
 	case w.Queues > 1:
 		return fmt.Errorf("domain over UDP sockets: %d queues: want 1, or 0, since it has one: %w", w.Queues,
 			errno.NotImplemented)
 	case w.Lend > 0:
-		field = "Lend"
+		what = "queues to lend (DomainAttr.Lend)"
 	case w.Spread:
-		field = "Spread"
+		what = "queues to spread sessions over (DomainAttr.Spread)"
 	case w.Pin != "":
-		field = "ResidentPin"
+		what = "resident regions to pin (DomainAttr.ResidentPin)"
 	case w.Copy:
-		field = "Copy"
+		what = "copy mode of AF_XDP (DomainAttr.Copy)"
 	default:
 		return nil
 	}
-	return fmt.Errorf("domain over UDP sockets: DomainAttr.%s: want it zero, or TransportXDP: %w", field,
+	return fmt.Errorf("UDP sockets have no %s: want none, or AF_XDP (--transport xdp, DomainAttr.Transport): %w", what,
 		errno.NotImplemented)
 }
 
@@ -62,7 +62,7 @@ func OpenSockets(ctx context.Context, name string, w Wants, noXDP error) (node.D
 	}
 	dev, err := udpport.Open(name, udpport.Options{})
 	if errors.Is(err, udpport.ErrInUse) {
-		err = fmt.Errorf("%w: %w", errno.Busy, err)
+		err = &busyError{err}
 	}
 	if err != nil {
 		return nil, err
@@ -74,3 +74,8 @@ func OpenSockets(ctx context.Context, name string, w Wants, noXDP error) (node.D
 	}
 	return &Device{Device: dev, NoXDP: noXDP, Beside: beside}, nil
 }
+
+// busyError is an error that is errno.Busy, too, which its text says already.
+type busyError struct{ error }
+
+func (e *busyError) Unwrap() []error { return []error{errno.Busy, e.error} }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 
 	"github.com/xdpfab/xdpfab/bpf"
-	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -29,7 +28,7 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	}
 	dev, at, err := residence.Open(ctx, ifname, pin, o)
 	if errors.Is(err, port.ErrSockets) {
-		err = fmt.Errorf("%w: %w", errno.Busy, err)
+		err = &busyError{err}
 	}
 	switch {
 	case err == nil, taken(err), ctx.Err() != nil:
@@ -63,7 +62,7 @@ func remedy(err error) error {
 	} {
 		if errors.Is(err, lack) {
 			return fmt.Errorf("%w; or reach IP addresses without, more slowly, by UDP sockets: "+
-				"DomainAttr.Transport, --transport udp", err)
+				"--transport udp, DomainAttr.Transport", err)
 		}
 	}
 	return err

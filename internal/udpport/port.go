@@ -30,13 +30,25 @@ type port interface {
 // bindError explains why no socket can be bound to an address.
 func bindError(a netip.Addr, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf(
-			"udp: %v, port %d: %w: another program has it, which may be an xdpfab with AF_XDP, whose XDP "+
-				"program takes the packets: end that one, use another address of this node, or go through its "+
-				"daemon: %w", a, wire.UDPPort, ErrInUse, err)
+		return &inUseError{a, err}
 	}
 	return fmt.Errorf("udp: %v, port %d: %w", a, wire.UDPPort, err)
 }
+
+// inUseError is an ErrInUse. It says once what the kernel says, too.
+type inUseError struct {
+	at  netip.Addr
+	err error
+}
+
+// Error names the address, and has the remedy.
+func (e *inUseError) Error() string {
+	return fmt.Sprintf("another program has UDP port %d of %v, as a rule an xdpfab, with AF_XDP or UDP "+
+		"sockets: one at a time can have it: go through it if it is a daemon (no --transport udp), end it, or use "+
+		"another address of this node", wire.UDPPort, e.at)
+}
+
+func (e *inUseError) Unwrap() []error { return []error{ErrInUse, e.err} }
 
 // single reports whether an address, as in a Way, can be that of one node that answers
 // can go to. One of the link alone cannot, since it takes a zone.

@@ -219,7 +219,7 @@ func (a *DomainAttr) control(ifname string) (path string, chosen bool) {
 
 // unserved is the error of a socket that was named, and has no daemon.
 func unserved(path string, err error) error {
-	by := "--control, a configuration file or DomainAttr.Control"
+	by := "--control or a configuration file (DomainAttr.Control)"
 	if os.Getenv(ControlEnv) == path { // the client puts it into Control
 		by = ControlEnv
 	}
