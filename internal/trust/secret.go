@@ -6,8 +6,10 @@ package trust
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -17,12 +19,20 @@ const (
 	mostKey  = 64
 )
 
+// fresh is a command that makes a key in a file.
+const fresh = "`(umask 077; head -c 32 /dev/urandom | base64 > %s)`"
+
 // Key reads an authorization key from a file that users without a right of their own
 // cannot read. A newline at the end is not part of the key. No error tells what is in the
 // file.
 func Key(path string) ([]byte, error) {
 	f, err := os.Open(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: name the file with the key, or make one: %s", err, fmt.Sprintf(fresh, path))
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w: run as a user who may read it, or name another file", err)
+	case err != nil:
 		return nil, err
 	}
 	defer f.Close()
@@ -42,8 +52,8 @@ func Key(path string) ([]byte, error) {
 	}
 	key := bytes.TrimSuffix(text, []byte("\n"))
 	if len(key) < leastKey || len(key) > mostKey {
-		return nil, fmt.Errorf("%s: want a key of %d to %d random bytes, with or without a newline: "+
-			"(umask 077; head -c 32 /dev/urandom | base64 > %s)", path, leastKey, mostKey, path)
+		return nil, fmt.Errorf("%s: want a key of %d to %d random bytes, with or without a newline: %s", path, leastKey,
+			mostKey, fmt.Sprintf(fresh, path))
 	}
 	return key, nil
 }

@@ -5,6 +5,8 @@
 package trust
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,7 +54,8 @@ func TestKey(t *testing.T) {
 	if _, err := Key(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, err := Key(filepath.Join(t.TempDir(), "none")); !os.IsNotExist(err) {
+	if _, err := Key(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "or make one: `(umask 077; head -c 32 /dev/urandom") {
 		t.Errorf("no file: %v", err)
 	}
 }
