@@ -25,10 +25,10 @@ func (a *app) diagnoseCmd() *cobra.Command {
 		Use:   "diagnose PEER",
 		Short: "Find out why a peer does not answer",
 		Long: `diagnose tries the way to a peer step by step: this node's interface, its daemon or
-privileges, addresses, route, the peer's neighbour entry, its UDP port, a session
-over the encapsulation of PEER and over the other one, round trips, regions,
-queues and the lengths of packets that pass. Each line has the step's name, its
-verdict, the time it took, and what was found; the remedy of a failure follows.
+privileges, addresses, route, the peer's neighbour entry, a session over the
+encapsulation of PEER and over the other one, the peer's UDP port, round trips,
+regions, queues and the lengths of packets that pass. Each line has the step's name,
+its verdict, the time it took, and what was found; the remedy of a failure follows.
 The last lines name the cause.
 
 The verdict "doubtful" means that a step alone proves nothing; "left out", that

@@ -85,6 +85,15 @@ func (d *diagnosis) askMAC(ctx context.Context) Step {
 	return ok("the host with it has " + strings.Join(d.Tried, " "))
 }
 
+// answersOverUDP reports whether a session over UDP has been answered: then nothing is
+// left to ask of the port.
+func (d *diagnosis) answersOverUDP() bool {
+	if d.Peer.IsIP() {
+		return d.peer != nil && d.addr == d.Peer.String()
+	}
+	return d.Answers != ""
+}
+
 func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 	to := d.Peer.IP
 	switch {
@@ -92,6 +101,8 @@ func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 		return leftOut("there is no way to the peer")
 	case d.Nobody != nil:
 		return leftOut("nobody has this address")
+	case d.answersOverUDP():
+		return ok(fmt.Sprintf("UDP port %d takes frames: a session over it was answered", wire.UDPPort))
 	case !to.IsValid() && len(d.way.aliases) == 0:
 		return leftOut("no IP address of the peer is known")
 	case !to.IsValid():

@@ -59,14 +59,14 @@ const short = " --timeout 2s"
 // patient is that for one which is: no machine is so busy.
 var patient = fmt.Sprintf(" --timeout %v", silence)
 
-// A peer in order: every step is, but the port's, whose silence proves nothing. By either
-// address, with and without a daemon here, and without a privilege through it.
+// A peer in order: every step is. By either address, with and without a daemon here, and
+// without a privilege through it.
 func TestDiagnoseGood(t *testing.T) {
 	testnet.Require(t)
 	t.Parallel()
 	net := testnet.NewPair(t, testnet.Options{})
 	serve(t, net.B, "--region", "counters=64KiB", "--region", "log=4KiB:wo")
-	all := []string{"interface=ok", "daemon=ok", "kernel=ok", "addresses=ok", "route=ok", "neighbour=ok", "port=doubtful", "open=ok",
+	all := []string{"interface=ok", "daemon=ok", "kernel=ok", "addresses=ok", "route=ok", "neighbour=ok", "port=ok", "open=ok",
 		"session=ok", "encapsulation=ok", "round trip=ok", "regions=ok", "queues=ok", "MTU=ok"}
 	try := func(t *testing.T, options ...option) {
 		for _, addr := range []string{net.B.IP4.String(), net.B.IP6.String(), net.B.MAC.String()} {
@@ -77,7 +77,7 @@ func TestDiagnoseGood(t *testing.T) {
 	t.Run("direct", func(t *testing.T) { try(t) })
 	t.Run("unprivileged, by UDP sockets", func(t *testing.T) {
 		r := diagnosed(t, net.A, 0, net.B.IP4.String()+patient, unprivileged)
-		verdicts(t, &r, "kernel=doubtful", "neighbour=ok", "session=ok", "encapsulation=left out", "MTU=ok")
+		verdicts(t, &r, "kernel=doubtful", "neighbour=ok", "port=ok", "session=ok", "encapsulation=left out", "MTU=ok")
 		r = diagnosed(t, net.A, 5, net.B.MAC.String()+patient, unprivileged)
 		verdicts(t, &r, "kernel=doubtful", "session=left out")
 	})
