@@ -259,7 +259,7 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 	}
 	if unread {
 		s.notify(fmt.Sprintf("MAINPID=%d", os.Getpid()))
-		claimFiles(s.served.all(), s.log)
+		claimFiles(s.served.all(), nil, s.log)
 		return false, err
 	}
 	if err != nil {

@@ -50,13 +50,28 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 }
 
 // claimFiles marks the regions' files as served, until they are freed, and warns of those
-// that another process serves too: nothing is lost, since the operations of both are
-// atomic, but it is rarely intended. The end of the process takes the marks away as well.
-func claimFiles(regions []*region, log *slog.Logger) {
+// that others serve too: another region, or another process. Nothing is lost, since the
+// operations of both are atomic, but it is rarely intended. The end of the process takes
+// the marks away as well.
+func claimFiles(regions, others []*region, log *slog.Logger) {
+	lies := map[fileID]string{}
+	for _, r := range others { // by their paths: a command may be closing their memory
+		var st unix.Stat_t
+		if r.isFile() && unix.Stat(r.Backing, &st) == nil {
+			lies[fileOf(&st)] = r.Name
+		}
+	}
 	for _, r := range regions {
 		if !r.isFile() {
 			continue
 		}
+		id, _ := r.file()
+		if first, taken := lies[id]; taken && first != r.Name {
+			log.Warn("two regions have one file: they are the same memory, and operations on one change the other",
+				"region", r.Name, "other", first, "file", r.Backing)
+			continue
+		}
+		lies[id] = r.Name
 		if errors.Is(unix.Flock(r.mem.FD(), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
 			log.Warn("another process serves this file as well: both change the same memory", "region", r.Name,
 				"file", r.Backing)

@@ -5,8 +5,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,4 +74,44 @@ func TestFileOfTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("", id)
+}
+
+// Two regions of one file are told apart from a file that another process serves.
+func TestOneFileOfTwoRegions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	get := func(name, at string) *region {
+		list, err := allocate([]RegionConfig{{Name: name, Size: 4096, Backing: at}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = free(list) })
+		return list[0]
+	}
+	a, b, c, other := get("a", path), get("b", link), get("c", path), get("other", filepath.Join(dir, "other"))
+	memfd := get("m", backingMemfd)
+	for name, x := range map[string]struct {
+		fresh, others []*region
+		want          []string
+	}{
+		"of one configuration": {[]*region{a, memfd, b, other}, nil, []string{"region=b other=a file=" + link}},
+		"added later":          {[]*region{c}, []*region{memfd, a, other}, []string{"region=c other=a file=" + path}},
+		"of two files":         {[]*region{other}, []*region{a}, nil},
+	} {
+		var out bytes.Buffer
+		claimFiles(x.fresh, x.others, slog.New(slog.NewTextHandler(&out, nil)))
+		log := out.String()
+		if strings.Count(log, "two regions have one file") != len(x.want) || strings.Contains(log, "another process") {
+			t.Errorf("%s: %s", name, log)
+		}
+		for _, want := range x.want {
+			if !strings.Contains(log, want) {
+				t.Errorf("%s: %s; want %s", name, log, want)
+			}
+		}
+	}
 }

@@ -62,7 +62,7 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	}
 	r := list[0]
 	r.added = true
-	claimFiles(list, s.log) // before a daemon that takes over can be told of the region
+	claimFiles(list, s.served.all(), s.log) // before a daemon that takes over can be told of the region
 	err = s.served.change(func(all []*region) ([]*region, error) {
 		if err := clash(all, c); err != nil {
 			return nil, err

@@ -75,7 +75,7 @@ func begin(cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
-	claimFiles(regions, log)
+	claimFiles(regions, nil, log)
 	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, cfg.pinFolder(log)))
 	if ctx.Err() != nil && h == nil {
 		return errFailure(errors.Join(free(regions), l.Close())) // asked to end before it began
@@ -222,6 +222,7 @@ func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l n
 // another daemon takes this one's place.
 func (s *server) serve(ctx context.Context, doors []door) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
+	s.warnOfShut()
 	if err := s.steer(); err != nil && !s.cfg.takeover {
 		return err
 	} else if err != nil { // the other daemon is gone: better so than not at all

@@ -123,7 +123,11 @@ func servePipe(t *testing.T, cfg Config) *piped {
 	if p.server, err = host.New(end, node.Config{GiveUp: lively.GiveUp, Log: newLogger(cfg, p.log)}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := control.Listen(t.Context(), cfg.controlPath(), control.Access{})
+	who, err := cfg.access()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := control.Listen(t.Context(), cfg.controlPath(), who)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	s.host.Node().Resume()
 	_ = control.Tell(conn, verdict{})
 	_ = conn.Close() // the other one has nothing more to say
-	claimFiles(s.served.all(), log)
+	claimFiles(s.served.all(), nil, log)
 	if cfg.UDP && !wants.UDP {
 		log.Info("UDP is served from here on: the former daemon served raw Ethernet alone")
 	}
