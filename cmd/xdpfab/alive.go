@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -65,7 +66,7 @@ func (a *app) watchDaemon(ctx context.Context, socket string, limit time.Duratio
 			a.giveUp(err)
 			if a.exit != nil {
 				time.Sleep(lastWords)
-				fmt.Fprintln(a.err, oneLine(err))
+				fmt.Fprintln(a.err, tell.Fold(oneLine(err)))
 				a.exit(exitCode(err))
 			}
 			return

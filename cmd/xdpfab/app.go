@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -62,7 +63,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	refuseUnknown(root)
 	err := whyGivenUp(ctx, errors.Join(root.ExecuteContext(ctx), out.Flush()))
 	if err != nil {
-		fmt.Fprintln(a.err, oneLine(err))
+		fmt.Fprintln(a.err, tell.Fold(oneLine(err)))
 	}
 	return exitCode(err)
 }

@@ -166,8 +166,11 @@ func (f *regionFlags) register(c *cobra.Command) {
 
 // check checks the flags before anything is opened.
 func (f *regionFlags) check(c *cobra.Command) error {
-	if (f.name == "") == (f.key == "") {
-		return usage(c, "want one of --region and --key: `xdpfab list PEER` shows those of a peer")
+	switch {
+	case f.name != "" && f.key != "":
+		return usage(c, "--region %q and --key %q each name a region: want one of them", f.name, f.key)
+	case f.name == "" && f.key == "":
+		return usage(c, "missing the region: want --region NAME or --key KEY; `xdpfab list PEER` shows those of a peer")
 	}
 	if len(f.name) > mr.MaxName {
 		return usage(c, "region name of %d bytes: want at most %d", len(f.name), mr.MaxName)

@@ -188,7 +188,7 @@ type copyReport struct {
 
 func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error) {
 	switch {
-	case f.region.key != "" && f.length == 0:
+	case f.region.key != "" && f.region.name == "" && f.length == 0:
 		return usage(c, "the size of a region that is given by its key is not known: want --length")
 	case a.json && path == "-":
 		return usage(c, "--json prints to stdout, as do the bytes: want a file")

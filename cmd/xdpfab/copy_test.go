@@ -83,7 +83,7 @@ func TestPutAndGet(t *testing.T) {
 	for _, c := range []refusal{
 		{"get PEER - --region r --json", exitUsage, "want a file"},
 		{"get PEER", exitUsage, "missing FILE"},
-		{"get PEER -", exitUsage, "want one of --region and --key"},
+		{"get PEER -", exitUsage, "missing the region: want --region NAME or --key KEY"},
 		{"get PEER - --key 5", exitUsage, "want --length"},
 		{"get PEER - --region r --resume", exitUsage, "want a file"},
 		{"get PEER /absent/file --region r", exitUsage, "no such file"},

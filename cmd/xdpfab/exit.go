@@ -91,5 +91,5 @@ func certainty(err error) string {
 	return xdpfab.ErrNotExecuted.Error() // refused before it was sent
 }
 
-// oneLine is an error as it is shown.
+// oneLine is an error as it is shown, but for line breaks.
 func oneLine(err error) string { return "xdpfab: " + tell.Plain(err) }

@@ -135,7 +135,7 @@ func (n *farNode) runContext(ctx context.Context, in string, args ...string) ran
 	var out, errs bytes.Buffer
 	a := &app{open: n.open, in: strings.NewReader(in), out: &out, err: &errs, env: n.env, files: n.files}
 	code := a.run(ctx, args)
-	return ran{code, out.String(), errs.String()}
+	return ran{code, out.String(), strings.ReplaceAll(errs.String(), "\n  ", " ")} // see tell.Fold
 }
 
 // line splits a command line at spaces and adds the flags that lead to the node, which

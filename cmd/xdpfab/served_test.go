@@ -42,7 +42,7 @@ func TestInfoSilentDaemon(t *testing.T) {
 		if err != nil || code != want {
 			t.Fatalf("%v: code %d, want %d, %v, %s", args, code, want, err, errs.String())
 		}
-		return out.String() + errs.String()
+		return out.String() + strings.ReplaceAll(errs.String(), "\n  ", " ")
 	}
 	say := "the daemon at " + path + " has not answered within 1ms: "
 	if out := run(exitOK); !strings.Contains(out, pair.A.IfName) || !strings.Contains(out, "unknown: "+say) {

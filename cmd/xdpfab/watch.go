@@ -154,44 +154,56 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 	}
 	ctx, cancel := f.limited(c.Context())
 	defer cancel()
-	err = a.changes(ctx, f, until, r.dt, func() ([]byte, error) { return p.run(ctx, r, region) })
+	last, err := a.changes(ctx, f, until, r.dt, func() ([]byte, error) { return p.run(ctx, r, region) })
 	switch {
 	case c.Context().Err() != nil:
 		return nil
 	case errors.Is(context.Cause(ctx), errWait):
-		return fmt.Errorf("%w after %v", errWait, f.wait)
+		return f.gaveUp(last)
 	case errors.Is(err, xdpfab.ErrNoKey) && f.region.name != "":
 		return fmt.Errorf("region %s has been withdrawn: %w: %w", f.region.name, xdpfab.ErrPeerRestarted, err)
 	}
 	return f.link.denied(err, region, "watch", mr.RemoteRead)
 }
 
-// changes reads again and again, until it has seen enough, and prints what is new.
+// gaveUp is the error of a watch that has not seen enough within --wait. last is the last
+// value read, empty if none was.
+func (f *watchFlags) gaveUp(last string) error {
+	is := "no value was read"
+	if last != "" {
+		is = "is " + last
+	}
+	if f.until != "" {
+		is += ", not " + f.until
+	}
+	return fmt.Errorf("%w after %v: %v+%d %s: wait longer with --wait", errWait, f.wait, &f.region, f.offset, is)
+}
+
+// changes reads again and again, until it has seen enough, and prints what is new. It
+// returns the last value, empty if it has read none.
 func (a *app) changes(ctx context.Context, f *watchFlags, until []byte, dt atomic.Datatype,
-	read func() ([]byte, error)) error {
+	read func() ([]byte, error)) (is string, err error) {
 	var last []byte
 	for seen := -1; ; { // the first value is no change
 		now, err := read()
 		if err != nil {
-			return err
+			return is, err
 		}
 		if last == nil || !bytes.Equal(now, last) {
-			r := change{Time: time.Now(), Value: value.Format(dt, now)}
-			if last != nil {
-				r.Before = value.Format(dt, last)
-			}
+			r := change{Time: time.Now(), Before: is, Value: value.Format(dt, now)}
+			is = r.Value
 			if err := errors.Join(a.print(&r, r.text), a.flush()); err != nil {
-				return err
+				return is, err
 			}
 			last = now
 			seen++
 		}
 		if until != nil && bytes.Equal(now, until) || f.count > 0 && seen == f.count {
-			return nil
+			return is, nil
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return is, context.Cause(ctx)
 		case <-time.After(f.interval):
 		}
 	}

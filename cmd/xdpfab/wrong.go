@@ -42,7 +42,7 @@ func flagError(c *cobra.Command, err error) error {
 	f := invalid.GetFlag()
 	want, known := map[string]string{
 		"uint64": "a whole number, 0 or more", "int": "a whole number", "float64": "a number",
-		"bytes":    "a whole number, 0 or more, of bytes, KiB, MiB or GiB, such as 4096 or 4KiB",
+		"bytes":    "a whole number, 0 or more, of bytes, KiB, MiB, GiB or TiB, such as 4096 or 4KiB",
 		"duration": "a time such as 500ms, 5s or 1m", "bool": "true or false", "intSlice": "whole numbers, such as 2,3",
 	}[f.Value.Type()]
 	if !known {

@@ -155,7 +155,7 @@ func TestKeyOfConfiguration(t *testing.T) {
 	} {
 		var errs strings.Builder
 		code := run([]string{"--interface=e", "--region", text, "--check"}, &errs, &errs)
-		if msg := errs.String(); (code == exitOK) != (want == "") || !strings.Contains(msg, want) {
+		if msg := unfolded(errs.String()); (code == exitOK) != (want == "") || !strings.Contains(msg, want) {
 			t.Errorf("--region %s: %d, %s; want %q", text, code, msg, want)
 		}
 	}

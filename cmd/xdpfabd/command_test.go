@@ -26,8 +26,11 @@ func load(t *testing.T, args ...string) (Config, int, string) {
 			t.Fatalf("%v in\n%s", err, out.String())
 		}
 	}
-	return c, code, errs.String()
+	return c, code, unfolded(errs.String())
 }
+
+// unfolded is an error in one line: see tell.Fold.
+func unfolded(text string) string { return strings.ReplaceAll(text, "\n  ", " ") }
 
 func TestFlagsOverrideFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.toml")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -149,7 +150,7 @@ func FuzzConfig(f *testing.F) {
 		f.Add(c.text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		locate(text)
+		tell.Locate(text)
 		c, err := check(text)
 		if err != nil {
 			for _, e := range flatten(err) {

@@ -126,11 +126,23 @@ func durationField(p *time.Duration, lo, hi time.Duration) field {
 	return field{shape: shapeText, set: func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil || d < lo || d > hi {
-			return wants(s, fmt.Sprintf("a time from %v to %v, e.g. \"50us\", \"10ms\" or \"5s\"", lo, hi))
+			return wants(s, fmt.Sprintf("a time from %s to %s, e.g. \"50us\", \"10ms\" or \"5s\"", round(lo),
+				round(hi)))
 		}
 		*p = d
 		return nil
 	}, get: func() string { return p.String() }}
+}
+
+// round is a time without the minutes and seconds that it does not have.
+func round(d time.Duration) string {
+	text := d.String()
+	for _, none := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, none) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // choice is a value with a name.
@@ -208,9 +220,9 @@ func coresField(p *[]int) field {
 }
 
 // units of sizes, the greatest first.
-var units = []choice[int]{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+var units = []choice[int]{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
-// sizeField is a number of bytes above 0, or of KiB, MiB or GiB.
+// sizeField is a number of bytes above 0, or of KiB, MiB, GiB or TiB.
 func sizeField(p *int) field {
 	const most = 1 << 46 // bytes; beyond any machine, and far from overflow
 	return field{shape: shapeNumber, set: func(s string) error {
@@ -222,7 +234,7 @@ func sizeField(p *int) field {
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n <= 0 || n > most/unit {
-			return wants(s, `bytes, e.g. 65536, or a number of KiB, MiB or GiB (powers of 1024), e.g. "64KiB"`)
+			return wants(s, `bytes, e.g. 65536, or a number of KiB, MiB, GiB or TiB (powers of 1024), e.g. "64KiB"`)
 		}
 		*p = n * unit
 		return nil

@@ -36,7 +36,7 @@ func parseFile(name, text string, c *Config) (*file, error) {
 	if err := toml.Unmarshal([]byte(text), &tree); err != nil {
 		return nil, f.syntax(err, text)
 	}
-	f.lines = locate(text)
+	f.lines = tell.Locate(text)
 	c.Sockets = tables(f, tree, "socket", socketOptions, defaultSocket)
 	c.Guests = tables(f, tree, "guest", guestOptions, defaultGuest)
 	c.Regions = tables(f, tree, "region", regionOptions, defaultRegion)
@@ -161,6 +161,9 @@ func mistyped(f field, v any, err error) error {
 		return fmt.Errorf("%s: want one of %s, in quotes", inTOML(v), f.wants)
 	case list, table, f.shape == shapeInts, number && !quoted:
 		return err
+	case f.shape == shapeText && f.Set(text) != nil:
+		unquoted := strings.Replace(f.Set(text).Error(), strconv.Quote(text), text, 1)
+		return fmt.Errorf("%s, in quotes", unquoted)
 	case f.Set(text) != nil:
 		return f.Set(text)
 	case number:
@@ -199,26 +202,15 @@ func joinInts(list []any) (string, error) {
 
 func (f *file) add(key, text string) { f.found = append(f.found, problem{key, text}) }
 
-// syntax reports an error of TOML syntax by line, key and column. Where the decoder
-// does not know the key, the key is the text with which the line begins.
+// syntax reports an error of TOML syntax, or that a value lacks quotes.
 func (f *file) syntax(err error, text string) error {
-	var d *toml.DecodeError
-	if !errors.As(err, &d) {
-		return fmt.Errorf("%s: %w", f.name, err)
+	if d := new(toml.DecodeError); errors.As(err, &d) {
+		line, _ := d.Position()
+		if wrong := misquoted(strings.Split(text, "\n")[:line]); wrong != "" {
+			return fmt.Errorf("%s:%d: %s", f.name, line, wrong)
+		}
 	}
-	line, column := d.Position()
-	lines := strings.Split(text, "\n")[:line]
-	if wrong := misquoted(lines); wrong != "" {
-		return fmt.Errorf("%s:%d: %s", f.name, line, wrong)
-	}
-	key := strings.Join(d.Key(), ".")
-	if before, _, ok := strings.Cut(lines[line-1], "="); ok && key == "" {
-		key = strings.TrimSpace(before)
-	}
-	if key != "" {
-		key += ": "
-	}
-	return fmt.Errorf("%s:%d: %s%s (column %d)", f.name, line, key, strings.TrimPrefix(d.Error(), "toml: "), column)
+	return tell.Syntax(f.name, text, err)
 }
 
 // bare is a line of TOML whose value is neither in quotes nor in brackets.
@@ -228,7 +220,8 @@ var bare = regexp.MustCompile(`^\s*([\w-]+)\s*=\s*([^"'\[{#=\s][^"#]*?)\s*(#.*)?
 // line could be; empty if its value may be one.
 func misquoted(lines []string) string {
 	part := bare.FindStringSubmatch(lines[len(lines)-1])
-	if part == nil || toml.Unmarshal([]byte(part[0]), &map[string]any{}) == nil {
+	if part == nil || strings.ContainsAny(part[2], "“”„‘’«»") ||
+		toml.Unmarshal([]byte(part[0]), &map[string]any{}) == nil {
 		return ""
 	}
 	key, value := part[1], part[2]

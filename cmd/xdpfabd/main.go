@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	if exit := new(exitError); !errors.As(err, &exit) || !exit.told {
-		fmt.Fprintf(stderr, "xdpfabd: %s\n", tell.Lines(err))
+		fmt.Fprintln(stderr, tell.Fold("xdpfabd: "+tell.Lines(err)))
 	}
 	return exitCode(err)
 }

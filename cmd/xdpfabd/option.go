@@ -105,7 +105,7 @@ var options = []option[Config]{
 var regionOptions = []option[RegionConfig]{
 	{"name", "name by which peers find the region",
 		func(r *RegionConfig) field { return textField(&r.Name, checkName) }},
-	{"size", "bytes, also with KiB, MiB or GiB; may be left out for an existing file",
+	{"size", "bytes, also with KiB, MiB, GiB or TiB; may be left out for an existing file",
 		func(r *RegionConfig) field { return sizeField(&r.Size) }},
 	{"key", "fixed 64-bit key; left out: unguessable, new at each start",
 		func(r *RegionConfig) field { return keyField(&r.Key) }},

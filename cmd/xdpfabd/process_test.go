@@ -281,7 +281,7 @@ func TestProcessRefuses(t *testing.T) {
 		want []string
 	}{
 		"second daemon":             {net.B, first.path, nil, nil, exitInterface, []string{pid, "serves " + net.B.IfName, "already"}},
-		"second daemon, own socket": {net.B, socketPath(t), nil, nil, exitInterface, []string{"in use by another xdpfab"}},
+		"second daemon, own socket": {net.B, socketPath(t), nil, nil, exitInterface, []string{pid, "serves " + net.B.IfName + " already", "--takeover --control " + first.path}},
 		"socket of another":         {net.A, first.path, nil, nil, exitInterface, []string{pid, "of another network namespace", "leave it alone", "a path of its own"}},
 		"missing interface":         {net.A, socketPath(t), nil, []string{"--interface", "nope0"}, exitInterface, []string{"nope0"}},
 		"zero-copy on veth":         {net.A, socketPath(t), nil, []string{"--copy=zero-copy"}, exitInterface, []string{"zero-copy"}},
@@ -299,7 +299,7 @@ func TestProcessRefuses(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", name, code, c.code)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(p.out.String(), want) {
+			if !strings.Contains(unfolded(p.out.String()), want) {
 				t.Errorf("%s: message lacks %q", name, want)
 			}
 		}

@@ -131,18 +131,23 @@ func suchAs(ifname string, err error) error {
 	return fmt.Errorf("%w, such as %s", err, filepath.Join(folder, ifname+".sock"))
 }
 
-// explainOpen adds the process that has the interface, if it is a daemon with the usual
-// control socket.
+// explainOpen adds the daemon that has the interface, if one has.
 func explainOpen(cfg Config, err error) error {
-	if !errors.Is(err, unix.EBUSY) || cfg.controlPath() == control.DefaultPath(cfg.Interface) {
+	if !errors.Is(err, unix.EBUSY) {
 		return err
 	}
-	s, e := daemonAt(control.DefaultPath(cfg.Interface))
-	if e != nil || s.Interface.Name != cfg.Interface || s.Elsewhere() {
+	path := control.DefaultPath(cfg.Interface)
+	s, e := daemonAt(path)
+	if pid, sockets := nic.Taker(err); pid != 0 && len(sockets) > 0 && (e != nil || s.PID != pid) {
+		path = sockets[0]
+		s, e = daemonAt(path)
+	}
+	if e != nil || path == cfg.controlPath() || s.Interface.Name != cfg.Interface || s.Elsewhere() {
 		return err
 	}
-	return &servedError{fmt.Sprintf("xdpfabd, process %d, serves %s already, at %s; take its place with --takeover "+
-		"and that --control, or stop it first", s.PID, cfg.Interface, control.DefaultPath(cfg.Interface)), err}
+	return &servedError{fmt.Sprintf("xdpfabd, process %d, serves %s already, at %s, and one at a time can: take its "+
+		"place with --takeover --control %s, stop it first, or serve another interface", s.PID, cfg.Interface, path,
+		path), err}
 }
 
 // servedError means that a daemon has the interface. Its text has the remedy, and names

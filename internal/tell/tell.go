@@ -17,9 +17,19 @@ import (
 var layers = regexp.MustCompile(`(^|[:;] |\n)((xdpfab|port|nic|control|veth|bpf|xsk|mr|wire|route|engine|share|toml|` +
 	`strconv\.\w+|netip\.\w+): )+`)
 
-// Lines is an error without the names of packages, which mean nothing to a user. It has a
-// line for each of several errors that were joined.
-func Lines(err error) string { return layers.ReplaceAllString(strings.TrimSpace(err.Error()), "$1") }
+// fields are the names in Go of what a flag sets, which stand in brackets or behind the
+// flag. values are those of Go's constants, and what the commands take.
+var (
+	fields = regexp.MustCompile(`(,| or)( no)? DomainAttr\.\w+| \(DomainAttr\.\w+\)`)
+	values = strings.NewReplacer("HugeAuto", "huge=auto", "TransportXDP", "--transport xdp")
+)
+
+// Lines is an error without the names of packages and of Go's fields, which mean nothing
+// to a user. It has a line for each of several errors that were joined.
+func Lines(err error) string {
+	text := layers.ReplaceAllString(strings.TrimSpace(err.Error()), "$1")
+	return values.Replace(fields.ReplaceAllString(text, ""))
+}
 
 // Plain is Lines in one line.
 func Plain(err error) string { return strings.ReplaceAll(Lines(err), "\n", "; ") }

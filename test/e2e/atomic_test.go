@@ -112,7 +112,7 @@ func testAtomicRefused(t *testing.T) {
 		{"sum uint64 -1 --region r " + with, 2, []string{`bad value "-1" for uint64: out of range`}},
 		{"add uint64 1 --region r " + with, 2, []string{`unknown operation "add": want one of min, max, sum`}},
 		{"sum quad 1 --region r " + with, 2, []string{`unknown datatype "quad": want one of int8`}},
-		{"sum uint64 1 " + with, 2, []string{"want one of --region and --key"}},
+		{"sum uint64 1 " + with, 2, []string{"missing the region: want --region NAME or --key KEY"}},
 		{"sum uint64 1 --region r -i veth0 --peer 10.0.0", 2, []string{`"10.0.0"`}},
 		{"sum uint64 1 --region r -i veth0 --peer " + d.addr() + "/9", 1, []string{"not executed: peer refused the session: it has no such endpoint"}},
 		{"sum uint64 1 --region r -i veth0 --peer 10.77.0.99", 4, []string{"10.77.0.99", "neighbour does not answer"}},

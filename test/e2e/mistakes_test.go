@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
@@ -32,7 +35,7 @@ const b = "b"
 
 // internals are the names of packages and functions that a user does not know.
 var internals = regexp.MustCompile(`\b(port|mr|wire|nic|bpf|xsk|veth|route|engine|control|share|toml|netlink|xdpfab: xdpfab): |` +
-	`\b(strconv|syscall|netip|json)\.|Mode (Copy|Auto)`)
+	`\b(strconv|syscall|netip|json)\.|Mode (Copy|Auto)|Attr\.|HugeAuto|TransportXDP`)
 
 // dangerous is advice that may end a program which is at work.
 var dangerous = regexp.MustCompile(`link detach|xdp(drv|generic)? off|kill -9`)
@@ -51,8 +54,13 @@ func (m *mistake) judge(t *testing.T, p *process) {
 			t.Errorf("the message does not say %s: no %q", what, part)
 		}
 	}
+	for line := range strings.Lines(p.err.buffer.String()) {
+		if utf8.RuneCountInString(line) > tell.Longest+1 && strings.Count(line, "`") < 2 {
+			t.Errorf("a line of %d characters: %s", utf8.RuneCountInString(line), line)
+		}
+	}
 	if strings.Count(text, "\n") != 1 || internals.MatchString(text) || dangerous.MatchString(text) {
-		t.Errorf("want one line, no internal names, no dangerous advice; found %q%q", internals.FindString(text),
+		t.Errorf("want one error, no internal names, no dangerous advice; found %q%q", internals.FindString(text),
 			dangerous.FindString(text))
 	}
 }
@@ -65,7 +73,8 @@ func TestMistakes(t *testing.T) {
 	n := serve(t, net.B, "--region", "counters=4KiB", "--region", "scores=64KiB:ro", "--region", "log=4KiB:wo",
 		"--region", "safe=4KiB:auth-key="+key)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 5000), 0o644); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "large"), make([]byte, 5000), 0o644), os.Mkdir(filepath.Join(dir, "xdpfab"), 0o755),
+		os.WriteFile(filepath.Join(dir, "xdpfab", "config.toml"), []byte("# mine\n\ntimeout = \"5\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range []mistake{
@@ -102,14 +111,14 @@ func TestMistakes(t *testing.T) {
 		{name: "socket in the environment", line: "list $P", code: 4, wrong: dir + "/none.sock", want: "no daemon serves the control socket", remedy: "XDPFAB_CONTROL names the socket: correct or unset it", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
 		{name: "socket in the environment, of stat", line: "stat", code: 4, wrong: dir + "/none.sock", want: "no daemon serves the control socket", remedy: "XDPFAB_CONTROL names the socket: correct or unset it", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
 		{name: "prefix length", line: "list 10.77.0.2/24 -i $I", code: 1, wrong: "24 behind the slash is the number of an endpoint", want: "not the length of a prefix", remedy: "give 10.77.0.2 for that of its daemon"},
-		{name: "size of an offset", line: "atomic sum uint64 1 --offset 4KB -i $I --peer $P --region counters", code: 2, wrong: `--offset "4KB"`, want: "of bytes, KiB, MiB or GiB", remedy: "such as 4096 or 4KiB"},
+		{name: "size of an offset", line: "atomic sum uint64 1 --offset 4KB -i $I --peer $P --region counters", code: 2, wrong: `--offset "4KB"`, want: "of bytes, KiB, MiB, GiB or TiB", remedy: "such as 4096 or 4KiB"},
 		{name: "region without =", line: "region create a:1KiB --control " + n.socket, code: 2, wrong: `"a:1KiB"`, want: "NAME=SIZE[:OPTION,...]", remedy: "such as scores=1MiB"},
 		{name: "region's option", line: "region create a=1KiB:residnt --control " + n.socket, code: 1, wrong: "xdpfab: daemon at " + n.socket + `: "residnt"`, want: "want ro, wo", remedy: "resident"},
 		{name: "region's access", line: "region create a=1KiB:access=all --control " + n.socket, code: 1, wrong: n.socket + `: access: "all"`, want: `want "read"`, remedy: `or "both"`},
 		{name: "region that is there", line: "region create counters=1KiB --control " + n.socket, code: 1, wrong: n.socket + `: region "counters" is there already`, want: "want another name", remedy: "or remove that one first"},
 		{name: "region's pages", line: "region create a=1KiB:memfd,huge=require --control " + n.socket, code: 1, wrong: n.socket + `: huge: "require"`, want: "go with anonymous backing alone", remedy: `want "auto"`},
 		{name: "region to remove", line: "region remove counter --control " + n.socket, code: 1, wrong: n.socket + `: no region "counter" of this daemon`, want: "lists those", remedy: "xdpfab stat"},
-		{name: "unit of the snaplen", line: "capture -w $D/x --snaplen 4KB --control " + n.socket, code: 2, wrong: `--snaplen "4KB"`, want: "of bytes, KiB, MiB or GiB", remedy: "such as 4096 or 4KiB"},
+		{name: "unit of the snaplen", line: "capture -w $D/x --snaplen 4KB --control " + n.socket, code: 2, wrong: `--snaplen "4KB"`, want: "of bytes, KiB, MiB, GiB or TiB", remedy: "such as 4096 or 4KiB"},
 		{name: "folder of a file", line: "get $P /nonexist/x -i $I --region counters", code: 2, wrong: "/nonexist/x", want: "a folder that is there", remedy: "--help"},
 		{name: "put too large", line: "put $P $D/large -i $I --region counters", code: 1, wrong: "large has 5000 bytes", want: "region counters has 4096 from offset 0 on: nothing was written", remedy: "cut the file"},
 		{name: "input too large", line: "put $P - -i $I --region counters", code: 1, wrong: "the input has more bytes than region counters has", want: "which is 4096", remedy: "shorten the input", options: []option{input(strings.Repeat("x", 5000))}},
@@ -124,6 +133,14 @@ func TestMistakes(t *testing.T) {
 		{name: "own MAC", line: "list $OWN -i $I", code: 1, wrong: "is an address of this node", want: "give that of the peer", remedy: "`ip address` shows there"},
 		{name: "MAC nobody has", line: "list 02:00:00:00:00:77 -i $I --timeout 2s", code: 4, wrong: "no host with 02:00:00:00:00:77 is known", want: "`ip link` at the peer", remedy: "`xdpfab diagnose 02:00:00:00:00:77 -i veth0`"},
 		{name: "no daemon there", line: "list 10.77.0.1 -i $I --timeout 3s --control " + n.socket, side: b, code: 4, wrong: "peer does not answer", want: "the host 10.77.0.1 is up, but nothing there takes UDP port 34997", remedy: "start xdpfabd there"},
+		{name: "region by name and key", line: "get $P $D/out -i $I --region counters --key 5", code: 2, wrong: `--region "counters" and --key "5" each name a region`, want: "want one of them", remedy: "--help"},
+		{name: "no region", line: "get $P $D/out -i $I", code: 2, wrong: "missing the region", want: "want --region NAME or --key KEY", remedy: "`xdpfab list PEER` shows those of a peer"},
+		{name: "value that does not come", line: "watch $P -i $I --region counters --until 9 --wait 1s", code: 1, wrong: "gave up after 1s: counters+0 is 0", want: "not 9", remedy: "wait longer with --wait"},
+		{name: "no such key file", line: "list $P -i $I --auth-key-file $D/none", code: 2, wrong: "none: no such file", want: "name the file with the key", remedy: "or make one: `(umask 077; head -c 32 /dev/urandom"},
+		{name: "configuration", line: "list $P", code: 2, wrong: filepath.Join(dir, "xdpfab", "config.toml") + `:3: timeout: "5"`, want: "want a time of more than 0", remedy: `such as "5s"`, options: []option{env("XDG_CONFIG_HOME=" + dir)}},
+		{name: "UDP sockets beside a daemon", line: "list 10.77.0.1 -i $I --transport udp", side: b, code: 5, wrong: "another program has UDP port 34997 of 10.77.0.2", want: "one at a time can have it", remedy: "go through it if it is a daemon (no --transport udp)"},
+		{name: "direct, without root", line: "list $P -i $I --direct", side: b, code: 5, wrong: "interface has another XDP program", want: "go through its daemon, by the control socket", remedy: "if not, stop its owner", options: []option{unprivileged}},
+		{name: "mode of AF_XDP with UDP sockets", line: "list 10.77.0.2 -i $I --transport udp --copy copy", code: 5, wrong: "UDP sockets have no copy mode", want: "want none", remedy: "or AF_XDP (--transport xdp)"},
 		{name: "in use", line: "list $P -i $I", side: b, code: 5, wrong: fmt.Sprintf("veth0 is in use by another xdpfab, process %d (xdpfabd)", n.cmd.Process.Pid), want: "one at a time can have it", remedy: "go through it by its control socket, " + n.socket},
 	} {
 		t.Run(m.name, func(t *testing.T) {
@@ -153,6 +170,9 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		"size.toml":    "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = \"4KB\"\n",
 		"bare.toml":    "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = 64KiB\n",
 		"list.toml":    "interface = \"veth0\"\n\n[[region]]\nname = \"a\"\nsize = 8\naccess = [\"read\", \"write\"]\n",
+		"open.toml":    "interface = \"veth0\nspin = \"50us\"\n",
+		"spin.toml":    "interface = \"veth0\"\nspin = 50\n",
+		"curly.toml":   "interface = “veth0”\n",
 		"key.toml":     "interfaces = \"veth0\"\n",
 		"backing.toml": "interface = \"veth0\"\n\n[[region]]\nname = \"counters\"\nsize = \"4KiB\"\nbackings = \"memfd\"\n",
 	} {
@@ -161,16 +181,21 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		}
 	}
 	for _, m := range []mistake{
-		{name: "4KB", line: "--interface $I --region counters=4KB", code: 2, wrong: `size: "4KB"`, want: "want bytes", remedy: "a number of KiB, MiB or GiB"},
+		{name: "4KB", line: "--interface $I --region counters=4KB", code: 2, wrong: `size: "4KB"`, want: "want bytes", remedy: "a number of KiB, MiB, GiB or TiB"},
 		{name: "negative size", line: "--interface $I --region counters=-4", code: 2, wrong: `size: "-4"`, want: "want bytes", remedy: "e.g. 65536"},
 		{name: "regions", line: "--config $D/regions.toml", code: 2, wrong: "regions.toml:3: regions: unknown key", want: "the tables [[region]]", remedy: "did you mean [[region]]?"},
-		{name: "size in file", line: "--config $D/size.toml", code: 2, wrong: `size.toml:5: region[0].size: "4KB"`, want: "want bytes", remedy: "a number of KiB, MiB or GiB"},
+		{name: "size in file", line: "--config $D/size.toml", code: 2, wrong: `size.toml:5: region[0].size: "4KB"`, want: "want bytes", remedy: "a number of KiB, MiB, GiB or TiB"},
 		{name: "size without quotes", line: "--config $D/bare.toml", code: 2, wrong: "bare.toml:5: size: 64KiB", want: "want quotes", remedy: `size = "64KiB"`},
 		{name: "several rights", line: "--config $D/list.toml", code: 2, wrong: `list.toml:6: region[0].access: ["read", "write"]`, want: "want one of", remedy: `"read", "write" or "both"`},
+		{name: "open quote", line: "--config $D/open.toml", code: 2, wrong: "open.toml:1: interface: basic strings cannot have new lines", want: "want a quotation mark at the end", remedy: "like the one at its beginning"},
+		{name: "time without unit", line: "--config $D/spin.toml", code: 2, wrong: "spin.toml:2: spin: 50: ", want: "want a time from 1ns to 1h", remedy: `e.g. "50us", "10ms" or "5s", in quotes`},
+		{name: "quotes of a word processor", line: "--config $D/curly.toml", code: 2, wrong: "curly.toml:1: interface: ", want: "want straight quotation marks", remedy: `" or '`},
+		{name: "huge pages that are not there", line: "--interface $I --control $D/h.sock --region big=64GiB:huge=require", code: 1, wrong: "bytes of reserved huge pages: cannot allocate memory", want: "raise sysctl vm.nr_hugepages", remedy: "or use huge=auto"},
+		{name: "key file of a region", line: "--interface $I --region a=4KiB:auth-key=/nonex", code: 2, wrong: "region[0].auth-key: open /nonex: no such file", want: "name the file with the key", remedy: "or make one: `(umask 077; head -c 32 /dev/urandom"},
 		{name: "key in file", line: "--config $D/key.toml", code: 2, wrong: "key.toml:1: interfaces: unknown key", want: "known are interface", remedy: "did you mean interface?"},
 		{name: "key of a region", line: "--config $D/backing.toml", code: 2, wrong: "region[0].backings: unknown key", want: "known are", remedy: "did you mean backing?"},
 		{name: "same interface", side: b, line: "--interface $I --control " + n.socket, code: 5, wrong: "serves veth0 already", want: "control socket is in use: xdpfabd, process " + pid, remedy: "or stop it first"},
-		{name: "same interface, other socket", side: b, line: "--interface $I --control $D/other.sock", code: 5, wrong: "veth0 is in use by another xdpfab, process " + pid, want: "one at a time can have it", remedy: "go through it by its control socket, " + n.socket},
+		{name: "same interface, other socket", side: b, line: "--interface $I --control $D/other.sock", code: 5, wrong: "xdpfabd, process " + pid + ", serves veth0 already", want: "one at a time can", remedy: "take its place with --takeover --control " + n.socket},
 		{name: "other interface", side: b, line: "--interface lo --control " + n.socket, code: 5, wrong: "process " + pid + " serves another interface, veth0", want: "control socket is in use", remedy: "give this daemon a path of its own with --control"},
 		{name: "other namespace", line: "--interface $I --control " + n.socket, code: 5, wrong: "serves the veth0 of another network namespace", want: "leave it alone", remedy: "give this daemon a path of its own with --control"},
 		{name: "argument", line: "$I --region counters=4KiB", code: 2, wrong: `unexpected argument "veth0"`, want: "want flags alone", remedy: "such as --interface veth0"},

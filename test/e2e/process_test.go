@@ -33,7 +33,7 @@ type process struct {
 	name string // for messages
 	cmd  *exec.Cmd
 	out  buffer
-	err  buffer
+	err  complaint
 	done chan struct{} // closed when it has ended
 }
 
@@ -54,6 +54,12 @@ func (b *buffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
+
+// complaint is what a process says on stderr.
+type complaint struct{ buffer }
+
+// String is the text without the line breaks of a long error: see tell.Fold.
+func (b *complaint) String() string { return strings.ReplaceAll(b.buffer.String(), "\n  ", " ") }
 
 // option changes how a process is started.
 type option func(*exec.Cmd)

@@ -79,9 +79,11 @@ func Load(env func(string) string, files []string) (*Settings, error) {
 		}
 		if err == nil {
 			err = s.read(Value{From: path, rank: len(files) - n}, text)
+		} else {
+			err = fmt.Errorf("configuration file: %w", err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("configuration file %s: %w", path, err)
+			return nil, err
 		}
 	}
 	for key, name := range variables {
@@ -109,52 +111,57 @@ func Readable(path string) bool {
 	return err == nil
 }
 
-// read adds the settings of a file.
+// read adds the settings of a file. An error begins with the file and the line.
 func (s *Settings) read(from Value, text []byte) error {
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
-		if at := new(toml.DecodeError); errors.As(err, &at) {
-			line, _ := at.Position()
-			return fmt.Errorf("line %d: %w", line, err)
-		}
-		return err
+		return tell.Syntax(from.From, string(text), err)
 	}
+	key, err := s.add(from, tree)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s:%d: %w", from.From, tell.Line(string(text), key), err)
+}
+
+// add adds the settings of a file's tree. With an error it returns the key.
+func (s *Settings) add(from Value, tree map[string]any) (at string, err error) {
 	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		if key == peers {
-			if err := s.readPeers(from, tree[key]); err != nil {
-				return err
+			if at, err := s.readPeers(from, tree[key]); err != nil {
+				return at, err
 			}
 			continue
 		}
 		if variables[key] == "" {
 			known := slices.Sorted(maps.Keys(variables))
-			return fmt.Errorf("%s: unknown key%s; known are %s, and the table [%s]", key,
+			return key, fmt.Errorf("%s: unknown key%s; known are %s, and the table [%s]", key,
 				tell.DidYouMean(key, append(known, peers)), strings.Join(known, ", "), peers)
 		}
 		from.Key = key
 		if err := s.set(from, tree[key]); err != nil {
-			return err
+			return key, err
 		}
 	}
-	return nil
+	return "", nil
 }
 
-// readPeers adds the short names of peers.
-func (s *Settings) readPeers(from Value, table any) error {
+// readPeers adds the short names of peers. With an error it returns the key.
+func (s *Settings) readPeers(from Value, table any) (at string, err error) {
 	names, is := table.(map[string]any)
 	if !is {
-		return fmt.Errorf("%s: want a table: a line [%s], and lines such as node7 = \"10.0.0.7\"", peers, peers)
+		return peers, fmt.Errorf("%s: want a table: a line [%s], and lines such as node7 = \"10.0.0.7\"", peers, peers)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		from.Key = peers + "." + name
 		if err := s.set(from, names[name]); err != nil {
-			return err
+			return from.Key, err
 		}
 		if _, err := directory.Parse(name, s.values[from.Key].Value); err != nil {
-			return fmt.Errorf("%s: %w", from.Key, err)
+			return from.Key, fmt.Errorf("%s: %w", from.Key, err)
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // set checks a value and adds the setting.

@@ -63,18 +63,22 @@ func TestPrecedence(t *testing.T) {
 // A file that cannot be meant is refused, with its name, the key and what would do.
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]string{
-		"interfce = \"eth0\"":          "interfce: unknown key, did you mean interface?; known are auth-key-file, control, directory, interface, timeout, and the table [peers]",
-		"interface = 3":                "interface: 3: want a string",
-		"control = \"\"":               "want a string in quotes, which is not empty",
-		"timeout = \"5\"":              `timeout: "5": want a time`,
-		"timeout = \"-1s\"":            "more than 0",
-		"peers = 3":                    "want a table",
-		"[peers]\n\"a/b\" = \"x\"":     `"a/b" is no name of a node: want`,
-		"[peers]\na = \"10.0.0.1,,x\"": `peers.a: node a has the address ""`,
-		"[peers]\na = \" \"":           "peers.a: node a has no address",
-		"[peers]\na = 3":               "peers.a: 3: want a string",
-		"[peers]\na.b = \"x\"":         "peers.a: map",
-		"interface = \"a\"\nnonsense":  "line 2",
+		"interfce = \"eth0\"":               "interfce: unknown key, did you mean interface?; known are auth-key-file, control, directory, interface, timeout, and the table [peers]",
+		"interface = 3":                     "interface: 3: want a string",
+		"control = \"\"":                    "want a string in quotes, which is not empty",
+		"timeout = \"5\"":                   `timeout: "5": want a time`,
+		"timeout = \"-1s\"":                 "more than 0",
+		"peers = 3":                         "want a table",
+		"[peers]\n\"a/b\" = \"x\"":          `"a/b" is no name of a node: want`,
+		"[peers]\na = \"10.0.0.1,,x\"":      `peers.a: node a has the address ""`,
+		"[peers]\na = \" \"":                "peers.a: node a has no address",
+		"[peers]\na = 3":                    "peers.a: 3: want a string",
+		"[peers]\na.b = \"x\"":              "peers.a: map",
+		"interface = \"a\"\nnonsense":       ":2: expected '=' after key",
+		"timeout = \"2s\"\n\ninterface = 3": ":3: interface: 3: want a string",
+		"\n[peers]\na = \"x\"\nb = 3":       ":4: peers.b: 3: want a string",
+		"peers = { a = 3 }":                 ":1: peers.a: 3: want a string",
+		"\ninterface = \"eth0":              ":2: interface: unterminated basic string (column 17): want a quotation mark",
 	} {
 		path := write(t, text)
 		if _, err := Load(environment(nil), []string{path}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {

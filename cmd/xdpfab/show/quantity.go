@@ -46,7 +46,7 @@ func Duration(ns int64) string {
 var units = []struct {
 	name string
 	size uint64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
 // Size prints a number of bytes as ParseSize reads it, exactly if that is short.
 func Size(n uint64) string {
@@ -89,7 +89,7 @@ func ParseSize(s string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 0, 64)
 	if err != nil || n > math.MaxUint64/factor {
-		return 0, fmt.Errorf("size %q: want a number of bytes, or of KiB, MiB or GiB, such as 4KiB", s)
+		return 0, fmt.Errorf("size %q: want a number of bytes, or of KiB, MiB, GiB or TiB, such as 4KiB", s)
 	}
 	return n * factor, nil
 }

@@ -25,7 +25,7 @@ func TestQuantities(t *testing.T) {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
-	for s, want := range map[string]uint64{"8": 8, "0x40": 64, "4KiB": 4096, "4 KiB": 4096, "3MiB": 3 << 20, "1GiB": 1 << 30} {
+	for s, want := range map[string]uint64{"8": 8, "0x40": 64, "4KiB": 4096, "4 KiB": 4096, "3MiB": 3 << 20, "1GiB": 1 << 30, "4TiB": 4 << 40} {
 		if got, err := ParseSize(s); err != nil || got != want {
 			t.Errorf("%s: %d, %v, want %d", s, got, err, want)
 		}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
-
-package main
+package tell
 
 import (
 	"fmt"
@@ -11,10 +9,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// locate returns the line, from 1, of each key in a TOML text: "queues", "region[0]"
-// for a header, "region[0].size". The decoder tells the lines of its own errors only,
-// and most problems are found later. Keys within inline tables are not listed.
-func locate(text string) map[string]int {
+// Locate returns the line, from 1, of each key in a TOML text: "queues", "region[0]" for
+// a header, "region[0].size". The decoder tells the lines of its own errors only, and
+// most problems are found later. Keys within inline tables are not listed.
+func Locate(text string) map[string]int {
 	lines := map[string]int{}
 	count := map[string]int{} // elements of each array of tables so far
 	var p unstable.Parser

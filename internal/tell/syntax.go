@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tell
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Syntax is the error of a text that is no TOML, with the file, the line, the key and the
+// column. Where the decoder does not know the key, the key is the text with which the
+// line begins.
+func Syntax(file, text string, err error) error {
+	d := new(toml.DecodeError)
+	if !errors.As(err, &d) {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	row, column := d.Position()
+	line := strings.TrimRight(strings.Split(text, "\n")[row-1], "\r")
+	key := strings.Join(d.Key(), ".")
+	before, value, assigned := strings.Cut(line, "=")
+	if assigned && key == "" {
+		key = strings.TrimSpace(before)
+	}
+	if key != "" {
+		key += ": "
+	}
+	what := strings.TrimPrefix(d.Error(), "toml: ")
+	return fmt.Errorf("%s:%d: %s%s (column %d)%s", file, row, key, what, column, lacks(what, strings.TrimSpace(value)))
+}
+
+// lacks is what a line lacks to be TOML, to put behind the decoder's error; empty if that
+// says it.
+func lacks(what, value string) string {
+	switch {
+	case strings.Contains(what, "cannot have new lines"), strings.Contains(what, "terminated"):
+		return ": want a quotation mark at the end of the text, like the one at its beginning"
+	case strings.HasPrefix(what, "expected '=' after key"):
+		return ": want lines such as key = \"value\""
+	case strings.HasSuffix(what, "at start of value") && value == "":
+		return ": want a value behind the ="
+	case strings.HasSuffix(what, "at start of value") && strings.ContainsAny(value, "“”„‘’«»"):
+		return ": want straight quotation marks, \" or '"
+	case strings.HasPrefix(what, "expected newline"):
+		return ": want one key and value in a line"
+	}
+	return ""
+}
+
+// Line returns the line of a key of a TOML text, or else that of something in it, or of
+// the table that it is part of; 0 if none is in the text.
+func Line(text, key string) int {
+	lines := Locate(text)
+	for ; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
+		if n := lines[key]; n > 0 {
+			return n
+		}
+		within := 0
+		for k, n := range lines {
+			if strings.HasPrefix(k, key+".") && (within == 0 || n < within) {
+				within = n
+			}
+		}
+		if within > 0 {
+			return within
+		}
+	}
+	return 0
+}
