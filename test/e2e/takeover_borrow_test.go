@@ -62,7 +62,13 @@ func TestTakeoverBorrowed(t *testing.T) {
 	}
 	var before holdings
 	var total, hot uint64
-	for round := range 3 {
+	const inOrder, killed, meanwhile = "ends in order", "is killed", "is killed during a takeover"
+	rounds := []string{inOrder, killed, meanwhile}
+	if testing.Short() {
+		rounds = []string{inOrder, meanwhile} // TestBorrow has the other one, without takeovers
+	}
+	for _, fate := range rounds {
+		t.Log("the program", fate) // a round takes minutes where instructions are translated
 		borrower, posts := begin(net.B, h, "-region", "far", "-serve", number, "-borrow")
 		toBorrower, served := begin(net.A, d, "-region", "own", "-peer", d.addr()+"/"+number)
 		toDaemon, daemonServes := begin(net.A, d, "-region", "file", "-peer", net.B.IP4.String())
@@ -90,22 +96,22 @@ func TestTakeoverBorrowed(t *testing.T) {
 		if sum := sumOf(t, net.A, d, "hot"); sum != hot {
 			t.Errorf("the resident memory holds %d, want %d", sum, hot)
 		}
-		switch round {
-		case 0: // in order
+		switch fate {
+		case inOrder:
 			if a := ended(t, borrower); word(t, far) != a {
 				t.Errorf("the memory that the borrower adds to holds %d, want %d", word(t, far), a)
 			}
-		case 1: // killed afterwards
+		case killed:
 			borrower.signal(unix.SIGKILL)
 			<-borrower.done
-		case 2: // killed meanwhile
+		case meanwhile:
 			next(func() { borrower.signal(unix.SIGKILL); <-borrower.done })
 		}
 		if word(t, far) < was {
 			t.Errorf("the memory that the borrower adds to went from %d to %d", was, word(t, far))
 		}
 		lent("free")
-		if round == 0 {
+		if fate == inOrder {
 			next(func() {})
 			before = d.usual()
 		}
