@@ -18,6 +18,7 @@ static const struct meaning statuses[] = {
 	[XDPFAB_STATUS_NOT_FOUND] = {FI_ENOKEY, "no such region"},
 	[XDPFAB_STATUS_NOT_EXECUTED] = {FI_ECONNRESET, "the peer has closed before it"},
 	[XDPFAB_STATUS_STALE] = {FI_ENOKEY, "the region that was meant is gone"},
+	[XDPFAB_STATUS_NO_ROOM] = {FI_EAGAIN, "the peer holds as many requests as it may"},
 };
 
 static const struct meaning reasons[] = {

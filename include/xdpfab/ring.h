@@ -135,6 +135,8 @@ enum xdpfab_verb {
 	                       * operands, so that the others have room for 48 */
 	XDPFAB_SEND = 0x20,   /* a message */
 	XDPFAB_TAGGED = 0x21, /* a message with a tag */
+	XDPFAB_CALL = 0x23,   /* a request that a function answers; offset is the longest reply that
+	                       * there is room for, and the result 8 bytes longer */
 	XDPFAB_TAGGED_ATOMIC = 0x31, /* the three forms of an atomic on the buffer of a tagged receive; */
 	XDPFAB_TAGGED_FETCH = 0x32,  /* those that return something need XDPFAB_MATCH */
 	XDPFAB_TAGGED_COMPARE = 0x33,
@@ -267,6 +269,7 @@ enum xdpfab_status {
 	XDPFAB_STATUS_NOT_FOUND = 7,   /* no such region in the catalogue */
 	XDPFAB_STATUS_NOT_EXECUTED = 8,
 	XDPFAB_STATUS_STALE = 9, /* the key belongs to another incarnation than the one meant */
+	XDPFAB_STATUS_NO_ROOM = 10, /* of a call: the target holds as many as it may */
 };
 
 /* Why the session to the peer has ended, or never began. */

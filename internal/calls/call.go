@@ -226,4 +226,4 @@ func (w *Waiter) detach() *Outcome {
 }
 
 // effect reports whether an operation changes anything at the peer.
-func effect(v wire.Verb) bool { return v.Array() || v.Message() }
+func effect(v wire.Verb) bool { return v.Array() || v.Message() || v == wire.VerbCall }

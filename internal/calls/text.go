@@ -34,7 +34,7 @@ func NameOf(s *engine.Submission) string {
 	case s.Verb.TaggedAtomic():
 		return fmt.Sprintf("%v %v %v[%d] at offset %#x of the receive with tag %#x", memory.FormOf(s.Verb.Form()),
 			atomic.Op(s.Opcode), atomic.Datatype(s.Datatype), s.Count, s.Offset, s.Key)
-	case s.Verb.Message():
+	case s.Verb.Message(), s.Verb == wire.VerbCall:
 		return what
 	case s.Extents != nil:
 		return fmt.Sprintf("%s in %d places", what, len(s.Extents))

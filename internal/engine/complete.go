@@ -50,6 +50,10 @@ func (c *conn) lied() {
 // request, the target lies: nothing in the response is believed, and the session ends.
 func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	at := c.cargoOf(psn)
+	if at.calls() {
+		c.replied(psn, h, payload)
+		return
+	}
 	var r wire.ResponseReader
 	if at.each >= 0 && r.Reset(payload, int(h.Ops), h.Flags) == wire.ReasonOK {
 		if values, ok := r.NextAll(at.ops(), at.each); ok && r.Finish() == wire.ReasonOK {
@@ -163,6 +167,9 @@ func (c *conn) partly(psn uint32, records int) {
 
 // resultLen returns the length in bytes of each record's value.
 func (s *fragment) resultLen() int {
+	if s.f.Verb == wire.VerbCall {
+		return s.f.resultLen()
+	}
 	return s.f.Verb.ResultLen(s.f.Datatype, s.count/s.records)
 }
 

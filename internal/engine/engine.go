@@ -47,6 +47,11 @@ type Config struct {
 	// an origin of the node at the address. It is called on the engine's thread when
 	// a session is accepted. It may be nil.
 	Attendant func(endpoint uint16, from wire.Addr, origin uint64) session.Attendant
+	// Callee answers the calls of a session with an endpoint, begun by the node at the
+	// address; nil if the endpoint takes none. It calls ended, from any goroutine, when
+	// a call has ended. It is called on the engine's thread when a session is accepted.
+	// It may be nil.
+	Callee func(endpoint uint16, from wire.Addr, p session.Party, ended func()) session.Callee
 	// Padding reports whether the requests of a session that begins now should be as
 	// long as their answers: see [wire.FeaturePadding]. It is called on the engine's
 	// thread. Nil means that none should.
@@ -140,7 +145,9 @@ type Engine struct {
 	suspended []*conn            // the oldest first; some may be over
 	dirty     []outgoing         // sessions with frames to send
 	unsettled []*target          // sessions in which something ran in this burst
-	waiters   waiters            // sessions whose next message waits for room
+	answered  answered
+	gotReply  wire.Reply // scratch
+	waiters   waiters    // sessions whose next message waits for room
 	pairs     *pairs
 	crowd
 	orphans          []*target        // of a paused engine: see importTarget
@@ -263,7 +270,7 @@ func (e *Engine) round() int {
 		e.mail.Store(false) // before looking: a goroutine that leaves something sets it afterwards
 		work += e.takeInbox()
 		e.settle()
-		work += e.takeCalls() + e.takeMoves() + e.retryWaiting()
+		work += e.takeReplies() + e.takeCalls() + e.takeMoves() + e.retryWaiting()
 	}
 	if len(e.ready) > 0 {
 		e.look()
@@ -289,24 +296,6 @@ func (e *Engine) round() int {
 		e.port.Release()
 	}
 	return work
-}
-
-// takeInbox handles the packets that other engines passed on, or that were delivered.
-func (e *Engine) takeInbox() int {
-	if e.paused {
-		return 0
-	}
-	n := len(e.inbox)
-	for range n {
-		b := <-e.inbox
-		e.tapInbox(&b)
-		e.onPacket(b.packet, b.passedOn)
-		e.group.recycle(b.packet)
-	}
-	if e.group != nil {
-		n += e.group.takePassed(e, e.takeParcel)
-	}
-	return n
 }
 
 // collect takes the operations that are published in the rings.

@@ -28,10 +28,12 @@ import (
 type Entry struct {
 	Cookie uint64 // returned with the completion; the engine does not interpret it
 	Key    uint64 // of the region; of a tagged message or atomic, the tag
-	Offset uint64 // bytes, or a virtual address; of a tagged atomic, from the beginning of the receive's buffer
+	// bytes, or a virtual address; of a tagged atomic, from the beginning of the
+	// receive's buffer; of a call, the longest reply that there is room for
+	Offset uint64
 	Data   uint64 // with FlagData, the data of the event at the target; otherwise 0
-	// Count is the number of elements of an atomic, and of bytes of a transfer or a
-	// message; the length of the name of a VerbLookup; the ordinal of a VerbList.
+	// Count is the number of elements of an atomic, and of bytes of a transfer, a message
+	// or a call; the length of the name of a VerbLookup; the ordinal of a VerbList.
 	Count       uint32
 	Incarnation uint32 // of the region meant, and of all extents; 0 means any region that has the key
 	Peer        PeerID
@@ -52,16 +54,16 @@ const InlineLen = 80
 
 // Flags of an entry. An operation on one element without any flag is simple.
 const (
-	// FlagFence defers the operation, and all after it, until every earlier one to
-	// the same peer has completed (FI_FENCE).
+	// FlagFence defers the operation, and all after it, until every earlier one to the
+	// same peer has completed (FI_FENCE).
 	FlagFence uint8 = 1 << iota
 	// FlagOutside means that the operands are not in the entry.
 	FlagOutside
 	// FlagExtents means that the operation is on extents, which are not in the entry
 	// either; Key and Offset are ignored then.
 	FlagExtents
-	// FlagPieces means that the result lies in pieces, and with FlagOutside the
-	// operands as well.
+	// FlagPieces means that the result lies in pieces, and with FlagOutside the operands
+	// as well.
 	FlagPieces
 	// FlagData asks for an event at the target, with Data, once an atomic or a transfer
 	// has been executed there. A peer that has no use for it refuses the operation. Of a
@@ -71,16 +73,15 @@ const (
 	// matches, instead of being kept for one. A tagged atomic that returns what it finds
 	// has it always.
 	FlagMatch
-	// FlagStream means that operands, extents and result come part by part: see
-	// [Stream].
+	// FlagStream means that operands, extents and result come part by part: see [Stream].
 	FlagStream
 
 	besides    = FlagOutside | FlagExtents | FlagPieces | FlagStream // with a part outside the entry
 	knownFlags = FlagFence | FlagData | FlagMatch | besides
 )
 
-// VerbConnect is a local verb: it completes when the session to the peer is
-// open and puts nothing on the wire.
+// VerbConnect is a local verb: it completes when the session to the peer is open and puts
+// nothing on the wire.
 const VerbConnect = wire.VerbLocal
 
 // VerbWatch is a local verb: it fails, with the reason, when the session to the peer
@@ -172,7 +173,12 @@ func (x *Entry) Short() bool {
 const HeadLen = 64
 
 // resultLen returns the bytes that the operation returns.
-func (x *Entry) resultLen() int { return x.Verb.ResultLen(x.Datatype, x.Count) }
+func (x *Entry) resultLen() int {
+	if x.Verb == wire.VerbCall {
+		return wire.ReplyHead + x.mostReply()
+	}
+	return x.Verb.ResultLen(x.Datatype, x.Count)
+}
 
 // bytes returns the length that the completion reports.
 func (x *Entry) bytes() int {
@@ -222,7 +228,7 @@ func (x *Entry) malformed() bool {
 		x.Verb == wire.VerbSignal && x.Flags&(FlagExtents|FlagData) != 0 ||
 		x.Flags&FlagData != 0 && !x.Verb.Array() && !x.Verb.Message() ||
 		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() ||
-		x.Verb.TaggedAtomic() && x.misshapen() ||
+		x.Verb.TaggedAtomic() && x.misshapen() || x.Verb == wire.VerbCall && x.Flags&(FlagExtents|FlagStream) != 0 ||
 		x.Flags&FlagOutside == 0 && x.inlineLen() > x.InlineRoom()
 }
 
@@ -288,7 +294,7 @@ func (x *Entry) Lens() (operand, compare, result uint64) {
 func (x *Entry) operandLens() (operand, compare uint64) {
 	switch {
 	case x.Verb.Array(), x.Verb.TaggedAtomic():
-	case x.Verb.Message():
+	case x.Verb.Message(), x.Verb == wire.VerbCall:
 		return uint64(x.Count), 0
 	default:
 		return 0, 0

@@ -203,7 +203,8 @@ func (g *ringClient) completed(tag uint32, c *Completion, life uint64, result []
 		f.store(0, result[:min(len(result), f.resultLen())])
 		f.ran = true
 	} else {
-		if newVerb := f.Verb == VerbFlush || f.Verb == wire.VerbSignal; newVerb && c.Status == wire.StatusBadCount {
+		newVerb := f.Verb == VerbFlush || f.Verb == wire.VerbSignal || f.Verb == wire.VerbCall
+		if newVerb && c.Status == wire.StatusBadCount {
 			c.Status = wire.StatusUnsupported // by the host's release
 		}
 		f.fail(Result{Outcome: c.Outcome, Status: c.Status, Reason: c.Reason})

@@ -171,6 +171,9 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 		if params.Attendant != nil {
 			params.Attendant.Close()
 		}
+		if params.Callee != nil {
+			params.Callee.Close()
+		}
 		e.table.remove(t)
 		return nil
 	}
@@ -215,7 +218,9 @@ func (e *Engine) grant(t *target, m *wire.HelloMsg, p *session.TargetParams) {
 	if p.Inflow != nil || e.cfg.Padding == nil || !e.cfg.Padding() { // no program answers messages
 		f &^= wire.FeaturePadding
 	}
-	t.features, p.Features = f, f
+	p.Features = f
+	e.callee(t, p)
+	t.features = p.Features
 	e.attend(t, p, m.Origin)
 }
 

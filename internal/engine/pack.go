@@ -133,6 +133,8 @@ func (r *remote) packOp(w *wire.RecordWriter, f *flight) fragment {
 	case f.starved():
 	case f.message():
 		r.conn.packMessage(w, f, &frag)
+	case f.Verb == wire.VerbCall:
+		r.conn.packCall(w, f, &frag)
 	case f.notices() && !r.conn.ini.Features().Allow(wire.VerbNotice):
 		r.conn.lack(f, Result{Outcome: NotExecuted, Reason: session.NoEvents})
 	case f.Verb.Transfer() && !r.conn.ini.Features().Allow(f.Verb):

@@ -45,6 +45,24 @@ func (e *Engine) takeBurst(most int) int {
 	return n
 }
 
+// takeInbox handles the packets that other engines passed on, or that were delivered.
+func (e *Engine) takeInbox() int {
+	if e.paused {
+		return 0
+	}
+	n := len(e.inbox)
+	for range n {
+		b := <-e.inbox
+		e.tapInbox(&b)
+		e.onPacket(b.packet, b.passedOn)
+		e.group.recycle(b.packet)
+	}
+	if e.group != nil {
+		n += e.group.takePassed(e, e.takeParcel)
+	}
+	return n
+}
+
 // onPacket takes one packet from the port or the inbox, and hands it to its session. A
 // frame for an engine of another queue is passed on as it is: only that one can open it.
 func (e *Engine) onPacket(packet []byte, passedOn bool) {

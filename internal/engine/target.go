@@ -33,6 +33,7 @@ type target struct {
 	ended     bool   // this side ended it: no frame runs
 	waits     bool   // on the engine's list of those whose next message waits for room
 	midway    bool   // a message has begun, and lacks what the initiator has to send
+	answered  bool   // on the engine's list of those in which calls have ended; under its lock
 	sought    bool   // the journal knows of a name that was looked up in vain
 	stall     stall
 }
@@ -157,7 +158,7 @@ func fresh(v session.Verdict, h *wire.Header) bool {
 	case session.Execute, session.Duplicate, session.Held, session.NoBuffer, session.NoPlace:
 		return true
 	}
-	return h.Type == wire.Probe && v == session.Drop
+	return h.Type != wire.Ack && v == session.Drop // a probe, or a call that is under way
 }
 
 // follow makes the answers go to where a frame came from: the initiator, or a router

@@ -4,6 +4,7 @@ package executor
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/xdpfab/xdpfab/internal/session"
 )
@@ -21,7 +22,7 @@ func (x *Executor) Check() error {
 		if s.partial.answer != nil {
 			a++
 		}
-		a += s.ticketed()
+		a += s.ticketed() + bits.OnesCount64(s.Away())
 		answers, holds = answers+a, holds+h
 		sessions[s.party]++
 	}

@@ -122,7 +122,8 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 	}
 	room.sessions++
 	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o,
-		features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID(), attendant: p.Attendant}
+		features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID(), attendant: p.Attendant,
+		callee: p.Callee}
 	x.sessions[s] = struct{}{}
 	return s
 }

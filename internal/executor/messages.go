@@ -134,6 +134,9 @@ func (s *Session) Retry() (o session.Outcome) {
 	if s.Handed() > 0 {
 		s.takeAnswers(&o)
 	}
+	if s.callee != nil {
+		s.takeReplies(&o)
+	}
 	s.executeHeld(&o)
 	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
 	o.Failed = s.x.failed()
@@ -141,9 +144,10 @@ func (s *Session) Retry() (o session.Outcome) {
 }
 
 // Freeze is that of session.Target. What has come of a message that is not whole is
-// dropped, since its initiator will not go on.
+// dropped, since its initiator will not go on, and calls that wait for the function end.
 func (s *Session) Freeze(now int64, ack uint32) session.Ran {
 	s.endInflow()
+	s.recall()
 	return s.Target.Freeze(now, ack)
 }
 
@@ -151,6 +155,7 @@ func (s *Session) Freeze(now int64, ack uint32) session.Ran {
 // whose owner has ended are given up.
 func (s *Session) Shutdown(why wire.ResetReason) {
 	s.endInflow()
+	s.recall()
 	s.Target.Shutdown(why)
 	if s.ticketed() > 0 && s.attendant.Gone() {
 		s.dropTickets()

@@ -26,6 +26,10 @@ type Session struct {
 	attendant session.Attendant // nil if there is none
 	tickets   *tickets          // of the frames that it has; nil before the first one
 
+	callee  session.Callee // nil if the session has no calls
+	replies *replies       // nil before the first one
+	request wire.Call      // at hand; a field for the reason of message
+
 	midway bool // a message has begun, and is not whole
 	// the record at hand; here, as the inflow may keep what it is given, for all the
 	// compiler knows
@@ -70,7 +74,7 @@ func (s *Session) executeHeld(o *session.Outcome) {
 		handed := s.Handed()
 		v, reason := s.execute(payload, ops, flags)
 		if v != session.Execute {
-			if s.Handed() > handed {
+			if s.Handed() > handed || v == session.Drop {
 				continue
 			}
 			return
@@ -91,6 +95,9 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 			return s.await(payload, ops, flags), wire.ReasonOK
 		}
 		return s.deliver(payload, ops)
+	}
+	if wire.IsCall(payload) {
+		return s.call(payload, ops)
 	}
 	// the rest of a frame, or of a message, was sent in its place
 	if (s.partial.answer != nil || s.midway) && !s.Ahead() {
@@ -161,6 +168,7 @@ func (s *Session) Release() {
 	delete(s.x.sessions, s)
 	s.endInflow()
 	s.endTickets()
+	s.endCalls()
 	s.Target.Release()
 	room := s.x.parties[s.party]
 	if room.sessions--; room.sessions == 0 {

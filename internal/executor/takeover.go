@@ -34,6 +34,9 @@ func (s *Session) State(now int64) ([]byte, error) {
 	if p := &s.partial; p.answer != nil {
 		x.Partial = &partialState{p.ran, p.ops, p.said, p.answer[:p.n]}
 	}
+	if s.callee != nil {
+		return nil, errors.New("a session with a function of this process: want endpoints without one")
+	}
 	if s.inflow != nil {
 		in, can := s.inflow.(session.MobileInflow)
 		if !can {

@@ -55,7 +55,9 @@ func (x *Executor) NewServer(local Local, holds int, now func() int64) (*Server,
 
 // Suits reports whether a session can be resident if its frames are short enough: events
 // and messages have places in user space, which a frame must not run without.
-func Suits(p *session.TargetParams) bool { return p.Places == nil && p.Inflow == nil }
+func Suits(p *session.TargetParams) bool {
+	return p.Places == nil && p.Inflow == nil && p.Callee == nil
+}
 
 // Takes reports whether a session can be resident.
 func Takes(p *session.TargetParams) bool { return Suits(p) && p.MaxFrame <= MaxFrame }

@@ -35,6 +35,11 @@ func (t *Target) Check() error {
 		return fmt.Errorf("target: frames %#x are handed over, but only frames %#x are kept", t.handedMask(),
 			t.heldMask)
 	}
+	outside := t.away &^ window(t.expected, t.freed+MaxWindow+1)
+	if outside|t.away&(t.ahead|t.heldMask|t.toSend) != 0 {
+		return fmt.Errorf("target: frames %#x are away: outside the window, or frames %#x ran ahead and %#x are held",
+			t.away, t.ahead, t.heldMask)
+	}
 	if t.frozen && t.heldMask != t.handedMask() {
 		return fmt.Errorf("target: early frames %#x are held, though no more frames will run", t.heldMask)
 	}

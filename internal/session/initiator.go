@@ -110,6 +110,7 @@ type Initiator struct {
 	reqs     [MaxWindow]request
 	wait     uint64 // bit psn%64: frame in [una, next) without answer
 	toSend   uint64 // bit psn%64: frame due for (re)transmission
+	kept     uint64 // bit psn%64: the target has the frame, in a session that has calls
 	final    Ran    // what has run, and nothing else ever will, when finalSet
 	finalSet bool
 
@@ -224,7 +225,7 @@ func (s *Initiator) Stage() []byte {
 	if s.state != Open || s.next-s.una >= min(s.window, s.credit) {
 		return nil
 	}
-	if !s.cfg.StaticWindow && s.InFlight() >= int(s.cc.frames()) {
+	if !s.cfg.StaticWindow && bits.OnesCount64(s.wait&^s.kept) >= int(s.cc.frames()) {
 		return nil
 	}
 	b := s.pool.Get()
@@ -374,6 +375,7 @@ func (s *Initiator) drop(psn uint32) {
 	bit := uint64(1) << (psn & slotMask)
 	s.wait &^= bit
 	s.toSend &^= bit
+	s.kept &^= bit
 	s.pool.Put(s.reqs[psn&slotMask].buf)
 	s.reqs[psn&slotMask].buf = nil
 }

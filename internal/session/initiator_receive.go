@@ -58,6 +58,9 @@ func (s *Initiator) Receive(now int64, h *wire.Header, payload []byte) Event {
 	s.attend(now)
 	s.waited = h.Flags&wire.FlagBusy != 0
 	s.credit = max(uint32(h.Credit), 1) // without any credit this side could never learn of more
+	if s.shared&wire.FeatureCalls != 0 {
+		s.learnKept(h)
+	}
 	s.onSack(now, h)
 	shows := s.shows(h)
 	verdict := s.judgeLength(now, h, len(payload), shows)
@@ -119,7 +122,9 @@ func (s *Initiator) shows(h *wire.Header) bool {
 // meanwhile. An old frame that is sent again does not end them.
 func (s *Initiator) hear(now int64, lives, busy bool) {
 	if lives {
-		s.heardAt = now
+		if s.heardAt = now; s.kept != 0 {
+			s.workedAt = now // what waits for a function does not make the session doubtful
+		}
 	}
 	switch {
 	case busy:
@@ -148,7 +153,7 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	case r.sends != 1:
 	case r.delays:
 		s.cc.delayed()
-	case s.waited: // for the target's program, and in no queue of the network
+	case s.waited, s.called(r): // for the target's program, and in no queue of the network
 		s.rtt.sample(now - r.sentAt)
 		s.cfg.RoundTrips.Add(now - r.sentAt)
 		s.cc.waited(s.window)
@@ -178,6 +183,10 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 func (s *Initiator) resendBefore(now int64, psn uint32, order uint64) {
 	for p := s.una; p != psn && wire.Diff(p, psn) < 0; p++ {
 		if r := &s.reqs[p&slotMask]; s.wait&(1<<(p&slotMask)) != 0 && r.sends > 0 && r.last < order {
+			if s.hasKept(p) {
+				s.askKept(now, p)
+				continue
+			}
 			s.lose(now, p)
 		}
 	}
@@ -197,7 +206,7 @@ func (s *Initiator) onSack(now int64, h *wire.Header) {
 	newest := s.reqs[top&slotMask].first
 	for psn := h.Ack + 1; psn != top; psn++ {
 		held := psn != h.Ack+1 && h.Sack>>(psn-h.Ack-2)&1 != 0
-		if held || !s.Waits(psn) {
+		if held || s.hasKept(psn) || !s.Waits(psn) {
 			continue
 		}
 		if r := &s.reqs[psn&slotMask]; r.sends > 0 && r.last < newest {

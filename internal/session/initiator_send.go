@@ -245,7 +245,12 @@ func (s *Initiator) onTimeout(now int64) {
 		return
 	}
 	s.toSend |= 1 << (s.una & slotMask)
-	s.cc.timedOut(now)
+	if s.kept != 0 {
+		s.askAllKept(now)
+	}
+	if r := &s.reqs[s.una&slotMask]; !s.hasKept(s.una) && !(r.sends == 1 && s.called(r)) {
+		s.cc.timedOut(now)
+	}
 }
 
 // Unheeded returns how many packets of an open session have asked for an answer that has

@@ -12,7 +12,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // of a duplicate never rides: if riders do not arrive, frames of their own must.
 func (t *Target) Rider() (wire.Rider, bool) {
 	if t.toSend == 0 || t.infoDue || t.nakDue || t.echoDue || t.resetDue != 0 || t.waits || t.frozen ||
-		t.heldMask|t.ahead != 0 {
+		t.heldMask|t.ahead|t.away != 0 {
 		return wire.Rider{}, false
 	}
 	for psn := t.freed + 1; psn != t.expected; psn++ {

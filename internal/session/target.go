@@ -77,7 +77,7 @@ type early struct {
 // held until their turn; in one without order they run ahead of it. Invariants:
 // freed < expected; answers exist for the psns in (freed, expected) and for those that
 // ran ahead; frames that are held, or ran ahead, have psns in
-// (expected, freed+MaxWindow].
+// (expected, freed+MaxWindow], and those that are away in [expected, freed+MaxWindow].
 type Target struct {
 	answers    *Share // response cache
 	holds      *Share // early requests
@@ -93,6 +93,7 @@ type Target struct {
 	held       [MaxWindow]early
 	heldMask   uint64 // bit psn%64
 	ahead      uint64 // bit psn%64: ran, though an earlier one has not
+	away       uint64 // bit psn%64: a function has yet to answer it: see Callee
 	toSend     uint64 // bit psn%64: answer due
 	infoDue    bool   // ack and sack are due, in whatever frame
 	nakDue     bool   // as infoDue, because a frame is missing
@@ -132,7 +133,8 @@ type TargetParams struct {
 	Inflow   Inflow // for messages; nil if the session has none
 	// Attendant has operations on other memory than the target's executed; nil for none.
 	Attendant Attendant
-	Key       *Key // that the initiator has proven; nil for none
+	Callee    Callee // answers calls; nil if the session has none
+	Key       *Key   // that the initiator has proven; nil for none
 	// Memo returns what another process must know to continue the session and its
 	// executor does not know. It may be nil.
 	Memo func() []byte
@@ -225,6 +227,9 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 	case d > 0 && t.ahead&bit != 0:
 		t.toSend |= bit
 		return Duplicate
+	case d >= 0 && t.away&bit != 0:
+		t.infoDue = true
+		return NoPlace
 	case d >= 0 && t.frozen:
 		return Stale
 	case d == 0 && t.Kept(): // it is tried when there is room
@@ -243,7 +248,7 @@ func (t *Target) onRequest(h *wire.Header, payload []byte) Verdict {
 
 // early takes a frame before which one is missing.
 func (t *Target) early(h *wire.Header, payload []byte, bit uint64) Verdict {
-	t.nakDue = t.handed == 0 || t.gap(h.PSN)
+	t.nakDue = t.handed == 0 && t.away == 0 || t.gap(h.PSN)
 	if t.anyOrder && h.Flags&wire.FlagMessages == 0 && t.heldMask&bit == 0 {
 		t.turn = h.PSN
 		return Execute

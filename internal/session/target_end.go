@@ -9,9 +9,10 @@ import (
 )
 
 // Ran returns what has run. Once nothing more will, it includes the frames that were
-// handed over: they have run, or will, or ran at most once if they are never answered.
+// handed over, or are away: they have run, or will, or ran at most once if they are never
+// answered.
 func (t *Target) Ran() Ran {
-	if t.handed+t.unanswered > 0 && t.Ended() {
+	if (t.handed+t.unanswered > 0 || t.away != 0) && t.Ended() {
 		return t.committed()
 	}
 	return Ran{PSN: t.expected - 1, Early: t.sack(t.ahead)}
@@ -62,6 +63,6 @@ func (t *Target) Release() {
 		t.cache[i], t.held[i] = answer{}, early{}
 	}
 	t.spare = nil // one buffer was made for this session: one goes with it
-	t.heldMask, t.ahead, t.toSend, t.handed = 0, 0, 0, 0
+	t.heldMask, t.ahead, t.away, t.toSend, t.handed = 0, 0, 0, 0, 0
 	t.infoDue, t.nakDue, t.echoDue, t.resetDue = false, false, false, 0
 }

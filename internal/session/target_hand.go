@@ -131,16 +131,17 @@ func (t *Target) handedMask() uint64 { return window(t.expected, t.expected+t.ha
 
 // gap reports whether a frame is missing among those that have come early, psn included.
 func (t *Target) gap(psn uint32) bool {
-	came := t.heldMask | t.ahead | 1<<(psn&slotMask)
+	came := t.heldMask | t.ahead | t.away | 1<<(psn&slotMask)
 	came = rotated(came, t.expected)
 	return came&(came+1) != 0
 }
 
-// committed is Ran of a session that executes nothing, and has handed frames over.
+// committed is Ran of a session that executes nothing, and has frames that are handed
+// over, or away.
 func (t *Target) committed() Ran {
-	psn := t.expected - 1 + t.handed + t.unanswered
-	for t.ahead&(1<<((psn+1)&slotMask)) != 0 {
+	psn, ran := t.expected-1+t.handed+t.unanswered, t.ahead|t.away
+	for wire.Diff(psn, t.freed) < MaxWindow && ran&(1<<((psn+1)&slotMask)) != 0 {
 		psn++
 	}
-	return Ran{PSN: psn, Early: rotated(t.ahead&^window(t.expected, psn+1), psn+2)}
+	return Ran{PSN: psn, Early: rotated(ran&^window(t.expected, psn+1), psn+2)}
 }

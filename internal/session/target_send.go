@@ -48,11 +48,11 @@ func (t *Target) header(ty wire.Type) wire.Header {
 		Credit: t.credit, Lane: t.local.Lane(),
 	}
 	// the sack cannot say that the next one is here
-	early := (t.heldMask | t.ahead) &^ (1 << (t.expected & slotMask))
+	early := (t.heldMask | t.ahead | t.away) &^ (1 << (t.expected & slotMask))
 	if early != 0 && (t.handed == 0 || t.gap(t.expected)) {
 		h.Sack = t.sack(early)
 	}
-	if t.waits && ty != wire.Reset {
+	if t.busy() && ty != wire.Reset {
 		h.Flags, h.Ops = wire.FlagBusy, t.partly // of a response, ops means itself
 	}
 	return h
@@ -91,7 +91,7 @@ func (t *Target) emitClean(b []byte, psn uint32) int {
 	h.PSN = first
 	if last != t.expected-1 { // an older view: without the sack, which is relative to ack
 		h.Ack, h.Sack, h.Flags, h.Ops = last, 0, 0, 0
-		t.infoDue = t.heldMask|t.ahead != 0 || t.waits
+		t.infoDue = t.heldMask|t.ahead|t.away != 0 || t.waits
 	}
 	h.Put(b)
 	return wire.HeaderLen

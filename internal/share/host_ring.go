@@ -265,7 +265,8 @@ type buffers struct{ operand, compare, result, extents []byte }
 // is such an operation. The engine checks the rest.
 func (f *HostRing) check(x *engine.Entry) (in buffers, ok bool) {
 	known := x.Verb.Array() || x.Verb.Message() && x.Verb != wire.VerbPart || catalogue(x.Verb) ||
-		x.Verb == engine.VerbConnect || x.Verb == engine.VerbWatch || x.Verb == engine.VerbFlush
+		x.Verb == wire.VerbCall || x.Verb == engine.VerbConnect || x.Verb == engine.VerbWatch ||
+		x.Verb == engine.VerbFlush
 	if !known || x.Flags&^guestFlags != 0 || x.Flags&(engine.FlagExtents|engine.FlagOutside) == engine.FlagExtents {
 		return in, false
 	}

@@ -130,7 +130,7 @@ func TestDissectorOnGoldenFrames(t *testing.T) {
 		if len(d["padding"]) > 0 && len(g.bytes) != MinFrame && h.Flags&FlagPadded == 0 {
 			t.Errorf("%s: bytes are left over: %v", g.name, d["padding"])
 		}
-		if h.Type == Request && h.Flags&FlagMessages == 0 {
+		if h.Type == Request && h.Flags&FlagMessages == 0 && !IsCall(payload) {
 			checkDissectedRecords(t, g.name, d, payload, int(h.Ops))
 		}
 	}

@@ -33,13 +33,14 @@ const (
 	// of that length pass.
 	FeatureLongProbes Features = 1 << 12
 	FeatureSignals    Features = 1 << 13 // together with FeatureMemory: VerbSignal
+	FeatureCalls      Features = 1 << 15 // VerbCall
 	FeatureMore       Features = 1 << 31 // another word of features begins the remainder
 )
 
 // Offered are those that a node of this release knows. FeatureUnordered it announces only
 // where it applies.
 const Offered = FeatureMemory | FeatureMessages | FeatureUnordered | FeatureNotices | FeatureTaggedAtomics |
-	FeatureRiders | FeaturePadding | FeatureEchoes | FeatureDelays | FeatureLongProbes | FeatureSignals
+	FeatureRiders | FeaturePadding | FeatureEchoes | FeatureDelays | FeatureLongProbes | FeatureSignals | FeatureCalls
 
 // featureNames are what people call them.
 var featureNames = []struct {
@@ -49,7 +50,7 @@ var featureNames = []struct {
 	{FeatureMemory, "memory"}, {FeatureMessages, "messages"}, {FeatureUnordered, "unordered"},
 	{FeatureOptions, "options"}, {FeatureNotices, "notices"}, {FeatureTaggedAtomics, "tagged-atomics"},
 	{FeatureRiders, "riders"}, {FeaturePadding, "padding"}, {FeatureEchoes, "echoes"}, {FeatureDelays, "delays"},
-	{FeatureLongProbes, "long-probes"}, {FeatureSignals, "signals"},
+	{FeatureLongProbes, "long-probes"}, {FeatureSignals, "signals"}, {FeatureCalls, "calls"},
 }
 
 // Names returns the names of the features of a set, in the order of their bits.
@@ -82,6 +83,8 @@ func (f Features) Allow(v Verb) bool {
 		return f&both == both
 	case v >= firstMemory && v <= lastMemory:
 		return f&FeatureMemory != 0
+	case v == VerbCall:
+		return f&FeatureCalls != 0
 	case v.TaggedAtomic():
 		const both = FeatureMessages | FeatureTaggedAtomics
 		return f&both == both

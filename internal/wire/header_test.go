@@ -183,7 +183,7 @@ func TestNames(t *testing.T) {
 	tests := map[string]fmt.Stringer{
 		"hello-ack": HelloAck, "probe": Probe, "type(0)": Type(0), "type(9)": Type(9), "ok": ReasonOK,
 		"trailing bytes": ReasonTrailing, "reason(200)": Reason(200), "not executed": StatusNotExecuted,
-		"status(10)": Status(10), "cookie challenge": HelloChallenge, "out of window": ResetOutOfWindow,
+		"status(11)": Status(11), "cookie challenge": HelloChallenge, "out of window": ResetOutOfWindow,
 		"reset reason(0)": ResetReason(0), "udp6": UDP6,
 	}
 	for want, v := range tests {

@@ -166,7 +166,7 @@ func TestResponseRefuses(t *testing.T) {
 		{"no list", list(1), 1, FlagStatus, nil, ReasonTruncated},
 		{"list cut", list(2, 0, 0, 1, 1, 1), 2, FlagStatus, nil, ReasonTruncated},
 		{"status ok", list(1, 0, 0, 0), 1, FlagStatus, nil, ReasonBadPayload},
-		{"status unknown", list(1, 0, 0, 10), 1, FlagStatus, nil, ReasonBadPayload},
+		{"status unknown", list(1, 0, 0, 11), 1, FlagStatus, nil, ReasonBadPayload},
 		{"index out of range", list(1, 0, 1, 1), 1, FlagStatus, nil, ReasonBadPayload},
 		{"index twice", list(2, 0, 0, 1, 0, 1, 0, 0), 2, FlagStatus, nil, ReasonBadPayload},
 		{"index descending", list(2, 0, 1, 1, 0, 1, 0, 0), 2, FlagStatus, nil, ReasonBadPayload},

@@ -18,6 +18,7 @@ const (
 	StatusNotFound           // no such catalogue entry
 	StatusNotExecuted        // refused for another reason, for instance shutting down
 	StatusStale              // the key now belongs to another registration than the one meant
+	StatusNoRoom             // of a call: the target holds as many as it may
 	numStatuses
 )
 
@@ -25,7 +26,7 @@ const (
 const NumStatuses = int(numStatuses)
 
 var statusNames = [NumStatuses]string{"ok", "no such key", "no access", "out of bounds", "misaligned", "unsupported",
-	"bad count", "not found", "not executed", "stale incarnation"}
+	"bad count", "not found", "not executed", "stale incarnation", "no room"}
 
 // String returns the status in words.
 func (s Status) String() string { return nameOf(statusNames[:], "status", s) }

@@ -17,6 +17,7 @@ const (
 	VerbSend    Verb = 0x20 // the beginning of a message; see Message
 	VerbTagged  Verb = 0x21 // the beginning of a message with a tag
 	VerbPart    Verb = 0x22 // a further part of the message before it
+	VerbCall    Verb = 0x23 // a request that a function of the target's owner answers; see Call
 
 	// The forms of an atomic on the buffer of a tagged receive; see TaggedAtomic.
 	VerbTaggedAtomic  Verb = 0x31
@@ -42,14 +43,14 @@ const (
 )
 
 // reserved reports whether the number is kept for the verb of an extension, or of
-// messages, which have frames of their own.
+// messages or calls, which have frames of their own.
 func (v Verb) reserved() bool {
-	return v >= firstMemory && v <= lastCatalogue && (v.Message() || verbNames[v] == "")
+	return v >= firstMemory && v <= lastCatalogue && (v.Message() || v == VerbCall || verbNames[v] == "")
 }
 
 var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read",
 	VerbWrite: "write", VerbSignal: "write with a signal",
-	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part",
+	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part", VerbCall: "call",
 	VerbTaggedAtomic: "tagged atomic", VerbTaggedFetch: "tagged fetch", VerbTaggedCompare: "tagged compare",
 	VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
 

@@ -16,8 +16,8 @@ local ETHERTYPE, UDP_PORT, HEADER, MIN_FRAME = 0x88b5, 34997, 34, 46
 local types = { "hello", "hello-ack", "request", "response", "ack", "nak", "reset", "probe" }
 local verbs = {
   [0x01] = "atomic", [0x02] = "fetch", [0x03] = "compare", [0x10] = "read", [0x11] = "write",
-  [0x12] = "write with a signal", [0x20] = "send", [0x21] = "tagged send", [0x22] = "part", [0x31] = "tagged atomic",
-  [0x32] = "tagged fetch", [0x33] = "tagged compare", [0x40] = "lookup", [0x41] = "list", [0x50] = "notice",
+  [0x12] = "write with a signal", [0x20] = "send", [0x21] = "tagged send", [0x22] = "part", [0x23] = "call",
+  [0x31] = "tagged atomic", [0x32] = "tagged fetch", [0x33] = "tagged compare", [0x40] = "lookup", [0x41] = "list", [0x50] = "notice",
 }
 local ops = { [0] = "min", "max", "sum", "prod", "lor", "land", "bor", "band", "lxor", "bxor", "read", "write",
   "cswap", "cswap_ne", "cswap_le", "cswap_lt", "cswap_ge", "cswap_gt", "mswap", "diff",
@@ -27,7 +27,7 @@ local datatypes = { [0] = "int8", "uint8", "int16", "uint16", "int32", "uint32",
   "float8_e4m3", "float8_e5m2" }
 local sizes = { [0] = 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 16, 32, 16, 16, 2, 2, 1, 1 }
 local statuses = { "no such key", "no access", "out of bounds", "misaligned", "unsupported", "bad count", "not found",
-  "not executed", "stale incarnation" }
+  "not executed", "stale incarnation", "no room" }
 local hello_statuses = { [0] = "accepted", "cookie challenge", "no such endpoint", "full", "version not supported",
   "shutting down", "outdated", "key wanted", "key not wanted", "wrong key", "connection request waits",
   "connection accepted", "connection rejected" }
@@ -102,6 +102,7 @@ field("run", "uint32", "Operations of the run", base.DEC)
 field("offset", "uint64", "Offset", base.HEX)
 field("count", "uint32", "Elements", base.DEC)
 field("total", "uint32", "Elements to the end of the array", base.DEC)
+field("most", "uint32", "Bytes of the reply that there is room for", base.DEC)
 field("operand", "bytes", "Operand")
 field("compare", "bytes", "Compare operand")
 -- the signal of a write
@@ -289,6 +290,18 @@ function At:message(t, verb)
   return 1, part .. " bytes"
 end
 
+-- call takes a request for a function.
+function At:call(t)
+  self:take(1, "reserved bytes")
+  self:le(t, "source", 2)
+  local r = self:take(4, "part")
+  local length = r:le_uint()
+  self:le(t, "most", 4)
+  if length > self.last - self.pos then self:fail("truncated: a request of " .. length .. " bytes") end
+  self:bytes(t, "part", length)
+  return 1, "of " .. length .. " bytes"
+end
+
 function At:tagged_atomic(t, verb)
   local flags = self:le(t, "record_flags", 1)
   self:le(t, "source", 2)
@@ -328,8 +341,8 @@ function At:notice(t)
 end
 
 local takers = { [0x01] = At.array, [0x02] = At.array, [0x03] = At.array, [0x10] = At.array, [0x11] = At.array,
-  [0x12] = At.array, [0x20] = At.message, [0x21] = At.message, [0x22] = At.message, [0x31] = At.tagged_atomic,
-  [0x32] = At.tagged_atomic, [0x33] = At.tagged_atomic, [0x40] = At.lookup, [0x41] = At.list, [0x50] = At.notice }
+  [0x12] = At.array, [0x20] = At.message, [0x21] = At.message, [0x22] = At.message, [0x23] = At.call,
+  [0x31] = At.tagged_atomic, [0x32] = At.tagged_atomic, [0x33] = At.tagged_atomic, [0x40] = At.lookup, [0x41] = At.list, [0x50] = At.notice }
 
 -- request takes the records of a request.
 function At:request(ops_left)

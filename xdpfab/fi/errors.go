@@ -126,6 +126,7 @@ var causeOfStatus = map[wire.Status]error{
 	wire.StatusBadCount:    ErrCount,
 	wire.StatusNotFound:    ErrNoRegion,
 	wire.StatusNotExecuted: ErrPeerClosed,
+	wire.StatusNoRoom:      fmt.Errorf("%w: it holds as many requests as it may; try again later", ErrBusy),
 	wire.StatusStale:       fmt.Errorf("%w: the region that was meant is gone", ErrPeerRestarted),
 }
 
