@@ -75,12 +75,14 @@ func (a *app) statSessionsCmd() *cobra.Command {
 		Use:   "sessions",
 		Short: "Show the sessions of a daemon, one by one",
 		Long: `sessions asks a daemon for its sessions with other nodes, its own and those of
-programs. It shows how each of them stands; "xdpfab stat peers" shows what they have
-carried.
+programs, and shows how each of them stands. "xdpfab stat peers" sums up what the
+sessions with a node have carried; --json has all counts of each session.
 
   SESSION   id on the wire, by which the debug log and captures name it
   ENDPOINT  number of the endpoint of this node
   BEFORE    earlier sessions between the same two endpoints
+  OPS       operations, with those of the earlier ones; RESENT, frames or answers that
+            were sent again
   INFLIGHT  frames without an answer, or answers not yet acknowledged
   SILENCE   time since the peer last showed that it lives`,
 		Example: `  xdpfab stat sessions
@@ -91,11 +93,13 @@ carried.
 			return err
 		}
 		defer d.Close()
-		found, err := askPeers(c.Context(), d, &statPeersFlags{sort: sort})
+		found, err := askPeers(c.Context(), d, "peers", &statPeersFlags{sort: sort},
+			func(p *control.Peers) (int, []host.PeerInfo) { return p.Total, p.Peers })
 		if err != nil {
 			return err
 		}
-		return a.print(found, func(w io.Writer) { printSessions(w, found.Peers) })
+		all := control.Peers{Total: found.total, Peers: found.list}
+		return a.print(all, func(w io.Writer) { printSessions(w, all.Peers) })
 	})
 }
 
@@ -104,14 +108,11 @@ func printSessions(w io.Writer, list []host.PeerInfo) {
 		fmt.Fprintln(w, "no sessions are open at present; `xdpfab stat` counts those that were")
 		return
 	}
-	fmt.Fprintln(w, "SESSION\tPEER\tROLE\tENDPOINT\tSTATE\tBEFORE\tINFLIGHT\tRTT\tSILENCE")
+	fmt.Fprintln(w, "SESSION\tPEER\tROLE\tENDPOINT\tSTATE\tBEFORE\tOPS\tRESENT\tINFLIGHT\tRTT\tSILENCE")
 	for _, p := range list {
-		rtt := "-"
-		if p.RTT > 0 {
-			rtt = p.RTT.Round(100 * time.Nanosecond).String()
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\t%d\t%d\t%s\t%v\n", p.Session, p.Peer, p.Role, p.Endpoint, p.State,
-			ifThen(p.Resident, ", resident"), max(p.Sessions, 1)-1, p.InFlight, rtt, p.Silence.Round(time.Millisecond))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\t%d\t%d\t%d\t%d\t%s\t%v\n", p.Session, p.Peer, p.Role, p.Endpoint,
+			p.State, ifThen(p.Resident, ", resident"), max(p.Sessions, 1)-1, p.Ops, p.FramesResent+p.AnswersResent,
+			p.InFlight, roundTrip(p.RTT), p.Silence.Round(time.Millisecond))
 	}
 }
 

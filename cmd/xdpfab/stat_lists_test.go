@@ -37,8 +37,8 @@ func TestStatLists(t *testing.T) {
 		served := make(chan error)
 		go func() {
 			served <- control.ServeListener(ctx, l, control.Service{Source: func() (control.Status, error) { return s, nil },
-				Verbs: []control.Verb{control.PeersVerb(func() []host.PeerInfo { return append([]host.PeerInfo{}, p...) }),
-					control.Look("region-list", func() (control.RegionList, error) { return r, nil })}})
+				Verbs: append(control.PeersVerbs(func() []host.PeerInfo { return append([]host.PeerInfo{}, p...) }),
+					control.Look("region-list", func() (control.RegionList, error) { return r, nil }))})
 		}()
 		return func() {
 			cancel()
@@ -73,8 +73,8 @@ func TestStatLists(t *testing.T) {
 		{"regions", 5, "2 further regions of programs are not listed"},
 		{"guests", 1, "7 1000 0 0 0 0 1 0 0 0 -"},
 		{"guests --sort memory", 1, "8 alice 1 1 2 3 64 4 5 6 2"},
-		{"sessions", 1, "0x0000003a 10.0.0.2 target 0 open, resident 2 0 - 0s"},
-		{"sessions --sort ops", 1, "10.0.0.3 0 open 0 0 - 0s"},
+		{"sessions", 1, "0x0000003a 10.0.0.2 target 0 open, resident 2 0 0 0 - 0s"},
+		{"sessions --sort ops", 1, "10.0.0.3 0 open 0 5 0 0 - 0s"},
 	} {
 		if got := row(c.row, strings.Fields(c.args)...); got != c.want {
 			t.Errorf("stat %s: %q, want %q", c.args, got, c.want)

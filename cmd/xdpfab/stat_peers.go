@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/internal/host"
 )
 
 type statPeersFlags struct {
@@ -29,26 +28,28 @@ func (a *app) statPeersCmd() *cobra.Command {
 	orders := strings.Join(control.PeerOrders(), ", ")
 	c := &cobra.Command{
 		Use:   "peers",
-		Short: "Show what a daemon's sessions with each peer have carried",
+		Short: "Show the nodes that a daemon has sessions with, and what those have carried",
 		Long: `peers asks a daemon for its sessions with other nodes, its own and those of the
-programs that use its interface, and for what they have carried. The counts of
-earlier sessions between the same two endpoints are included.
+programs that use its interface, and sums them up: a row for each node. The counts of
+earlier sessions between the same two endpoints are included. A node has a row for
+each of its addresses that a session goes to.
 
-  PEER      address; of a peer that began the session, without its endpoint
-  ROLE      initiator: this node sends the requests; target: it executes them
-  ENDPOINT  number of the endpoint of this node
-  OPS       operations sent or executed, and FRAMES the request frames of these
+  ROLE      of this node: initiator, which sends the requests; target, which
+            executes them; or both
+  OPEN      sessions that are there now
+  SESSIONS  with those before them
+  OPS       operations, and FRAMES, the frames of these
   RESENT    frames that an initiator sent again, or answers that a target gave
             again as the first was lost or late
   SENT, RECEIVED  bytes of packets, with their headers
   INFLIGHT  frames without an answer, or answers not yet acknowledged
-  RTT       smoothed round trip, which an initiator measures
+  RTT       smoothed round trip, which an initiator measures; the longest
   SILENCE   time since the peer last showed that it lives
 
-A peer is listed as long as it has a session, at least until 30 s after its last
+A node is listed as long as it has a session, at least until 30 s after its last
 operation. Frames that the XDP program executes add only to OPS and FRAMES.
 The metrics for Prometheus have the sums of up to 100 nodes; "xdpfab stat sessions"
-shows how each session stands.`,
+shows each session.`,
 		Example: `  xdpfab stat peers
   xdpfab stat peers --sort resent --limit 10
   xdpfab stat peers --interface eth0 --limit 0 --json`,
@@ -59,7 +60,7 @@ shows how each session stands.`,
 	f.register(c)
 	fs := c.Flags()
 	fs.StringVar(&f.sort, "sort", control.PeerOrders()[0], "order, the greatest first but for addresses: "+orders)
-	fs.IntVar(&f.limit, "limit", 100, "show so many sessions at most; 0 for all")
+	fs.IntVar(&f.limit, "limit", 100, "show so many peers at most; 0 for all")
 	fs.IntVar(&f.skip, "skip", 0, "leave out so many of the first")
 	return c
 }
@@ -76,34 +77,45 @@ func (a *app) statPeers(c *cobra.Command, f *statPeersFlags) error {
 		return err
 	}
 	defer d.Close()
-	found, err := askPeers(c.Context(), d, f)
+	found, err := askPeers(c.Context(), d, "peer-nodes", f, func(p *control.PeerNodes) (int, []control.PeerNode) {
+		return p.Total, p.Peers
+	})
 	if err != nil {
 		return err
 	}
-	return a.print(found, func(w io.Writer) { printPeers(w, found, f.skip) })
+	all := control.PeerNodes{Total: found.total, Peers: found.list}
+	return a.print(all, func(w io.Writer) { printPeers(w, all, f.skip) })
+}
+
+// pages are the peers of several answers.
+type pages[T any] struct {
+	total int
+	list  []T
 }
 
 // askPeers asks for pages until there are as many peers as wanted. Each page is of
 // another moment, so sessions that come or go meanwhile may be missing, or there twice.
-func askPeers(ctx context.Context, d *control.Client, f *statPeersFlags) (all control.Peers, err error) {
-	all.Peers = []host.PeerInfo{} // not nil, which JSON calls null
+func askPeers[A, T any](ctx context.Context, d *control.Client, verb string, f *statPeersFlags,
+	in func(*A) (int, []T)) (all pages[T], err error) {
+	all.list = []T{} // not nil, which JSON calls null
 	for {
-		ask := control.AskPeers{Sort: f.sort, Skip: f.skip + len(all.Peers), Limit: control.MostPeers}
+		ask := control.AskPeers{Sort: f.sort, Skip: f.skip + len(all.list), Limit: control.MostPeers}
 		if f.limit > 0 {
-			ask.Limit = min(ask.Limit, f.limit-len(all.Peers))
+			ask.Limit = min(ask.Limit, f.limit-len(all.list))
 		}
-		var page control.Peers
-		if err := d.Call(ctx, "peers", ask, &page); err != nil {
+		var answer A
+		if err := d.Call(ctx, verb, ask, &answer); err != nil {
 			return all, err
 		}
-		all.Total, all.Peers = page.Total, append(all.Peers, page.Peers...)
-		if len(page.Peers) < ask.Limit || len(all.Peers) == f.limit {
+		total, page := in(&answer)
+		all.total, all.list = total, append(all.list, page...)
+		if len(page) < ask.Limit || len(all.list) == f.limit {
 			return all, nil
 		}
 	}
 }
 
-func printPeers(w io.Writer, found control.Peers, skipped int) {
+func printPeers(w io.Writer, found control.PeerNodes, skipped int) {
 	switch {
 	case found.Total == 0:
 		fmt.Fprintln(w, "no peers: no session is open at present; `xdpfab stat` counts those that were")
@@ -112,18 +124,25 @@ func printPeers(w io.Writer, found control.Peers, skipped int) {
 		fmt.Fprintf(w, "no peers behind %d: there are %d in all\n", skipped, found.Total)
 		return
 	}
-	fmt.Fprintln(w,
-		"PEER\tROLE\tENDPOINT\tSTATE\tSESSIONS\tOPS\tFRAMES\tRESENT\tSENT\tRECEIVED\tINFLIGHT\tRTT\tSILENCE")
+	fmt.Fprintln(w, "PEER\tROLE\tOPEN\tSESSIONS\tOPS\tFRAMES\tRESENT\tSENT\tRECEIVED\tINFLIGHT\tRTT\tSILENCE")
 	for _, p := range found.Peers {
-		rtt := "-"
-		if p.RTT > 0 {
-			rtt = p.RTT.Round(100 * time.Nanosecond).String()
+		resident := ""
+		if p.Resident > 0 {
+			resident = fmt.Sprintf(" (%d resident)", p.Resident)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%v\n", p.Peer, p.Role, p.Endpoint,
-			p.State, ifThen(p.Resident, ", resident"), p.Sessions, p.Ops, p.Frames, p.FramesResent+p.AnswersResent,
-			p.BytesSent, p.BytesReceived, p.InFlight, rtt, p.Silence.Round(time.Millisecond))
+		fmt.Fprintf(w, "%s\t%s\t%d%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%v\n", p.Peer, p.Role, p.Open, resident,
+			p.Sessions, p.Ops, p.Frames, p.FramesResent+p.AnswersResent, p.BytesSent, p.BytesReceived, p.InFlight,
+			roundTrip(p.RTT), p.Silence.Round(time.Millisecond))
 	}
 	if n := len(found.Peers); n < found.Total {
-		fmt.Fprintf(w, "\n%d of %d sessions, behind %d: see more with --limit and --skip\n", n, found.Total, skipped)
+		fmt.Fprintf(w, "\n%d of %d peers, behind %d: see more with --limit and --skip\n", n, found.Total, skipped)
 	}
+}
+
+// roundTrip prints a smoothed round trip, or that none was measured.
+func roundTrip(rtt time.Duration) string {
+	if rtt == 0 {
+		return "-"
+	}
+	return rtt.Round(100 * time.Nanosecond).String()
 }

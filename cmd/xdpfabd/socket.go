@@ -92,8 +92,9 @@ func (c Config) validateSockets() (found []problem) {
 
 // service is what the daemon offers at a control socket.
 func (s *server) service(path string) control.Service {
-	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw}, control.PeersVerb(s.host.Peers),
+	verbs := append(s.regionVerbs(), control.Verb{Name: "withdraw", Do: s.withdraw},
 		control.Look("region-list", s.regionList))
+	verbs = append(verbs, control.PeersVerbs(s.host.Peers)...)
 	offer := control.Service{
 		Source: s.status, Detail: s.detail, Verbs: verbs, Alive: s.host.Alive,
 		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },

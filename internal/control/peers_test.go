@@ -6,6 +6,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestAskPeers(t *testing.T) {
 		}
 		return all
 	}
-	c := dial(t, start(t, steady, PeersVerb(look)))
+	c := dial(t, start(t, steady, PeersVerbs(look)...))
 	page := func(a AskPeers) (p Peers) {
 		t.Helper()
 		if err := c.Call(ask(t), "peers", a, &p); err != nil {
@@ -68,6 +69,40 @@ func TestAskPeers(t *testing.T) {
 		var p Peers
 		if err := c.Call(ask(t), "peers", a, &p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", a, err, want)
+		}
+	}
+}
+
+// The sessions with a node are summed up: one row for each node, in the order asked for.
+func TestPeerNodes(t *testing.T) {
+	t.Parallel()
+	look := func() []host.PeerInfo {
+		return []host.PeerInfo{
+			{Peer: "10.0.0.1", Role: "target", Sessions: 1, Ops: 5, Frames: 1, AnswersResent: 2, BytesSent: 10, InFlight: 1, Silence: 9},
+			{Peer: "10.0.0.2", Role: "target", Sessions: 3, Ops: 4},
+			{Peer: "10.0.0.1/7", Role: "initiator", Sessions: 2, Ops: 2, Frames: 2, FramesResent: 1, PacketsSent: 3, PacketsReceived: 4,
+				BytesReceived: 20, InFlight: 2, RTT: 7, Silence: 8},
+			{Peer: "10.0.0.2/1", Role: "target", Sessions: 1, Ops: 4, Resident: true},
+			{Peer: "02:00:00:00:00:01/0.1", Role: "initiator", Sessions: 1},
+		}
+	}
+	c := dial(t, start(t, steady, PeersVerbs(look)...))
+	one := PeerNode{Peer: "10.0.0.1", Role: "both", Open: 2, Sessions: 3, Ops: 7, Frames: 3, FramesResent: 1, AnswersResent: 2, PacketsSent: 3,
+		PacketsReceived: 4, BytesSent: 10, BytesReceived: 20, InFlight: 3, RTT: 7, Silence: 8}
+	two := PeerNode{Peer: "10.0.0.2", Role: "target", Open: 2, Resident: 1, Sessions: 4, Ops: 8}
+	mac := PeerNode{Peer: "02:00:00:00:00:01", Role: "initiator", Open: 1, Sessions: 1}
+	for name, x := range map[string]struct {
+		ask  AskPeers
+		want []PeerNode
+	}{
+		"all":       {AskPeers{Limit: 10}, []PeerNode{one, two, mac}},
+		"by ops":    {AskPeers{Sort: "ops", Limit: 10}, []PeerNode{two, one, mac}},
+		"by resent": {AskPeers{Sort: "resent", Limit: 1}, []PeerNode{one}},
+		"a page":    {AskPeers{Skip: 2, Limit: 10}, []PeerNode{mac}},
+	} {
+		var got PeerNodes
+		if err := c.Call(ask(t), "peer-nodes", x.ask, &got); err != nil || got.Total != 3 || !slices.Equal(got.Peers, x.want) {
+			t.Errorf("%s: %v, %+v; want %+v", name, err, got, x.want)
 		}
 	}
 }

@@ -51,27 +51,30 @@ func TestResidentRegion(t *testing.T) {
 	d.end()
 }
 
-// checkResidentPeer checks that stat peers counts what the XDP program executes for a
+// checkResidentPeer checks that stat sessions and stat peers count what the XDP program executes for a
 // client while that works.
 func checkResidentPeer(t *testing.T, net *testnet.Pair, d *node) {
 	t.Helper()
 	ping := start(t, net.A, xdpfabPath, []string{"ping", d.addr(), "-i", net.A.IfName, "--region", "hot", "-c", "0", "--interval", "1ms"})
 	var p control.Peers
 	ping.eventually("the daemon counts 100 operations of a resident session", func() bool {
-		p = answer[control.Peers](t, nil, "stat", "peers", "--sort", "ops", "--control", d.socket)
+		p = answer[control.Peers](t, nil, "stat", "sessions", "--sort", "ops", "--control", d.socket)
 		return len(p.Peers) > 0 && p.Peers[0].Resident && p.Peers[0].Ops >= 100
 	})
 	s := p.Peers[0]
 	client, _, _ := strings.Cut(s.Peer, "/")
 	if s.Role != "target" || s.State != "open" || s.Frames < 100 || s.Ops > 100_000 || client == d.addr() {
-		t.Errorf("stat peers says %+v", s)
+		t.Errorf("stat sessions says %+v", s)
 	}
-	if text := xdpfab(t, nil, []string{"stat", "peers", "--control", d.socket}).out.String(); !strings.Contains(text, "open, resident") || !strings.Contains(text, s.Peer) {
-		t.Errorf("stat peers prints %q", text)
+	for list, want := range map[string]string{"sessions": "open, resident", "peers": "(1 resident)"} {
+		text := xdpfab(t, nil, []string{"stat", list, "--control", d.socket}).out.String()
+		if !strings.Contains(text, want) || !strings.Contains(text, client) {
+			t.Errorf("stat %s prints %q", list, text)
+		}
 	}
 	ping.signal(os.Interrupt)
 	ping.code()
 	d.eventually("the client's session is gone", func() bool {
-		return answer[control.Peers](t, nil, "stat", "peers", "--control", d.socket).Total == 0
+		return answer[control.PeerNodes](t, nil, "stat", "peers", "--control", d.socket).Total == 0
 	})
 }
