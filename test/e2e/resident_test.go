@@ -51,8 +51,8 @@ func TestResidentRegion(t *testing.T) {
 	d.end()
 }
 
-// checkResidentPeer checks that stat sessions and stat peers count what the XDP program executes for a
-// client while that works.
+// checkResidentPeer checks that stat sessions and stat peers count what the XDP program
+// executes for a client while that works.
 func checkResidentPeer(t *testing.T, net *testnet.Pair, d *node) {
 	t.Helper()
 	ping := start(t, net.A, xdpfabPath, []string{"ping", d.addr(), "-i", net.A.IfName, "--region", "hot", "-c", "0", "--interval", "1ms"})
