@@ -22,8 +22,8 @@ type Region struct {
 	Incarnation uint32
 }
 
-// LooksUp reports whether an operation asks for the catalogue, and so changes nothing: one
-// without an answer counts as not executed.
+// LooksUp reports whether an operation asks for the catalogue, and so changes nothing:
+// one without an answer counts as not executed.
 func LooksUp(v wire.Verb) bool { return v == wire.VerbLookup || v == wire.VerbList }
 
 // Lookup finds a region by the name under which it is published.

@@ -18,9 +18,10 @@ import (
 const folder = "/run/netns"
 
 // prepareFolder makes the folder a mount of its own, as the first `ip netns add` of a
-// machine does. If that came after our names, it would hide their mounts, and nobody could
-// remove the files below those: "device or resource busy". A folder that is a mount stays
-// as it is. So does one with names in it, which a mount would hide from their owners.
+// machine does. If that came after our names, it would hide their mounts, and nobody
+// could remove the files below those: "device or resource busy". A folder that is a mount
+// stays as it is. So does one with names in it, which a mount would hide from their
+// owners.
 //
 // The lock is the one that ip(8) takes, so that no name comes in between.
 func prepareFolder() error {
