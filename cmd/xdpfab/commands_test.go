@@ -516,8 +516,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// A daemon of another network namespace is for those who name its socket, not for those
-// who name an interface.
+// The client goes through a daemon of another network namespace only if the user named its
+// socket, and not if the user named an interface.
 func TestDaemonOfAnotherNamespace(t *testing.T) {
 	for _, c := range []struct {
 		line, env string
