@@ -52,7 +52,7 @@ func buriedRemedies(t *testing.T, path string, src []byte) (at []string) {
 		if !is || f.Sel.Name != "Errorf" {
 			return true
 		}
-		text := literal(call.Args[0])
+		text := strings.TrimPrefix(literal(call.Args[0]), "xdpfab: ")
 		if strings.HasSuffix(text, ": %w") && remedy.MatchString(text) && sentinel(call.Args[len(call.Args)-1]) {
 			at = append(at, set.Position(call.Pos()).String())
 		}
