@@ -182,7 +182,7 @@ func (d *debian) typed(prompt, command string) string {
 	var out bytes.Buffer
 	code, err := d.m.Run(ctx, guest.Command{Args: []string{"/bin/sh", "-c", script}, Dir: "/root"}, &out, &out)
 	if err != nil {
-		d.t.Fatal(err)
+		d.t.Fatalf("%s %s: %v", prompt, command, err)
 	}
 	said := strings.TrimSpace(trailing.ReplaceAllString(noTerminal.ReplaceAllString(out.String(), ""), ""))
 	if code != 0 {
