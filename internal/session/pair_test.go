@@ -39,9 +39,10 @@ type pair struct {
 	fresh   int // request frames sent
 	pools   [3]*Pool
 	verdict map[Verdict]int
-	riders  bool // acks may ride; then few requests have results
-	rode    int  // acks that did
-	busy    bool // answers say that they waited for the target's program
+	riders  bool                     // acks may ride; then few requests have results
+	rode    int                      // acks that did
+	busy    bool                     // answers say that they waited for the target's program
+	aside   func(serial uint64) bool // a function answers the request, when the test says so; nil for none
 }
 
 type flight struct {
@@ -160,6 +161,11 @@ func (p *pair) execute(payload []byte) {
 	}
 	serial := binary.LittleEndian.Uint64(payload)
 	p.ran = append(p.ran, serial)
+	if p.aside != nil && p.aside(serial) {
+		p.tgt.Unbuffer(b)
+		p.tgt.Send()
+		return
+	}
 	if p.busy {
 		binary.LittleEndian.PutUint64(b, serial+1)
 		p.tgt.Executed(b, 8, 1, wire.FlagBusy)
