@@ -316,8 +316,8 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// A peer that falls silent costs three time limits, not as many as there are round
-// trips to go.
+// A peer that falls silent costs three time limits, not as many as there are round trips
+// to go.
 func TestPingGivesUp(t *testing.T) {
 	tried := 0
 	var r pingReport
@@ -516,8 +516,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// The client goes through a daemon of another network namespace only if the user named its
-// socket, and not if the user named an interface.
+// The client goes through a daemon of another network namespace only if the user named
+// its socket, and not if the user named an interface.
 func TestDaemonOfAnotherNamespace(t *testing.T) {
 	for _, c := range []struct {
 		line, env string
