@@ -52,9 +52,10 @@ func Serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share
 	if i.Name == ifname && (chosen || host.NetNS == node.Here(0).Namespace) {
 		return nil
 	}
-	return fmt.Errorf("the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of "+
-		"this one; name the socket of its daemon: %w",
-		path, host.PID, i.Name, host.NetNS, ifname, errno.NoDaemon)
+	return errno.Refuse(errno.NoDaemon,
+		"the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of "+
+			"this one; name the socket of its daemon",
+		path, host.PID, i.Name, host.NetNS, ifname)
 }
 
 // DialHost connects to a control socket, and asks to upgrade from HTTP to a conversation.

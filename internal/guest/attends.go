@@ -7,7 +7,6 @@ package guest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -54,8 +53,9 @@ func (a *Attached) serve(s share.Serve) error {
 // attend has the host hand over the operations on a region.
 func (a *Attached) attend(r *mr.Region) error {
 	if r.Name() != "" {
-		return fmt.Errorf("region %q, which the daemon of %s cannot map: look-ups by name would not find it; want no "+
-			"name, or memory that mr.Memfd returned: %w", r.Name(), a.Info().Name, errno.NotImplemented)
+		return errno.Refuse(errno.NotImplemented,
+			"region %q, which the daemon of %s cannot map: look-ups by name would not find it; want no "+
+				"name, or memory that mr.Memfd returned", r.Name(), a.Info().Name)
 	}
 	x := &a.attends
 	x.mu.Lock()

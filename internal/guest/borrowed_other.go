@@ -6,7 +6,6 @@ package guest
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -15,6 +14,7 @@ import (
 
 // OpenBorrowed refuses to borrow a queue, which takes Linux.
 func OpenBorrowed(context.Context, string, string, bool) (node.Device, error) {
-	return nil, fmt.Errorf("a daemon and its queues take Linux, this is %s: want no DomainAttr.Borrow: %w",
-		runtime.GOOS, errno.NotImplemented)
+	return nil, errno.Refuse(errno.NotImplemented,
+		"a daemon and its queues take Linux, this is %s: want no DomainAttr.Borrow",
+		runtime.GOOS)
 }

@@ -6,7 +6,6 @@ package guest
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -43,9 +42,10 @@ func (a *Attached) Tune(attr *node.Tuning) error {
 		{"IdleRetire", attr.IdleRetire, host.IdleRetire, attr.IdleRetire != host.IdleRetire},
 	} {
 		if x.other {
-			return fmt.Errorf("xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have "+
-				"the daemon's changed, or want an interface of your own (AttachNever): %w",
-				x.name, x.own, a.info.Name, x.host, errno.NotImplemented)
+			return errno.Refuse(errno.NotImplemented,
+				"xdpfab: %s of %v through the daemon of %s, whose sessions have %v: leave it out, have "+
+					"the daemon's changed, or want an interface of your own (AttachNever)",
+				x.name, x.own, a.info.Name, x.host)
 		}
 	}
 	a.waits = attr.GiveUp

@@ -6,7 +6,6 @@ package guest
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -82,9 +81,10 @@ func (a *Attached) Memory(name string, size int) (*mr.Memory, error) { return mr
 // Offers implements node.Upstream.
 func (a *Attached) Offers(kind mr.Kind) error {
 	if kind == mr.KindResident || kind != mr.KindMemfd && !a.mayAttend() {
-		return fmt.Errorf("%v memory, which the daemon of %s cannot map, and it has no feature "+
-			"attended: want memory that mr.Memfd returned, or a later daemon: %w", kind,
-			a.info.Name, errno.NotImplemented)
+		return errno.Refuse(errno.NotImplemented,
+			"%v memory, which the daemon of %s cannot map, and it has no feature "+
+				"attended: want memory that mr.Memfd returned, or a later daemon", kind,
+			a.info.Name)
 	}
 	return nil
 }

@@ -70,10 +70,10 @@ func (b *Budget) Take(uid uint32, c Cost) error {
 			continue
 		}
 		b.clean(uid)
-		return fmt.Errorf(
+		return errno.Refuse(errno.Denied,
 			"%d %s more: programs of user %d have %d, all programs %d, and %s allows %d, of which it leaves"+
-				" as many for other users as one has: close what is not needed, or have it raised: %w",
-			x.more, x.what, uid, x.own, x.all, b.name, x.most, errno.Denied)
+				" as many for other users as one has: close what is not needed, or have it raised",
+			x.more, x.what, uid, x.own, x.all, b.name, x.most)
 	}
 	b.add(uid, c, 1)
 	return nil

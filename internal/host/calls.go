@@ -106,7 +106,7 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 	switch do := g.callsNow()[c.Verb]; {
 	case err != nil:
 	case do == nil:
-		err = fmt.Errorf("%q: want another verb, or attach first: %w", c.Verb, errno.NotImplemented)
+		err = errno.Refuse(errno.NotImplemented, "%q: want another verb, or attach first", c.Verb)
 	default:
 		result, err = do(g, ctx, c.Arguments, fds)
 	}
@@ -135,8 +135,9 @@ func (g *Guest) answer(ctx context.Context, c *share.Call, fds []int) error {
 }
 
 func (g *Guest) tooMany(what string, limit int) error {
-	return fmt.Errorf("more than %d %s of one program: %s allows no more; close some, or have its limit raised: %w",
-		limit, what, g.limits.Rule, errno.Denied)
+	return errno.Refuse(errno.Denied,
+		"more than %d %s of one program: %s allows no more; close some, or have its limit raised",
+		limit, what, g.limits.Rule)
 }
 
 // link finds the way to an address.
@@ -198,14 +199,14 @@ func (g *Guest) newEndpoint(a share.Endpoint) (uint16, error) {
 // its sessions, unless anew is true: then the key has changed and they must begin anew.
 func (g *Guest) assign(ep *GuestEndpoint, a share.Endpoint) (anew bool, err error) {
 	if a.Origin == 0 {
-		return false, fmt.Errorf("an endpoint without an origin: want one that is random: %w", errno.NotImplemented)
+		return false, errno.Refuse(errno.NotImplemented, "an endpoint without an origin: want one that is random")
 	}
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	if g.h.hasOrigin(a.Origin) {
-		return false, fmt.Errorf("the origin of an endpoint is in use: want one that is random: %w", errno.Busy)
+		return false, errno.Refuse(errno.Busy, "the origin of an endpoint is in use: want one that is random")
 	}
 	of, err := g.contextOf(&a)
 	if err != nil {
@@ -306,7 +307,7 @@ func (g *Guest) register(_ context.Context, args json.RawMessage, fds []int) (an
 	case len(g.regions) >= g.limits.Regions:
 		return nil, g.tooMany("regions", g.limits.Regions)
 	case a.Length <= 0:
-		return nil, fmt.Errorf("region of %d bytes: want at least one: %w", a.Length, errno.Length)
+		return nil, errno.Refuse(errno.Length, "region of %d bytes: want at least one", a.Length)
 	}
 	if err := g.pays.take(regionCost(0)); err != nil {
 		return nil, err
@@ -332,9 +333,9 @@ func (g *Guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 	m, err := mr.Shared(fd, g.limits.Memory-g.spanned)
 	if errors.Is(err, mr.ErrSize) {
 		return nil,
-			fmt.Errorf(
-				"region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w: %w",
-				g.spanned, g.limits.Rule, g.limits.Memory, err, errno.Denied)
+			errno.Refuse(errno.Denied,
+				"region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w",
+				g.spanned, g.limits.Rule, g.limits.Memory, err)
 	}
 	if err != nil {
 		return nil, err

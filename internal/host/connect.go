@@ -4,7 +4,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
@@ -73,11 +72,11 @@ func (g *Guest) begin(a share.Ask, link wire.Link, answered func(wire.Connection
 	case ep == nil:
 		return nil, errno.Closed
 	case len(a.Data) > wire.ConnectionData:
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData,
-			errno.CMData)
+		return nil, errno.Refuse(errno.CMData,
+			"%d bytes for the peer: want at most %d", len(a.Data), wire.ConnectionData)
 	case !ep.connected || !ep.asks.CompareAndSwap(false, true):
-		return nil, fmt.Errorf("endpoint %d: want one that is to be connected, and asks once: %w", a.Endpoint,
-			errno.Connected)
+		return nil, errno.Refuse(errno.Connected,
+			"endpoint %d: want one that is to be connected, and asks once", a.Endpoint)
 	}
 	ep.asking.Store(true)
 	var err error

@@ -222,10 +222,10 @@ func (g *Guest) executor(queue int, own *executor.Executor) *executor.Executor {
 // allows reports why the guest may not have rings of such sizes.
 func (g *Guest) allows(s share.Sizes) error {
 	if l := &g.limits; s.Entries > l.Entries || s.Arena > l.Arena || s.Arrivals > l.Arrivals {
-		return fmt.Errorf(
+		return errno.Refuse(errno.Denied,
 			"rings of %d entries, an arena of %d bytes and %d bytes of arrivals: %s allows %d, %d and %d; ask for"+
-				" less, or have them raised: %w", s.Entries, s.Arena, s.Arrivals,
-			l.Rule, l.Entries, l.Arena, l.Arrivals, errno.Denied)
+				" less, or have them raised", s.Entries, s.Arena, s.Arrivals,
+			l.Rule, l.Entries, l.Arena, l.Arrivals)
 	}
 	return nil
 }
@@ -269,9 +269,9 @@ func (g *Guest) attach(ctx context.Context, args json.RawMessage, fds []int) (an
 		return nil, err
 	case a.Version != share.Version:
 		return nil,
-			fmt.Errorf(
-				"shared rings of version %d: this host has version %d; use a program and a daemon of one release: %w",
-				a.Version, share.Version, errno.NotImplemented)
+			errno.Refuse(errno.NotImplemented,
+				"shared rings of version %d: this host has version %d; use a program and a daemon of one release",
+				a.Version, share.Version)
 	case len(fds) != 1:
 		return nil, wantFile(len(fds), "the rings")
 	case g.Ring != nil:

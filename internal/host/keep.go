@@ -61,8 +61,9 @@ func (g *Guest) keep(_ context.Context, key uint64) (any, error) {
 		return nil, nil
 	}
 	if r.region.Observer() != nil {
-		return nil, fmt.Errorf("operations on region %q are counted, and nobody would read that when the program has "+
-			"ended: want a region without counters: %w", id.Name, errno.NotImplemented)
+		return nil, errno.Refuse(errno.NotImplemented,
+			"operations on region %q are counted, and nobody would read that when the program has "+
+				"ended: want a region without counters", id.Name)
 	}
 	if err := g.mayKeep(id, len(r.memory.Bytes())); err != nil {
 		return nil, err
@@ -78,9 +79,9 @@ func (g *Guest) mayKeep(id KeptID, bytes int) error {
 			"a region without a name cannot be kept, since no program could find it again: register it with a name")
 	}
 	if g.h.Tenancy.Kept[id] != nil {
-		return fmt.Errorf(
-			"a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name: %w",
-			id.Name, id.Uid, mr.ErrNameInUse)
+		return errno.Refuse(mr.ErrNameInUse,
+			"a region %q is kept for user %d already; take it back, have it withdrawn, or choose another name",
+			id.Name, id.Uid)
 	}
 	count, sum := 0, 0
 	for _, k := range g.h.Tenancy.Kept {
@@ -270,8 +271,9 @@ func (h *Host) withdrawKept(uid uint32, name string) error {
 	g := k.Holder
 	if k.taken {
 		h.Mu.Unlock()
-		return fmt.Errorf("xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end "+
-			"the program first: %w", name, uid, g.info.PID, errno.Busy)
+		return errno.Refuse(errno.Busy,
+			"xdpfab: region %q of user %d: its program, process %d, uses it: close it there, or end "+
+				"the program first", name, uid, g.info.PID)
 	}
 	delete(h.Tenancy.Kept, KeptID{uid, name})
 	g.Mu.Lock()

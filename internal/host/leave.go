@@ -129,8 +129,9 @@ func (h *Host) leavesKept(uid uint32, name string) error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	if h.Tenancy.Leaving {
-		return fmt.Errorf("xdpfab: region %q of user %d: another process takes over just now: ask that one: %w", name,
-			uid, errno.Busy)
+		return errno.Refuse(errno.Busy,
+			"xdpfab: region %q of user %d: another process takes over just now: ask that one", name,
+			uid)
 	}
 	return nil
 }
@@ -146,9 +147,9 @@ func (h *Host) CanHandOver() error {
 	err := h.n.Open()
 	h.n.Numbers.Each(func(number uint16, t node.Tenant) {
 		if !t.IsTarget() {
-			err = fmt.Errorf(
-				"xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets: %w",
-				number, errno.NotImplemented)
+			err = errno.Refuse(errno.NotImplemented,
+				"xdpfab: handover: endpoint %d posts or receives: want endpoints that are nothing but targets",
+				number)
 		}
 	})
 	for _, st := range h.n.Steppers {

@@ -65,8 +65,9 @@ var loanCalls = map[string]guestCall{
 func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 	if b.Version != share.Version {
 		return nil,
-			fmt.Errorf("queues of version %d: this host has version %d; use a program and a daemon of one release: %w",
-				b.Version, share.Version, errno.NotImplemented)
+			errno.Refuse(errno.NotImplemented,
+				"queues of version %d: this host has version %d; use a program and a daemon of one release",
+				b.Version, share.Version)
 	}
 	l, err := g.h.lend(g)
 	if err != nil {
@@ -121,7 +122,7 @@ func (h *Host) lend(g *Guest) (*port.Loan, error) {
 	}
 	l, err := from.Lend()
 	if err != nil {
-		return nil, fmt.Errorf("%w; wait until a program gives one back, or do without: %w", err, errno.Busy)
+		return nil, errno.Refuse(errno.Busy, "%w; wait until a program gives one back, or do without", err)
 	}
 	g.queue.Store(&l.Parts.Number)
 	return l, nil
@@ -140,9 +141,9 @@ func (g *Guest) mayBorrow() error {
 		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w",
 			g.limits.Rule, errno.Denied)
 	case has >= g.limits.Queues:
-		return fmt.Errorf(
+		return errno.Refuse(errno.Denied,
 			"%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the"+
-				" limit raised: %w", g.limits.Rule, g.info.UID, g.limits.Queues, errno.Denied)
+				" limit raised", g.limits.Rule, g.info.UID, g.limits.Queues)
 	}
 	return nil
 }
@@ -246,7 +247,7 @@ func (g *Guest) allot(_ context.Context, n share.Number) (uint16, error) {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	if n.Count < 1 {
-		return 0, fmt.Errorf("%d numbers of endpoints: want at least one: %w", n.Count, errno.Count)
+		return 0, errno.Refuse(errno.Count, "%d numbers of endpoints: want at least one", n.Count)
 	}
 	if err := g.mayNumber(n.Count); err != nil {
 		return 0, err

@@ -141,8 +141,8 @@ func (g *Guest) reply(_ context.Context, a share.Decision) (any, error) {
 		return nil, err
 	}
 	if len(a.Data) > wire.ConnectionData {
-		return nil, fmt.Errorf("%d bytes for the peer: want at most %d: %w", len(a.Data), wire.ConnectionData,
-			errno.CMData)
+		return nil, errno.Refuse(errno.CMData,
+			"%d bytes for the peer: want at most %d", len(a.Data), wire.ConnectionData)
 	}
 	r := p.Find(a.Origin)
 	if r == nil {
@@ -155,7 +155,7 @@ func (g *Guest) reply(_ context.Context, a share.Decision) (any, error) {
 		ep := g.endpoints[a.Endpoint]
 		g.Mu.Unlock()
 		if ep == nil || !ep.connected {
-			return nil, fmt.Errorf("endpoint %d: want one that is to be connected: %w", a.Endpoint, errno.Closed)
+			return nil, errno.Refuse(errno.Closed, "endpoint %d: want one that is to be connected", a.Endpoint)
 		}
 		ep.admits.Store(r.Origin)
 		status, answer.Endpoint, answer.Origin = wire.HelloConnect, ep.number, ep.identity

@@ -5,7 +5,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -20,7 +19,7 @@ import (
 // peersOf gives numbers to the peers of a list, in their order.
 func (g *Guest) peersOf(ctx context.Context, list share.PeerList) ([]share.PeerReply, error) {
 	if n := len(list.Addrs); n > share.MostPeers {
-		return nil, fmt.Errorf("a list of %d peers: want at most %d: %w", n, share.MostPeers, errno.Length)
+		return nil, errno.Refuse(errno.Length, "a list of %d peers: want at most %d", n, share.MostPeers)
 	}
 	ways, err := g.ways(ctx, list.Addrs)
 	if err != nil {

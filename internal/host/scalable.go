@@ -16,7 +16,7 @@ import (
 // one. To the host, a scalable endpoint is no more than its numbers.
 func (g *Guest) block(_ context.Context, b share.Block) (uint16, error) {
 	if b.Length < 1 || b.Length > node.MaxBlock {
-		return 0, fmt.Errorf("scalable endpoint of %d numbers: want 1..%d: %w", b.Length, node.MaxBlock, errno.Count)
+		return 0, errno.Refuse(errno.Count, "scalable endpoint of %d numbers: want 1..%d", b.Length, node.MaxBlock)
 	}
 	g.h.Mu.Lock()
 	defer g.h.Mu.Unlock()
@@ -71,8 +71,9 @@ func (g *Guest) releaseNumbers(_ context.Context, number uint16) (any, error) {
 	defer g.Mu.Unlock()
 	for n, ep := range g.endpoints {
 		if of := ep.as.Block; of != nil && *of == number {
-			return nil, fmt.Errorf("scalable endpoint %d: its context %d is open: close it first: %w", number,
-				n, errno.Busy)
+			return nil, errno.Refuse(errno.Busy,
+				"scalable endpoint %d: its context %d is open: close it first", number,
+				n)
 		}
 	}
 	if s := g.blocks[number]; s != nil {
@@ -104,8 +105,9 @@ func (g *Guest) contextOf(a *share.Endpoint) (*node.Block, error) {
 	}
 	if !a.Posts && a.Number == node.AnyNumber {
 		return nil,
-			fmt.Errorf("receive context of scalable endpoint %d without a number: want one of its %d numbers: %w",
-				*a.Block, s.Length, errno.NotImplemented)
+			errno.Refuse(errno.NotImplemented,
+				"receive context of scalable endpoint %d without a number: want one of its %d numbers",
+				*a.Block, s.Length)
 	}
 	if a.Posts {
 		return nil, nil

@@ -93,9 +93,8 @@ func (g *Guest) inherit(from *Guest) error {
 	}
 	switch {
 	case g.settled:
-		return fmt.Errorf(
-			"the program has made endpoints or regions, or taken others back: want a domain that has not: %w",
-			errno.Busy)
+		return errno.Refuse(errno.Busy,
+			"the program has made endpoints or regions, or taken others back: want a domain that has not")
 	case len(from.regions) > g.limits.Regions:
 		return g.tooMany("regions", g.limits.Regions)
 	case len(from.endpoints) > g.limits.Endpoints:

@@ -66,8 +66,8 @@ const (
 func (h *Handover) OpenDevice(ctx context.Context, ifname, pin string, o port.Options) (dev node.Device,
 	at *residence.Store, err error) {
 	if is := h.Folder(); pin != is {
-		return nil, nil, fmt.Errorf("takeover with ResidentPin %q: want %q, as in the domain before: %w", pin, is,
-			errno.NotImplemented)
+		return nil, nil, errno.Refuse(errno.NotImplemented,
+			"takeover with ResidentPin %q: want %q, as in the domain before", pin, is)
 	}
 	err = again(ctx, func() (err error) {
 		dev, at, err = h.openDevice(ctx, ifname, o)
@@ -222,8 +222,9 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 		return err
 	}
 	if g.features = share.Agreed(s.Features); len(g.features) != len(s.Features) {
-		return fmt.Errorf("the program uses the features %v: this daemon has %v; use a daemon of the former release "+
-			"or a later one: %w", s.Features, share.Features, errno.NotImplemented)
+		return errno.Refuse(errno.NotImplemented,
+			"the program uses the features %v: this daemon has %v; use a daemon of the former release "+
+				"or a later one", s.Features, share.Features)
 	}
 	if err := g.chargeSegment(s.Sizes); err != nil {
 		return err

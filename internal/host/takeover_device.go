@@ -74,8 +74,9 @@ func (h *Handover) tagsFit(v bpf.VLANPolicy) error {
 		for _, p := range pairs {
 			for _, s := range []*engine.TargetState{p.Current, p.Former} {
 				if s != nil && s.Link.Medium == wire.OnEthernet && !v.Accepts(s.Link.VLAN) {
-					return fmt.Errorf("the session of %v has frames of VLAN %d, which go to the kernel with %q: want "+
-						"--vlan any, as before: %w", s.From, s.Link.VLAN, v, errno.NotImplemented)
+					return errno.Refuse(errno.NotImplemented,
+						"the session of %v has frames of VLAN %d, which go to the kernel with %q: want "+
+							"--vlan any, as before", s.From, s.Link.VLAN, v)
 				}
 			}
 		}

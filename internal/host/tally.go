@@ -47,8 +47,9 @@ func (g *Guest) observe(_ context.Context, o share.Observe) (any, error) {
 		return nil, fmt.Errorf("region %#x: %w", o.Key, errno.Closed)
 	}
 	if k := g.h.Tenancy.Kept[KeptID{g.info.UID, r.region.Name()}]; k != nil && k.region == r {
-		return nil, fmt.Errorf("region %v outlives its program, and is not counted: want one that is not kept: %w",
-			r.region, errno.NotImplemented)
+		return nil, errno.Refuse(errno.NotImplemented,
+			"region %v outlives its program, and is not counted: want one that is not kept",
+			r.region)
 	}
 	err := g.observeRegion(r.region, o.Tally)
 	if err == nil && o.Tally != 0 {

@@ -5,7 +5,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -16,8 +15,9 @@ import (
 // tune answers the call of a guest that has a give-up time of its own.
 func (g *Guest) tune(_ context.Context, t share.Tune) (share.Tune, error) {
 	if t.GiveUp < 0 || t.GiveUp > session.MaxGiveUp {
-		return t, fmt.Errorf("give-up time of %v: want at most %v, or 0 for the host's: %w", t.GiveUp,
-			session.MaxGiveUp, errno.NotImplemented)
+		return t, errno.Refuse(errno.NotImplemented,
+			"give-up time of %v: want at most %v, or 0 for the host's", t.GiveUp,
+			session.MaxGiveUp)
 	}
 	g.giveUp.Store(int64(t.GiveUp))
 	a := g.h.n.Config

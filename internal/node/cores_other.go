@@ -5,7 +5,6 @@
 package node
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -16,5 +15,5 @@ func checkCores(cores []int) error {
 	if len(cores) == 0 {
 		return nil
 	}
-	return fmt.Errorf("xdpfab: cores %v: want none on %s: %w", cores, runtime.GOOS, errno.NotImplemented)
+	return errno.Refuse(errno.NotImplemented, "xdpfab: cores %v: want none on %s", cores, runtime.GOOS)
 }

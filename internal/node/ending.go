@@ -59,7 +59,7 @@ func (e *End) Closed() error {
 
 // SetClosed ends the node as its owner closes it.
 func (n *Node) SetClosed() {
-	n.End.Set(fmt.Errorf("domain on %s: %w", n.Dev.Info().Name, errno.Closed))
+	n.End.Set(fmt.Errorf("domain on %s: %w", n.Label(), errno.Closed))
 }
 
 // Finish releases a node that came to rest.
@@ -67,7 +67,7 @@ func (n *Node) Finish() error {
 	err := n.Release() // from here on the device reports nothing
 	n.Ending.Wait()
 	if err != nil {
-		return fmt.Errorf("xdpfab: domain on %s: %w", n.Dev.Info().Name, err)
+		return fmt.Errorf("xdpfab: domain on %s: %w", n.Label(), err)
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (n *Node) Happened(e port.Event) {
 			attrs = append(attrs, slog.String(key, value))
 		}
 	}
-	add("interface", n.Dev.Info().Name)
+	add("interface", n.Label())
 	add("peer", e.Remote)
 	add("from", e.From)
 	if e.Kind == port.HostRefused {

@@ -239,8 +239,9 @@ const (
 // Backlog checks the backlog of a listener, and returns the one in force.
 func Backlog(wanted int) (int, error) {
 	if wanted < 0 || wanted > MaxBacklog {
-		return 0, fmt.Errorf("xdpfab: passive endpoint with a backlog of %d: want 1..%d, or 0 for %d: %w", wanted,
-			MaxBacklog, DefaultBacklog, errno.Count)
+		return 0, errno.Refuse(errno.Count,
+			"xdpfab: passive endpoint with a backlog of %d: want 1..%d, or 0 for %d", wanted,
+			MaxBacklog, DefaultBacklog)
 	}
 	if wanted == 0 {
 		wanted = DefaultBacklog

@@ -140,8 +140,9 @@ func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
 		}
 		if n.taken(uint16(number)) || n.blocks[uint16(number)] != of {
-			return 0, fmt.Errorf("xdpfab: endpoint number %d is taken: choose another one, or AnyNumber: %w",
-				number, errno.Busy)
+			return 0, errno.Refuse(errno.Busy,
+				"xdpfab: endpoint number %d is taken: choose another one, or AnyNumber",
+				number)
 		}
 		n.set(uint16(number), &holder{})
 		return uint16(number), nil
@@ -263,8 +264,9 @@ func (n *Numbers) find(number, length int) (int, error) {
 		}
 	}
 	return 0,
-		fmt.Errorf("xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber: %w",
-			length, errno.Busy)
+		errno.Refuse(errno.Busy,
+			"xdpfab: scalable endpoint: no %d free numbers one after the other: choose others, or AnyNumber",
+			length)
 }
 
 // free reports whether no endpoint has any of the numbers. n.mu is held.

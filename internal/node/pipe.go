@@ -4,7 +4,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -88,16 +87,29 @@ func (p *PipeEnd) Disturb(f port.Faults) error {
 	return nil
 }
 
+// InMemory is the driver of a device that no interface is behind.
+const InMemory = "memory"
+
+// Label names the node in the texts of errors: by its interface, or by its address if it
+// has none.
+func (n *Node) Label() string {
+	if i := n.Dev.Info(); i.Driver != InMemory {
+		return i.Name
+	}
+	return n.Dev.Info().MAC
+}
+
 // Info implements Device.
 func (p *PipeEnd) Info() InterfaceInfo {
-	return InterfaceInfo{Name: "pipe", MAC: wire.Addr{MAC: p.Mac}.String(), MTU: PipeMTU, Driver: "memory", Queues: 1}
+	return InterfaceInfo{Name: "pipe", MAC: wire.Addr{MAC: p.Mac}.String(), MTU: PipeMTU, Driver: InMemory, Queues: 1}
 }
 
 // Link implements Device.
 func (p *PipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	if a.IsIP() {
-		return wire.Link{}, fmt.Errorf("a pipe has no IP addresses: want that of Domain.Name, such as %s: %w",
-			wire.Addr{MAC: pipeMAC(1)}, errno.NotImplemented)
+		return wire.Link{}, errno.Refuse(errno.NotImplemented,
+			"a pipe has no IP addresses: want that of Domain.Name, such as %s",
+			wire.Addr{MAC: pipeMAC(1)})
 	}
 	return wire.Link{Kind: wire.Ethernet, Local: p.Mac, Remote: a.MAC}, nil
 }

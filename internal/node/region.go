@@ -17,8 +17,8 @@ func (n *Node) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 		return nil, err
 	}
 	if m == nil {
-		return nil, fmt.Errorf("xdpfab: register: the memory is nil: want one that package mr returned: %w",
-			errno.Length)
+		return nil, errno.Refuse(errno.Length,
+			"xdpfab: register: the memory is nil: want one that package mr returned")
 	}
 	if n.Config.ProvKey {
 		o.Key = nil // the domain chooses; fi_mr(3) has the requested key ignored

@@ -35,7 +35,7 @@ func (n *Node) Progress() int {
 func (n *Node) Stats() (map[string]uint64, error) {
 	all, err := n.Dev.Counters()
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", n.Dev.Info().Name, err)
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", n.Label(), err)
 	}
 	for _, st := range n.Steppers {
 		st.Call(st.Eng.Publish)
@@ -43,7 +43,7 @@ func (n *Node) Stats() (map[string]uint64, error) {
 		c.Each(func(name string, v uint64) { all[name] += v })
 	}
 	if err := n.Residents.Count(all); err != nil {
-		return nil, fmt.Errorf("xdpfab: domain on %s: %w", n.Dev.Info().Name, err)
+		return nil, fmt.Errorf("xdpfab: domain on %s: %w", n.Label(), err)
 	}
 	return all, nil
 }

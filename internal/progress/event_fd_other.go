@@ -5,7 +5,6 @@
 package progress
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -17,8 +16,9 @@ type EventFD struct{ FD int }
 
 // OpenEventFD refuses.
 func OpenEventFD() (EventFD, error) {
-	return EventFD{-1}, fmt.Errorf("a file descriptor to wait for takes Linux, this is %s; want no WaitFD: %w",
-		runtime.GOOS, errno.NotImplemented)
+	return EventFD{-1}, errno.Refuse(errno.NotImplemented,
+		"a file descriptor to wait for takes Linux, this is %s; want no WaitFD",
+		runtime.GOOS)
 }
 
 // Raise does nothing, as the methods that follow.

@@ -95,7 +95,7 @@ func (h *Residence) reside() error {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	if h.Leaving.Load() {
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Dev.Info().Name, errno.Busy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Label(), errno.Busy)
 	}
 	if h.Executor != nil {
 		return nil
@@ -103,14 +103,15 @@ func (h *Residence) reside() error {
 	dev, own := h.n.Dev.(node.NetInterface)
 	switch {
 	case h.Handing.Load():
-		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Dev.Info().Name, errno.Busy)
+		return fmt.Errorf("domain on %s, which another process is taking over: %w", h.n.Label(), errno.Busy)
 	case h.n.Dev.Medium() == wire.OnSocket:
-		return fmt.Errorf("domain on %s, which has UDP sockets and no XDP program: want AF_XDP (--transport xdp, "+
-			"DomainAttr.Transport): %w", h.n.Dev.Info().Name, errno.NotImplemented)
+		return errno.Refuse(errno.NotImplemented,
+			"domain on %s, which has UDP sockets and no XDP program: want AF_XDP (--transport xdp, "+
+				"DomainAttr.Transport)", h.n.Label())
 	case !own:
-		return fmt.Errorf(
-			"domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself: %w",
-			h.n.Dev.Info().Name, errno.NotImplemented)
+		return errno.Refuse(errno.NotImplemented,
+			"domain on %s, which has no XDP program of its own: want a domain that has opened an interface itself",
+			h.n.Label())
 	}
 	var err error
 	x := h.Store.executor()
@@ -223,7 +224,7 @@ func (h *Residence) serve() (servers []*resident.Server, err error) {
 // Register is register for resident memory: o is that of the region. n.mu is held.
 func (h *Residence) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if o.Offset != 0 {
-		return nil, fmt.Errorf("offset %d in resident memory: want 0: %w", o.Offset, errno.NotImplemented)
+		return nil, errno.Refuse(errno.NotImplemented, "offset %d in resident memory: want 0", o.Offset)
 	}
 	var r *mr.Region
 	left, err := h.left(m, &o)
@@ -253,9 +254,8 @@ func (h *Residence) enter(m *mr.Memory, r *mr.Region, o *mr.Options, left bool) 
 	defer h.Mu.Unlock()
 	of := h.memories[m]
 	if of == nil {
-		return fmt.Errorf(
-			"resident memory of another domain: want one that NewResidentMemory of this domain returned: %w",
-			errno.Foreign)
+		return errno.Refuse(errno.Foreign,
+			"resident memory of another domain: want one that NewResidentMemory of this domain returned")
 	}
 	if !left {
 		as := h.describe(o)

@@ -6,7 +6,6 @@ package sharedav
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -17,8 +16,9 @@ type Table struct{}
 
 // Open fails: the locks of a table take Linux.
 func Open(context.Context, string, bool) (*Table, error) {
-	return nil, fmt.Errorf("an address vector that processes share takes Linux, this is %s; leave out the name: %w",
-		runtime.GOOS, errno.NotImplemented)
+	return nil, errno.Refuse(errno.NotImplemented,
+		"an address vector that processes share takes Linux, this is %s; leave out the name",
+		runtime.GOOS)
 }
 
 // Append fails, as all methods do but Close.

@@ -82,8 +82,9 @@ func deaf(program *bpf.BusyError, folder, socket string) error {
 			program.LinkID)
 	}
 	if _, err := os.Lstat(socket); err == nil {
-		return fmt.Errorf("%w: xdpfabd may have it, whose control socket is %s: use that daemon, or stop it first; if "+
-			"none is alive there, %s: %w", left, socket, keeper, errno.Busy)
+		return errno.Refuse(errno.Busy,
+			"%w: xdpfabd may have it, whose control socket is %s: use that daemon, or stop it first; if "+
+				"none is alive there, %s", left, socket, keeper)
 	}
 	return fmt.Errorf("%w: %s: %w", left, keeper, errno.Busy)
 }

@@ -74,7 +74,7 @@ func (d *Device) Info() node.InterfaceInfo {
 // Disturb implements Disturbable.
 func (d *Device) Disturb(f port.Faults) error {
 	if f.Delay > 0 {
-		return fmt.Errorf("domain over UDP sockets: delay of %v: want 0: %w", f.Delay, errno.NotImplemented)
+		return errno.Refuse(errno.NotImplemented, "domain over UDP sockets: delay of %v: want 0", f.Delay)
 	}
 	d.SetFaults(udpport.Faults{Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, Corrupt: f.Corrupt})
 	return nil

@@ -37,8 +37,8 @@ func (w *Wants) check() error {
 	var what string
 	switch {
 	case w.Queues > 1:
-		return fmt.Errorf("domain over UDP sockets: %d queues: want 1, or 0, since it has one: %w", w.Queues,
-			errno.NotImplemented)
+		return errno.Refuse(errno.NotImplemented,
+			"domain over UDP sockets: %d queues: want 1, or 0, since it has one", w.Queues)
 	case w.Lend > 0:
 		what = "queues to lend (DomainAttr.Lend)"
 	case w.Spread:
@@ -50,8 +50,8 @@ func (w *Wants) check() error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("UDP sockets have no %s: want none, or AF_XDP (--transport xdp, DomainAttr.Transport): %w", what,
-		errno.NotImplemented)
+	return errno.Refuse(errno.NotImplemented,
+		"UDP sockets have no %s: want none, or AF_XDP (--transport xdp, DomainAttr.Transport)", what)
 }
 
 // OpenSockets opens an interface by UDP sockets, unless an XDP program takes their

@@ -59,7 +59,7 @@ func (d *Domain) busy() error {
 	}
 	return errno.Refuse(ErrBusy,
 		"xdpfab: domain on %s: still open: %s%s: close them first, or everything with CloseAll",
-		d.node.Dev.Info().Name, strings.Join(names, "; "), more)
+		d.label(), strings.Join(names, "; "), more)
 }
 
 // object is what address vectors, completion queues and counters have in common:

@@ -94,7 +94,7 @@ func (d *Domain) checkThreshold(at *Threshold) error {
 	if at.Counter == nil || at.Counter.dom != d {
 		return errno.Refuse(ErrForeign,
 			"xdpfab: threshold %d: the counter is nil, or of another domain: want one of domain %s", at.Value,
-			d.node.Dev.Info().Name)
+			d.label())
 	}
 	return nil
 }

@@ -72,6 +72,9 @@ func (d *Domain) Attr() DomainAttr { return d.attr }
 // Interface describes the interface and the mode that it is used in.
 func (d *Domain) Interface() InterfaceInfo { return InterfaceInfo(d.node.Dev.Info()) }
 
+// label names the domain in the texts of errors.
+func (d *Domain) label() string { return d.node.Label() }
+
 // Name returns the address of the domain's endpoint of the given number on the Ethernet
 // segment, with TransportUDP its IP address, as peers pass it to Dial or
 // AddressVector.Insert. See Endpoint.Name.

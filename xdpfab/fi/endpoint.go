@@ -97,7 +97,7 @@ func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
 		}
 		return nil, errno.Refuse(ErrForeign,
 			"xdpfab: endpoint for a request to domain %s: want one of the same domain",
-			r.pep.dom.node.Dev.Info().Name)
+			r.pep.dom.label())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -137,7 +137,7 @@ func (d *Domain) BindEQ(q *EventQueue) error {
 	if err := d.node.Open(); err != nil {
 		return err
 	}
-	return d.events.link(q, d.fabric, "domain on "+d.node.Dev.Info().Name)
+	return d.events.link(q, d.fabric, "domain on "+d.label())
 }
 
 // Fabric returns the fabric of the domain. For a domain that was made by Open or Pipe it
@@ -246,7 +246,7 @@ func (d *Domain) begin(n int, call func(*EventQueue)) error {
 	q := d.events.queue
 	if q == nil {
 		return fmt.Errorf("xdpfab: domain on %s: %w is bound to tell of the end of the call: use BindEQ",
-			d.node.Dev.Info().Name, ErrNoEQ)
+			d.label(), ErrNoEQ)
 	}
 	if err := q.promise(n); err != nil {
 		return err

@@ -113,7 +113,7 @@ func (s *ScalableEndpoint) Bind(av *AddressVector) error {
 		return errno.Refuse(ErrForeign,
 			"xdpfab: scalable endpoint %d: the address vector is nil, or of another domain: want one of %s",
 			s.attr.Number,
-			s.dom.node.Dev.Info().Name)
+			s.dom.label())
 	case s.av != nil:
 		return errno.Refuse(ErrBusy,
 			"xdpfab: scalable endpoint %d: an address vector is bound already: want only one",

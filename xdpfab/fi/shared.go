@@ -130,7 +130,7 @@ func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error
 	case q.dom != d || c != nil && c.dom != d:
 		return nil, errno.Refuse(ErrForeign,
 			"xdpfab: shared receive context: its queue or counter is of another domain: want those of %s",
-			d.node.Dev.Info().Name)
+			d.label())
 	}
 	if err := attr.hold(); err != nil {
 		return nil, err

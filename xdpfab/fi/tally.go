@@ -87,7 +87,7 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	case c == nil || c.dom != d || r == nil || !slices.Contains(d.node.Table.All(), r):
 		return errno.Refuse(ErrForeign,
 			"xdpfab: region or counter is nil, closed, or of another domain: want those of %s",
-			d.node.Dev.Info().Name)
+			d.label())
 	}
 	t, err := d.observe(r)
 	if err != nil {

@@ -99,7 +99,7 @@ func (d *Domain) QueueWork(w *Work) error {
 	}
 	if c := w.Completion; c != nil && c.dom != d {
 		return fmt.Errorf("xdpfab: deferred work: the completion counter: %w: want one of domain %s", ErrForeign,
-			d.node.Dev.Info().Name)
+			d.label())
 	}
 	return w.Do.queue(d, w)
 }
@@ -161,7 +161,7 @@ func (d *Domain) checkWork(ep *Endpoint, at *Threshold) error {
 	case ep == nil || ep.dom != d:
 		return errno.Refuse(ErrForeign,
 			"xdpfab: deferred work: the endpoint is nil, or of another domain: want one of %s",
-			d.node.Dev.Info().Name)
+			d.label())
 	case at != nil:
 		return errno.Refuse(ErrNotImplemented,
 			"xdpfab: deferred work: the message has a trigger beside Work.When: want one of the two")
@@ -173,7 +173,7 @@ func (c CounterWork) queue(d *Domain, w *Work) error {
 	if c.Counter == nil || c.Counter.dom != d {
 		return errno.Refuse(ErrForeign,
 			"xdpfab: deferred work: the counter is nil, or of another domain: want one of %s",
-			d.node.Dev.Info().Name)
+			d.label())
 	}
 	x := &deferred{at: w.When, done: w.Completion, known: w, change: c}
 	for _, c := range x.counters() {
