@@ -66,8 +66,12 @@ func (w *Network) boot(i int) (*Domain, error) {
 }
 
 // Node returns the domain of node i, counted from 0, in its present life. Peers dial it
-// at its Name.
+// at its Name. After a Crash it is the closed domain, until Restart. Node panics if the
+// network has no node i.
 func (w *Network) Node(i int) *Domain {
+	if err := w.check(i); err != nil {
+		panic(err)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.nodes[i]

@@ -15,6 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // newNetwork returns a network of nodes that each serve a region "w" of their own.
@@ -305,5 +306,52 @@ func TestNetworkRefused(t *testing.T) {
 	}
 	if _, err := w.Restart(0); !errors.Is(err, xdpfab.ErrClosed) {
 		t.Errorf("restart in a closed network: %v", err)
+	}
+}
+
+// A number that no node has is a mistake of the program, and the panic says which numbers
+// there are.
+func TestNodeOutOfRange(t *testing.T) {
+	w := newNetwork(t, 2)
+	for _, i := range []int{-1, 2, 7} {
+		func() {
+			defer func() {
+				want := fmt.Sprintf("xdpfab: node %d of a network of 2: want 0..1", i)
+				if got := fmt.Sprint(recover()); got != want {
+					t.Errorf("Node(%d): %s; want %s", i, got, want)
+				}
+			}()
+			w.Node(i)
+		}()
+	}
+	if w.Node(1) == nil { // the network goes on
+		t.Error("node 1 is nil")
+	}
+}
+
+// What a cable in memory cannot be is refused, and what it has no use for is not.
+func TestNetworkAttributes(t *testing.T) {
+	for name, attr := range map[string]xdpfab.DomainAttr{
+		"Transport udp": {Transport: fi.TransportUDP},
+		"Attach always": {Attach: fi.AttachAlways},
+		"Borrow":        {Borrow: true},
+	} {
+		if _, err := xdpfab.NewNetwork(2, attr); !errors.Is(err, xdpfab.ErrNotImplemented) ||
+			!strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want a refusal that names it", name, err)
+		}
+	}
+	newNetwork(t, 2, xdpfab.DomainAttr{Queues: 2, Spread: true, Transport: fi.TransportAuto})
+}
+
+// What is used after the end of its domain says which domain ended.
+func TestDialFromAClosedDomain(t *testing.T) {
+	w := newNetwork(t, 2)
+	if err := w.Node(0).CloseAll(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "xdpfab: domain on 02:00:00:00:00:0a: closed"
+	if _, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0)); !errors.Is(err, xdpfab.ErrClosed) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -50,6 +51,11 @@ func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, un
 	v, size := toBytes(until.value), dt.Size()
 	at := beginning(uint64(index), uint64(size))
 	if r != nil {
+		if words := r.Len() / size; index < 0 || index >= words {
+			return fromBytes[T](met), fmt.Errorf(
+				"xdpfab: wait for word %d of region %q, which has %d words of %d bytes: %w",
+				index, r.Name(), words, size, ErrOutOfBounds)
+		}
 		at += r.Base()
 	}
 	err := d.WaitWord(ctx, r, &fi.Msg{Datatype: dt, Op: until.op, Offset: at, Compare: v[:size], Result: met[:size]})

@@ -4,6 +4,7 @@ package xdpfab_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -57,5 +58,38 @@ func TestWaitRefused(t *testing.T) {
 	}
 	if _, err := xdpfab.Wait(t.Context(), f.server, nil, 0, xdpfab.Equal[uint64](0)); !errors.Is(err, fi.ErrForeign) {
 		t.Errorf("no region: %v, want ErrForeign", err)
+	}
+}
+
+// The texts of refused waits name the word as the program did, and domains in memory by
+// their address.
+func TestWaitRefusedTexts(t *testing.T) {
+	w := newNetwork(t, 2)
+	own, err := w.Node(0).Serve("own", 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here, there = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
+	for want, wait := range map[string]func() error{
+		"xdpfab: wait without a region: want one of domain " + here + ", such as Service.Region": func() error {
+			_, err := xdpfab.Wait(ctx(t), w.Node(0), nil, 0, xdpfab.Equal[uint64](1))
+			return err
+		},
+		"xdpfab: wait for word 2 of region \"own\", which has 2 words of 8 bytes: beyond the end of the memory region": func() error {
+			_, err := xdpfab.Wait(ctx(t), w.Node(0), own.Region, 2, xdpfab.Equal[uint64](1))
+			return err
+		},
+		"xdpfab: wait for word -1 of region \"own\", which has 4 words of 4 bytes: beyond the end of the memory region": func() error {
+			_, err := xdpfab.Wait(ctx(t), w.Node(0), own.Region, -1, xdpfab.Equal[uint32](1))
+			return err
+		},
+		fmt.Sprintf("xdpfab: wait for a word of region %v, of another domain: want an open region of domain %s", own.Region, there): func() error {
+			_, err := xdpfab.Wait(ctx(t), w.Node(1), own.Region, 0, xdpfab.Equal[uint64](1))
+			return err
+		},
+	} {
+		if err := wait(); err == nil || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
 	}
 }

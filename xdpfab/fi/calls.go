@@ -25,6 +25,9 @@ type asDialer struct{ *Domain }
 
 // Dial dials from the endpoint that dialled peers share.
 func (d asDialer) Dial(ctx context.Context, addr string) (*calls.Peer, error) {
+	if err := d.node.Open(); err != nil {
+		return nil, err
+	}
 	ep, err := d.dialEndpoint()
 	if err != nil {
 		return nil, err

@@ -138,14 +138,16 @@ func (f *Fabric) Close() error {
 	}
 	var names []string
 	for _, d := range f.domains {
-		names = append(names, d.node.Dev.Info().Name)
+		names = append(names, d.label())
 	}
 	return errno.Refuse(ErrBusy, "xdpfab: fabric: domains on %v are open, close them first", names)
 }
 
 // Pipe returns two domains joined by a cable in memory: no interface, no privilege, no
 // kernel, but otherwise all of xdpfab. It is meant for tests and examples, like net.Pipe.
-// Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each.
+// Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each. Of the
+// attributes, those of an interface's queues have no effect, so that a test can have
+// those of the program; a daemon and UDP sockets are refused.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
 	if len(attr) > 2 {
@@ -172,11 +174,33 @@ func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 
 // domainOn makes a domain of a device.
 func domainOn(dev node.Device, attr DomainAttr) (*Domain, error) {
+	if _, memory := dev.(*node.PipeEnd); memory {
+		if err := attr.inMemory(); err != nil {
+			return nil, err
+		}
+	}
 	f, err := NewFabric(attr)
 	if err != nil {
 		return nil, err
 	}
 	return f.adopt(dev, f.attr)
+}
+
+// inMemory refuses attributes that promise something else than a cable in memory.
+func (a *DomainAttr) inMemory() error {
+	what := ""
+	switch {
+	case a.Transport == TransportUDP:
+		what = "Transport udp"
+	case a.Attach == AttachAlways:
+		what = "Attach always"
+	case a.Borrow:
+		what = "Borrow"
+	default:
+		return nil
+	}
+	return errno.Refuse(ErrNotImplemented,
+		"xdpfab: a domain in memory with %s: want it left out, or Open with the name of an interface", what)
 }
 
 func init() {
@@ -208,8 +232,9 @@ type Faults struct {
 func (d *Domain) SetFaults(f Faults) error {
 	dev, ok := d.node.Dev.(node.Disturbable)
 	if !ok {
-		return fmt.Errorf("xdpfab: domain on %s: faults are for the domains of a Pipe, or with TransportUDP: %w",
-			d.node.Dev.Info().Name, ErrNotImplemented)
+		return errno.Refuse(ErrNotImplemented,
+			"xdpfab: faults of packets on %s: want a domain of a Pipe or a Network, or one with TransportUDP",
+			d.label())
 	}
 	if err := port.Faults(f).Check(); err != nil {
 		return fmt.Errorf("xdpfab: %w", err)

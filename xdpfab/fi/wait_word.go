@@ -99,8 +99,8 @@ func (m *Msg) checkAwaited() error {
 func (d *Domain) watch(r *mr.Region) (*watch, error) {
 	if r == nil {
 		return nil, errno.Refuse(ErrForeign,
-			"xdpfab: wait for a word without a region: want one of domain %s, such as Service.Region",
-			d.node.Dev.Info().Name)
+			"xdpfab: wait without a region: want one of domain %s, such as Service.Region",
+			d.label())
 	}
 	if w, is := r.Watcher().(*watch); is && w.dom == d {
 		return w, nil
@@ -111,8 +111,8 @@ func (d *Domain) watch(r *mr.Region) (*watch, error) {
 	}
 	if !slices.Contains(d.node.Table.All(), r) {
 		return nil, errno.Refuse(ErrForeign,
-			"xdpfab: wait for a word of region %v: want an open region of domain %s", r,
-			d.node.Dev.Info().Name)
+			"xdpfab: wait for a word of region %v, of another domain: want an open region of domain %s", r,
+			d.label())
 	}
 	// Others apply operations here, which say so when they count.
 	if d.node.Dev.GuestRing() != nil || r.Memory().Kind() == mr.KindResident {
