@@ -149,3 +149,44 @@ func (n *cableNode) registerAnew() {
 		n.c.t.Fatal(err)
 	}
 }
+
+// The region is registered anew, with other memory, when all but the last part of a long
+// write have been executed. If the write names the registration, its signal does not
+// come. If it names none, it goes on in the new memory, as it was told: the signal comes,
+// and the first parts were in the former memory.
+func TestSignalBehindOtherMemory(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		named  bool
+		signal uint64
+		want   Outcome
+	}{{"named", true, 0, Unknown}, {"not named", false, 1, Success}} {
+		t.Run(x.name, func(t *testing.T) {
+			c := newCable(t, session.Config{GiveUp: 10 * time.Second, Features: wire.FeatureMemory | wire.FeatureSignals})
+			p, n := c.peer(ethernet()), c.nodes[1]
+			c.write(p, 1, 1)
+			last, incarnation := session.FirstPSN(p.r.conn.ini.Identity().Epoch)+3, uint32(0)
+			if x.named {
+				incarnation = n.region.Incarnation()
+			}
+			c.pass = func(to int, packet []byte) bool {
+				if h, ok := headerOf(packet); ok && to == 1 && h.Type == wire.Request && h.PSN == last {
+					if c.word(2) != 0x0101010101010101 { // those before it have not been executed
+						return false
+					}
+					c.pass = nil
+					n.withdraw()
+					n.bytes = make([]byte, len(n.bytes))
+					n.registerAnew()
+				}
+				return true
+			}
+			if got := c.done(c.writeSignal(p, 4000, incarnation)); got.Outcome != x.want {
+				t.Errorf("%+v, want %v", got, x.want)
+			}
+			if c.idle(10 * time.Millisecond); c.word(0) != x.signal || c.word(2) != 0 {
+				t.Errorf("in the new memory the signal is %d, want %d, and the first word %#x", c.word(0), x.signal, c.word(2))
+			}
+		})
+	}
+}

@@ -5,7 +5,6 @@ package udpnode
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"

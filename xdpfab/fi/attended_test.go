@@ -3,6 +3,7 @@
 package fi_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/share"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -275,5 +277,39 @@ func TestAttendedTakeover(t *testing.T) {
 	}
 	if sum, err := shared.Load(ctx); err != nil || sum != want {
 		t.Errorf("sum %d, want %d: %v", sum, want, err)
+	}
+}
+
+// Memory that the guest attends takes no signal, nor a write with one: both are refused,
+// whichever of the two is in other memory, and nothing has changed.
+func TestAttendedRefusesSignals(t *testing.T) {
+	x, ctx := newAttended(t, 64<<10, fi.DomainAttr{}), t.Context()
+	shared, err := x.guest.NewRegion("shared", 64<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attended, mapped := x.remote, xdpfab.RemoteRegion{Key: shared.Key(), Size: 64 << 10}
+	for _, to := range []struct {
+		name       string
+		data, word xdpfab.RemoteRegion
+		want       error
+	}{
+		{"both", attended, attended, fi.ErrOpNotSupported},
+		{"the bytes", attended, mapped, fi.ErrOpNotSupported},
+		{"the word", mapped, attended, fi.ErrNoKey},
+	} {
+		for _, n := range []int{0, 8, 20_000} {
+			s := xdpfab.Signal{Region: to.word, Index: 1, Op: atomic.Sum, Value: 1}
+			err := x.peer.WriteSignal(ctx, to.data, 4096, bytes.Repeat([]byte{1}, n), s)
+			if !errors.Is(err, to.want) || !errors.Is(err, fi.ErrNotExecuted) {
+				t.Errorf("%s, %d bytes: %v, want %v", to.name, n, err, to.want)
+			}
+		}
+	}
+	for name, r := range map[string]xdpfab.RemoteRegion{"attended": attended, "mapped": mapped} {
+		got := make([]byte, r.Size)
+		if err := x.peer.Read(ctx, r, 0, got); err != nil || bytes.Count(got, []byte{0}) != len(got) {
+			t.Errorf("%s memory: %v, or it has changed", name, err)
+		}
 	}
 }

@@ -45,7 +45,8 @@ type RMA struct {
 	// run once or not at all: both are checked before anything changes. Signal has a
 	// Datatype, an Op of the base form, one element in Buf, the Key and Offset of the
 	// word in any region of the peer, and perhaps its Incarnation; all else is ignored.
-	// Extents and FlagRemoteCQData do not go with it.
+	// Extents and FlagRemoteCQData do not go with it. Without Incarnation of the RMA, the
+	// parts of a long write may go to two registrations of the key, one after the other.
 	Signal *Msg
 
 	// Trigger, if it is not nil, defers the operation; see Msg.Trigger.
