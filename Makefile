@@ -30,7 +30,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 # wait longer; the longest that post from one goroutine; those that count allocations; and
 # one of the ways of making progress, since "guest" has the threads of host and guest, and
 # "manual" has callers that make progress.
-RACE    := ./xdpfab ./xdpfab/fi ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
+RACE    := ./xdpfab ./xdpfab/fi ./xdpfab/sync ./internal/engine ./cmd/xdpfabd ./mr ./atomic $(addprefix ./internal/,calls control executor host matching memory port progress route share sharedav testnet/faultwire)
 RACEONE := Conservation|NamesAtRandom|NoticeFates|ScatterFates|Transfers|WholeWindowBesideStrangers|NoRoomIsNoSilence|PollRunsTimersOfRareCallers|Vector|TaggedAtomicLimits|EveryKindOfCall|LongMessage|UDPMTUChanges
 RACENOT := ^Test(Veth|Resident|TakeoverResident|TakeoverBorrow|TakeoverKeptQueue|Borrow)|^Test($(RACEONE))$$|NotAllocate$$|/^manual guest$$
 # make test-long: also the rest, but not what has one thread only.

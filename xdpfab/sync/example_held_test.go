@@ -15,7 +15,7 @@ func ExampleSemaphore() {
 	ctx := context.Background()
 	at, end := start(ctx)
 	defer end()
-	s, err := sync.NewSemaphore(ctx, at, 2, 100*time.Millisecond)
+	s, err := sync.NewSemaphore(ctx, at, 2, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func ExampleRWMutex() {
 	ctx := context.Background()
 	at, end := start(ctx)
 	defer end()
-	lock, err := sync.NewRWMutex(ctx, at, 8, 100*time.Millisecond)
+	lock, err := sync.NewRWMutex(ctx, at, 8, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func ExampleOnce() {
 	ctx := context.Background()
 	at, end := start(ctx)
 	defer end()
-	once, err := sync.NewOnce(ctx, at, 100*time.Millisecond)
+	once, err := sync.NewOnce(ctx, at, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func ExampleElection() {
 	ctx := context.Background()
 	at, end := start(ctx)
 	defer end()
-	election, err := sync.NewElection(ctx, at, 100*time.Millisecond)
+	election, err := sync.NewElection(ctx, at, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func ExampleMutex() {
 	ctx := context.Background()
 	at, end := start(ctx)
 	defer end()
-	lock, err := sync.NewMutex(ctx, at, 100*time.Millisecond)
+	lock, err := sync.NewMutex(ctx, at, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}

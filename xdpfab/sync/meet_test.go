@@ -151,13 +151,14 @@ func TestCountdownLost(t *testing.T) {
 	told := make(chan error)
 	go func() { told <- c.Wait(ctx) }()
 	w.restart(false)
-	for lost := false; !lost; { // the wait may begin after the restart
+	// The wait may begin after the restart. Each of the next ones leaves it more time.
+	for lost, pause := false, 10*time.Millisecond; !lost; pause *= 2 {
 		select {
 		case err := <-told:
 			if lost = true; !errors.Is(err, ErrMemoryLost) {
 				t.Errorf("%v, want ErrMemoryLost", err)
 			}
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(pause):
 			w.restart(false)
 		}
 	}
