@@ -67,7 +67,7 @@ func TestSeededBugs(t *testing.T) {
 			switch {
 			case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
 				t.Fatalf("the bug does not compile:\n%s", tail(out))
-			case strings.Contains(out, "panic: test timed out"):
+			case strings.Contains(out, "panic: test timed out") && !strings.Contains(out, "--- FAIL: "):
 				t.Errorf("not found: a run did not end in %.1f s, which is no finding:\n%s", took, tail(out))
 			case err == nil && runsOf.MatchString(out):
 				t.Errorf("not found in %s runs, %.1f s", runsOf.FindStringSubmatch(out)[1], took)
@@ -116,8 +116,8 @@ func (b *bug) sow(t *testing.T, dir string) (undo func()) {
 // simulate runs the simulator's tests in a copy of the sources. Paths are
 // trimmed so that copies share the build cache.
 func simulate(dir, tests, with string, first uint64) (string, error) {
-	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout", (2 * mostTime).String(), "-v",
-		"-run", tests, "./internal/sim", "-args", "-seeds="+mostSeeds, "-with="+with, "-for="+mostTime.String(),
+	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-failfast",
+		"-timeout", (2 * mostTime).String(), "-v", "-run", tests, "./internal/sim", "-args", "-seeds="+mostSeeds, "-with="+with, "-for="+mostTime.String(),
 		fmt.Sprint("-first=", first))
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
