@@ -117,7 +117,8 @@ func (b *bug) sow(t *testing.T, dir string) (undo func()) {
 // trimmed so that copies share the build cache.
 func simulate(dir, tests, with string, first uint64) (string, error) {
 	cmd := exec.Command("go", "test", "-trimpath", "-vet=off", "-count=1", "-failfast",
-		"-timeout", (2 * mostTime).String(), "-v", "-run", tests, "./internal/sim", "-args", "-seeds="+mostSeeds, "-with="+with, "-for="+mostTime.String(),
+		"-timeout", (2 * mostTime).String(), "-v", "-run", tests, "./internal/sim", "-args",
+		"-seeds="+mostSeeds, "-with="+with, "-for="+mostTime.String(),
 		fmt.Sprint("-first=", first))
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
