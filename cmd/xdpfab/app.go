@@ -81,6 +81,10 @@ a node in the cluster's directory (see "xdpfab nodes --help"), or that of a host
 "/" and an endpoint number if that is not 0. -i names an interface if not the one that
 leads to the peer is meant: see "xdpfab config --help".
 
+One process at a time can have an interface, also over UDP sockets. A daemon on this
+node shares it: any number of commands and programs go through that at once. Without
+one, a command has the interface to itself until it ends.
+
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
 usage; 3 the outcome is unknown or the peer restarted; 4 the peer is silent or
 unreachable; 5 privilege or interface problem; 6 a compare-and-swap ran and
@@ -231,10 +235,14 @@ func help(c *cobra.Command, _ []string) error { return c.Help() }
 
 func suggestion(c *cobra.Command, word string) string {
 	c.SuggestionsMinimumDistance = 2
-	if s := c.SuggestionsFor(word); len(s) > 0 {
-		return fmt.Sprintf(", did you mean %q?", s[0])
+	like := c.SuggestionsFor(word)
+	if len(like) == 0 {
+		return ""
 	}
-	return ""
+	if closest, is := tell.Closest(word, like); is {
+		like[0] = closest
+	}
+	return fmt.Sprintf(", did you mean %q?", like[0])
 }
 
 // exactArgs wants exactly the arguments named.

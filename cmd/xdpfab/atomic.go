@@ -213,10 +213,22 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 
 func parseOp(text string) (atomic.Op, error) {
 	op, err := atomic.ParseOp(text)
-	if err != nil {
+	switch name := otherNames[strings.ToLower(text)]; {
+	case err != nil && name != "":
+		err = fmt.Errorf("unknown operation %q: here it is %s", text, name)
+	case err != nil:
 		err = unknown("operation", text, opNames())
 	}
 	return op, err
+}
+
+// otherNames are the names that other libraries have for operations, and those here.
+var otherNames = map[string]string{
+	"add": "sum", "inc": "sum, with the value 1", "increment": "sum, with the value 1", "fetch_add": "sum",
+	"fetchadd": "sum", "faa": "sum", "sub": "diff", "subtract": "diff", "mul": "prod", "multiply": "prod",
+	"or": "bor, of bits, or lor", "and": "band, of bits, or land", "xor": "bxor, of bits, or lxor",
+	"cas": "cswap", "compare_and_swap": "cswap", "cmpxchg": "cswap", "swap": "write", "exchange": "write",
+	"xchg": "write", "set": "write", "store": "write", "get": "read", "load": "read",
 }
 
 func parseDatatype(text string) (atomic.Datatype, error) {

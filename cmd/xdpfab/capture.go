@@ -90,10 +90,8 @@ func (f *captureFlags) check(a *app, c *cobra.Command) error {
 		return usage(c, "--write -: want stdout to be a pipe or a file, and no --json")
 	case f.snaplen > math.MaxInt32:
 		return usage(c, "--snaplen %d: want at most 2GiB, or 0 for all of each packet", f.snaplen)
-	case f.count < 0 || f.duration < 0:
-		return usage(c, "count and duration: want 0 or more")
 	}
-	return nil
+	return negative(c, "count", "duration")
 }
 
 func (a *app) capture(c *cobra.Command, f *captureFlags) (err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/trust"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -88,9 +89,9 @@ func (f *linkFlags) usage(c *cobra.Command) error {
 		return usage(c, "--transport udp opens sockets here: want no --control, or leave the transport to the "+
 			"daemon")
 	case f.giveUp <= 0:
-		return usage(c, "timeout %v: want more than 0", f.giveUp)
-	case f.queues < 0:
-		return usage(c, "%d queues: want 0 for at most 4, or more", f.queues)
+		return usage(c, "--timeout %v: want more than 0", f.giveUp)
+	case f.queues < 0 || f.queues > nic.MaxQueues:
+		return usage(c, "--queues %d: want 0 for at most 4, or 1 to %d", f.queues, nic.MaxQueues)
 	}
 	return nil
 }

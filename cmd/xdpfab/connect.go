@@ -44,8 +44,11 @@ func (a *app) course(c *cobra.Command, f *linkFlags, peer string) (by course, er
 	if err != nil {
 		return by, err
 	}
-	if peer == "" {
+	switch {
+	case peer == "" && c.Flags().Lookup("peer") != nil:
 		return by, usage(c, "missing the peer's address: name it with --peer, as in --peer 10.0.0.2")
+	case peer == "":
+		return by, usage(c, "PEER is empty: want an address, as in `%s 10.0.0.2`", c.CommandPath())
 	}
 	if by.to, err = f.peerAddresses(c, s, peer); err != nil {
 		return by, err
@@ -224,8 +227,8 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 func (a *app) tellWay(f *linkFlags, dom *xdpfab.Domain, chosen *way.Choice) {
 	in := dom.Interface()
 	if in.NoXDP != "" {
-		fmt.Fprintf(a.err, "xdpfab: UDP sockets carry the frames, several times slower than AF_XDP, which cannot be "+
-			"had (%s); --transport xdp fails instead\n", tell.Plain(errors.New(in.NoXDP)))
+		fmt.Fprintln(a.err, tell.Fold(fmt.Sprintf("xdpfab: UDP sockets carry the frames, several times slower than "+
+			"AF_XDP, which cannot be had (%s); --transport xdp fails instead", tell.Plain(errors.New(in.NoXDP)))))
 	}
 	if in.Beside != "" {
 		fmt.Fprintf(a.err, "xdpfab: the peer may not be heard: %s\n", in.Beside)

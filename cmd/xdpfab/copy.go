@@ -132,7 +132,7 @@ func (a *app) copying(c *cobra.Command, f *copyFlags, peer string) (*copying, er
 	}
 	r, err := f.region.find(c.Context(), cl.peer)
 	if err == nil && f.region.name != "" && f.offset > r.Size {
-		err = fmt.Errorf("offset %d of region %v, which has %d bytes: %w", f.offset, &f.region, r.Size,
+		err = fmt.Errorf("--offset %d: region %v has %d bytes: want less: %w", f.offset, &f.region, r.Size,
 			xdpfab.ErrOutOfBounds)
 	}
 	if err != nil {
@@ -204,8 +204,8 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		x.total = x.region.Size - f.offset
 	}
 	if f.region.name != "" && x.total > x.region.Size-f.offset {
-		return fmt.Errorf("%d bytes at %d of region %v, which has %d: %w", x.total, f.offset, &f.region, x.region.Size,
-			xdpfab.ErrOutOfBounds)
+		return fmt.Errorf("--length %d from offset %d on: region %v has %d bytes: want %d or less: %w", x.total, f.offset,
+			&f.region, x.region.Size, x.region.Size-f.offset, xdpfab.ErrOutOfBounds)
 	}
 	out := io.Writer(flushed{a})
 	if path != "-" {
@@ -261,8 +261,13 @@ func openTarget(c *cobra.Command, resume bool, path string) (*os.File, error) {
 // length returns the number of bytes of a file that is a regular one, and 0 of any other.
 func length(f *os.File) (uint64, error) {
 	s, err := f.Stat()
-	if err != nil || !s.Mode().IsRegular() {
+	switch {
+	case err != nil:
 		return 0, err
+	case s.IsDir():
+		return 0, fmt.Errorf("%s is a folder", f.Name())
+	case !s.Mode().IsRegular():
+		return 0, nil
 	}
 	return uint64(s.Size()), nil
 }
@@ -316,7 +321,7 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		}
 		defer file.Close()
 		if size, err = length(file); err != nil {
-			return err
+			return usage(c, "%v: want a file that this user may read, or - for stdin", err)
 		}
 		in = file
 	}

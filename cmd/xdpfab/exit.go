@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +43,16 @@ func (e *codeError) Unwrap() error { return e.err }
 // usage returns an error in the way a command was called.
 func usage(c *cobra.Command, format string, args ...any) error {
 	return &codeError{fmt.Errorf("%s; see `%s --help`", fmt.Sprintf(format, args...), c.CommandPath()), exitUsage}
+}
+
+// negative refuses the first of some flags that is below 0; nil if none is.
+func negative(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if v := c.Flags().Lookup(name).Value.String(); strings.HasPrefix(v, "-") {
+			return usage(c, "--%s %s: want 0 or more", name, v)
+		}
+	}
+	return nil
 }
 
 // interfaceError marks an error about an interface, or about the privileges to use one.

@@ -70,8 +70,8 @@ the end, also of a ping that is interrupted.`,
 }
 
 func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
-	if f.count < 0 || f.interval < 0 {
-		return usage(c, "count and interval: want 0 or more")
+	if err := negative(c, "count", "interval"); err != nil {
+		return err
 	}
 	cl, err := a.connect(c, &f.link, peer)
 	if err != nil {

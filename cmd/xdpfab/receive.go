@@ -85,7 +85,7 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	case f.mailbox < 1 || f.mailbox >= math.MaxUint16:
 		return usage(c, "mailbox %d: want 1 to %d", f.mailbox, math.MaxUint16-1)
 	case f.count < 0 || f.wait < 0:
-		return usage(c, "count and wait: want 0 or more")
+		return negative(c, "count", "wait")
 	case f.raw && a.json:
 		return usage(c, "want one of --raw and --json")
 	}

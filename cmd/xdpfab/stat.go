@@ -110,7 +110,7 @@ func (f *daemonFlags) find(a *app, c *cobra.Command) (named bool, from string, e
 	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
 	switch {
 	case f.timeout < 0:
-		return false, "", usage(c, "timeout %v: want 0 or more", f.timeout)
+		return false, "", negative(c, "timeout")
 	case f.path != "" && f.ifname != "":
 		return false, "", usage(c, "want one of --control and --interface")
 	case f.path != "":
@@ -161,8 +161,8 @@ type statReport struct {
 }
 
 func (a *app) stat(c *cobra.Command, f *statFlags) (err error) {
-	if f.watch < 0 || f.count < 0 {
-		return usage(c, "watch and count: want 0 or more")
+	if err := negative(c, "watch", "count"); err != nil {
+		return err
 	}
 	d, err := f.dial(a, c)
 	if err != nil {

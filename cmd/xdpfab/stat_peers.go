@@ -66,8 +66,8 @@ shows each session.`,
 }
 
 func (a *app) statPeers(c *cobra.Command, f *statPeersFlags) error {
-	if f.limit < 0 || f.skip < 0 {
-		return usage(c, "limit and skip: want 0 or more")
+	if err := negative(c, "limit", "skip"); err != nil {
+		return err
 	}
 	if !slices.Contains(control.PeerOrders(), f.sort) {
 		return usage(c, "%v", unknown("order", f.sort, control.PeerOrders()))

@@ -79,12 +79,7 @@ restarted, 4 if it is silent, 1 if it closed.`,
 // errWait is why a watch has been given up.
 var errWait = errors.New("gave up")
 
-func (f *watchFlags) check(c *cobra.Command) error {
-	if f.interval < 0 || f.count < 0 || f.wait < 0 {
-		return usage(c, "interval, count and wait: want 0 or more")
-	}
-	return nil
-}
+func (f *watchFlags) check(c *cobra.Command) error { return negative(c, "interval", "count", "wait") }
 
 // limited bounds the command's context by --wait.
 func (f *watchFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -126,6 +126,10 @@ func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if slices.Contains([]string{"true", "false", "yes", "no", "on", "off"}, args[0]) {
+		return fmt.Errorf("unexpected argument %q: true or false is joined to its flag, as in --udp=false; see "+
+			"`xdpfabd --help`", args[0])
+	}
 	ifname := "eth0"
 	for _, arg := range args {
 		if _, err := net.InterfaceByName(arg); err == nil {
@@ -136,13 +140,16 @@ func noArgs(_ *cobra.Command, args []string) error {
 		ifname)
 }
 
-// flagError adds to the error of an unknown flag which one may be meant.
+// flagError words the error of a flag: which flag may be meant by an unknown one, and what
+// is wrong with a value, once.
 func flagError(cmd *cobra.Command, err error) error {
-	unknown := new(pflag.NotExistError)
-	if !errors.As(err, &unknown) {
-		return err
+	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+		return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.LikeFlag(cmd.Flags(), unknown))
 	}
-	return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.LikeFlag(cmd.Flags(), unknown))
+	if invalid := new(pflag.InvalidValueError); errors.As(err, &invalid) {
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return fmt.Errorf("%w; see `xdpfabd --help`", err)
 }
 
 // newCommand makes the command line; its errors are *exitError or cobra's own.
@@ -230,7 +237,7 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 	if a.config != "" {
 		text, err := os.ReadFile(a.config)
 		if err != nil {
-			return cfg, fmt.Errorf("--config: %w", err)
+			return cfg, fmt.Errorf("--config: %w: want a file of TOML that this user may read", err)
 		}
 		if f, err = parseFile(a.config, string(text), &cfg); err != nil {
 			return cfg, err

@@ -7,6 +7,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,16 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 	case backingResident:
 		return nil, nil
 	}
-	return mr.File(r.Backing, r.Size)
+	m, err := mr.File(r.Backing, r.Size)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.Size == 0:
+		err = fmt.Errorf("%w; name a file that is there, or give the size of one to be made", err)
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w; make its folder, or name another file", err)
+	case errors.Is(err, unix.EISDIR):
+		err = fmt.Errorf("%w; name a file in it", err)
+	}
+	return m, err
 }
 
 // claimFiles marks the regions' files as served, until they are freed, and warns of those

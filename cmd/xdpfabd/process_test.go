@@ -285,7 +285,7 @@ func TestProcessRefuses(t *testing.T) {
 		"socket of another":         {net.A, first.path, nil, nil, exitInterface, []string{pid, "of another network namespace", "leave it alone", "a path of its own"}},
 		"missing interface":         {net.A, socketPath(t), nil, []string{"--interface", "nope0"}, exitInterface, []string{"nope0"}},
 		"zero-copy on veth":         {net.A, socketPath(t), nil, []string{"--copy=zero-copy"}, exitInterface, []string{"zero-copy"}},
-		"too many queues":           {net.A, socketPath(t), nil, []string{"--queues=2"}, exitInterface, []string{"queues"}},
+		"too many queues":           {net.A, socketPath(t), nil, []string{"--queues=2"}, exitInterface, []string{"1 queue, 2 were asked for"}},
 		"no such core":              {net.A, socketPath(t), nil, []string{"--cores=1000"}, exitUsage, []string{"cores: core 1000"}},
 		"no memory": {net.A, socketPath(t), nil, []string{"--region=a=:backing=/nonexistent/a"}, exitFailure,
 			[]string{`region "a"`, "no such file"}},

@@ -206,12 +206,16 @@ func (i *Interface) tooFew(want int, what string) error {
 	if want <= i.RXQueues {
 		return nil
 	}
-	return fmt.Errorf("%s has %d queues, %d were asked for%s; see `ethtool -l %s`: %w", i.Name, i.RXQueues, want, what,
-		i.Name, xsk.ErrNoQueue)
+	has := fmt.Sprintf("%d queues", i.RXQueues)
+	if i.RXQueues == 1 {
+		has = "1 queue"
+	}
+	return fmt.Errorf("%s has %s, %d were asked for%s; see `ethtool -l %s`: %w", i.Name, has, want, what, i.Name,
+		xsk.ErrNoQueue)
 }
 
 func (i *Interface) tooMany(queues int) error {
-	if queues <= MaxQueues {
+	if queues <= MaxQueues || queues > i.RXQueues { // tooFew says that it does not have them
 		return nil
 	}
 	return fmt.Errorf("%s has %d queues, at most %d can be used: ethtool -L %s combined %d: %w",
@@ -223,10 +227,10 @@ func (i *Interface) polled(busily, generic bool) error {
 	case !busily:
 		return nil
 	case i.Driver == "veth":
-		return fmt.Errorf("%s: busy polling makes veth ten times slower; want none (BusyPoll, --busy-poll)", i.Name)
+		return fmt.Errorf("%s: busy polling makes veth ten times slower; want none (--busy-poll, DomainAttr.BusyPoll)", i.Name)
 	case generic:
 		return fmt.Errorf("%s: with busy polling the pollers run the driver, which hands frames to sockets with "+
-			"native XDP alone: want native XDP, or no busy polling (BusyPoll, --busy-poll)", i.Name)
+			"native XDP alone: want native XDP, or none (--busy-poll, DomainAttr.BusyPoll)", i.Name)
 	}
 	return nil
 }

@@ -5,10 +5,15 @@ package tell
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 )
+
+// likeKey is a text that may be a key. Another one is not repeated: the file may be another
+// than was meant, and a secret.
+var likeKey = regexp.MustCompile(`^[\w."'-]{1,40}$`)
 
 // Syntax is the error of a text that is no TOML, with the file, the line, the key and the
 // column. Where the decoder does not know the key, the key is the text with which the
@@ -21,21 +26,24 @@ func Syntax(file, text string, err error) error {
 	row, column := d.Position()
 	line := strings.TrimRight(strings.Split(text, "\n")[row-1], "\r")
 	key := strings.Join(d.Key(), ".")
-	before, value, assigned := strings.Cut(line, "=")
-	if assigned && key == "" {
+	before, value, _ := strings.Cut(line, "=")
+	if key == "" && likeKey.MatchString(strings.TrimSpace(before)) && before != line {
 		key = strings.TrimSpace(before)
 	}
 	if key != "" {
 		key += ": "
 	}
 	what := strings.TrimPrefix(d.Error(), "toml: ")
-	return fmt.Errorf("%s:%d: %s%s (column %d)%s", file, row, key, what, column, lacks(what, strings.TrimSpace(value)))
+	return fmt.Errorf("%s:%d: %s%s (column %d)%s", file, row, key, what, column,
+		lacks(line, what, strings.TrimSpace(value)))
 }
 
 // lacks is what a line lacks to be TOML, to put behind the decoder's error; empty if that
 // says it.
-func lacks(what, value string) string {
+func lacks(line, what, value string) string {
 	switch {
+	case strings.HasPrefix(line, "\ufeff"):
+		return ": the file begins with a byte order mark: save it as UTF-8 without one"
 	case strings.Contains(what, "cannot have new lines"), strings.Contains(what, "terminated"):
 		return ": want a quotation mark at the end of the text, like the one at its beginning"
 	case strings.HasPrefix(what, "expected '=' after key"):

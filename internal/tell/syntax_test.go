@@ -16,11 +16,14 @@ func TestSyntax(t *testing.T) {
 		"a = 1\nb = \"eth0\nc = 4\n": "f:2: b: basic strings cannot have new lines (column 10)" + quote,
 		"b = 'eth0\nc = 4\n":         "f:1: b: literal strings cannot have new lines (column 10)" + quote,
 		"b = \"e":                    "f:1: b: unterminated basic string (column 6)" + quote,
-		"a b\n":                      "f:1: expected '=' after key (column 3): want lines such as key = \"value\"",
-		"a = \r\n":                   "f:1: a: unexpected character U+000D at start of value (column 5): want a value behind the =",
-		"a = “x”\n":                  "f:1: a: unexpected character U+00E2 'â' at start of value (column 5): want straight quotation marks, \" or '",
-		"a = 1 b = 2":                "f:1: a: expected newline but got U+0062 'b' (column 7): want one key and value in a line",
-		"a = 1\na = 2":               "f:2: a: key a is already defined (column 1)",
+		"\ufeffa = 1": "f:1: invalid character at start of key: U+00EF 'ï' (column 1): the file begins with a byte order mark: " +
+			"save it as UTF-8 without one",
+		"MpBTYWfU7KOJXRF4qGO3UWWPsdVY6RUARHmyCbFoIxy=\n": "f:1: unexpected character U+000A at start of value (column 45): want a value behind the =",
+		"a b\n":        "f:1: expected '=' after key (column 3): want lines such as key = \"value\"",
+		"a = \r\n":     "f:1: a: unexpected character U+000D at start of value (column 5): want a value behind the =",
+		"a = “x”\n":    "f:1: a: unexpected character U+00E2 'â' at start of value (column 5): want straight quotation marks, \" or '",
+		"a = 1 b = 2":  "f:1: a: expected newline but got U+0062 'b' (column 7): want one key and value in a line",
+		"a = 1\na = 2": "f:2: a: key a is already defined (column 1)",
 	} {
 		err := toml.Unmarshal([]byte(text), &map[string]any{})
 		if got := Syntax("f", text, err); got == nil || got.Error() != want {

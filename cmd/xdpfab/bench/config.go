@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/load"
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // Limits of a Config.
@@ -95,14 +96,15 @@ func (c *Config) kind() (load.Kind, error) {
 	return load.NewKind(form, op, c.Datatype)
 }
 
-// likeOp asks whether the operation was meant that begins with an unknown one.
+// likeOp asks whether the operation was meant that begins with an unknown one, or that is
+// close to it.
 func likeOp(word string) string {
 	for _, name := range Ops() {
 		if word != "" && strings.HasPrefix(name, word) {
 			return ", did you mean " + name + "?"
 		}
 	}
-	return ""
+	return tell.DidYouMean(word, Ops())
 }
 
 // Check completes a configuration, and returns an error about what is wrong in it.
