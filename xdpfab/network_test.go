@@ -333,7 +333,6 @@ func TestNodeOutOfRange(t *testing.T) {
 func TestNetworkAttributes(t *testing.T) {
 	for name, attr := range map[string]xdpfab.DomainAttr{
 		"Transport udp": {Transport: fi.TransportUDP},
-		"Attach always": {Attach: fi.AttachAlways},
 		"Borrow":        {Borrow: true},
 	} {
 		if _, err := xdpfab.NewNetwork(2, attr); !errors.Is(err, xdpfab.ErrNotImplemented) ||

@@ -161,7 +161,7 @@ func (n *Node) Happened(e port.Event) {
 			attrs = append(attrs, slog.String(key, value))
 		}
 	}
-	add("interface", n.Label())
+	add("interface", n.Dev.Info().Name)
 	add("peer", e.Remote)
 	add("from", e.From)
 	if e.Kind == port.HostRefused {

@@ -147,7 +147,7 @@ func (f *Fabric) Close() error {
 // kernel, but otherwise all of xdpfab. It is meant for tests and examples, like net.Pipe.
 // Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each. Of the
 // attributes, those of an interface's queues have no effect, so that a test can have
-// those of the program; a daemon and UDP sockets are refused.
+// those of the program; UDP sockets and a queue to borrow are refused.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
 	if len(attr) > 2 {
@@ -192,8 +192,6 @@ func (a *DomainAttr) inMemory() error {
 	switch {
 	case a.Transport == TransportUDP:
 		what = "Transport udp"
-	case a.Attach == AttachAlways:
-		what = "Attach always"
 	case a.Borrow:
 		what = "Borrow"
 	default:
