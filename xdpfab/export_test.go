@@ -14,3 +14,6 @@ func init() { node.DefaultGiveUp, looks = time.Minute, 2000 }
 
 // StatisticsOf sorts statistics by name into fields.
 var StatisticsOf = statisticsOf
+
+// HeldRequests is how many requests a handler has.
+func HeldRequests(h *Handler) int { return h.h.Held() }

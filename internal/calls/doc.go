@@ -22,6 +22,8 @@ type Domain interface {
 	Dial(ctx context.Context, addr string) (*Peer, error)
 	// OpenBox makes a mailbox, to which peers can send from now on.
 	OpenBox(BoxAttr) (*Box, error)
+	// OpenHandler makes an endpoint whose function answers requests.
+	OpenHandler(HandlerAttr) (Handler, error)
 	// Quiet waits until everything has ended that the domain's endpoints have posted.
 	Quiet(ctx context.Context) error
 	// Node returns the interface in use, for tests.

@@ -26,14 +26,17 @@ type Route struct {
 	Cookie    uint64        // of the operations
 	GiveUp    time.Duration // silence of the peer after which operations are given up
 	Alone     bool          // the program makes no two calls at a time on the domain
-	Leave     func()        // ends this use of the peer; nil for a peer that Close is not called for
+	// Beside opens the way of requests; nil if there is none.
+	Beside func(context.Context) (*Peer, error)
+	Leave  func() // ends this use of the peer; nil for a peer that Close is not called for
 }
 
 // Peer is an endpoint of another node. Any number of goroutines may call it.
 type Peer struct {
 	Route
 	closed atomic.Bool
-	open   context.Context // ends with Close, which ends the watches
+	caller atomic.Pointer[Peer] // for requests: see Caller
+	open   context.Context      // ends with Close, which ends the watches
 	end    context.CancelFunc
 }
 
@@ -52,6 +55,9 @@ func (p *Peer) Close() error {
 	}
 	p.end()
 	p.Leave()
+	if c := p.caller.Load(); c != nil {
+		return c.Close()
+	}
 	return nil
 }
 

@@ -128,7 +128,8 @@ func (n *Node) Run(life, resident uint64) (err error) {
 			Suspect: n.suspect, Narrow: n.narrow, Widened: n.widened,
 			Padding: n.Residents.Pads, Longest: n.Residents.Longest,
 			Events: n.EventsOf, Inflow: n.inflowOf, Room: n.Owner.Roomy, Attendant: n.attendantOf,
-			Serve: func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
+			Callee: n.calleeOf,
+			Serve:  func(now int64, p session.TargetParams) engine.Served { return n.serveSession(x, q, now, p) },
 			Session: session.Config{
 				Window: n.Config.Window, GiveUp: n.Config.GiveUp,
 				RTOMin: n.Config.RTOMin, BaseRTT: n.Config.BaseRTT, IdleRetire: n.Config.IdleRetire,

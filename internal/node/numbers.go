@@ -344,6 +344,19 @@ func (n *Node) attendantOf(endpoint uint16, from wire.Addr, origin uint64) sessi
 	return nil
 }
 
+// answerer is a tenant that may have a function answer its sessions' calls.
+type answerer interface {
+	Callee(from wire.Addr, party session.Party, ended func()) session.Callee
+}
+
+// calleeOf returns what answers the calls of a session with an endpoint, or nil.
+func (n *Node) calleeOf(endpoint uint16, from wire.Addr, party session.Party, ended func()) session.Callee {
+	if t, is := n.Numbers.Serving(endpoint).(answerer); is {
+		return t.Callee(from, party, ended)
+	}
+	return nil
+}
+
 // serveSession begins the target half of a session. A number without a tenant gets one
 // that may become resident, too: a process that takes another's place has the sessions
 // before it makes the endpoints.

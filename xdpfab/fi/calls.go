@@ -48,9 +48,19 @@ func (d *Domain) dialFrom(ctx context.Context, ep *endpoint, addr string) (*call
 	if err != nil {
 		return nil, err
 	}
+	p, err := ep.connectPeer(ctx, use, addr)
+	if err != nil {
+		return nil, d.deafToUDP(ctx, ep, a, link, err)
+	}
+	p.Beside = ep.beside(a, link, addr)
+	return p, nil
+}
+
+// connectPeer opens the session to a peer.
+func (ep *endpoint) connectPeer(ctx context.Context, use *name, addr string) (*calls.Peer, error) {
 	p := ep.callPeer(use, addr)
 	if err := p.Do(ctx, calls.Call{Verb: engine.VerbConnect}); err != nil {
-		return nil, errors.Join(d.deafToUDP(ctx, ep, a, link, err), p.Close())
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }

@@ -227,12 +227,16 @@ func (ep *endpoint) close() error {
 }
 
 func (ep *endpoint) closeNow() {
+	ep.closeCalls()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.phase.Swap(shutOff) == shutOff {
 		return
 	}
 	waiting := ep.endDeferral()
+	if ep.attr.handler != nil {
+		ep.attr.handler.Close()
+	}
 	if ep.origin != nil {
 		ep.dom.serve(ep, false)
 		ep.stepper.Call(func() {

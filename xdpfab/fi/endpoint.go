@@ -66,6 +66,8 @@ type endpoint struct {
 	sharedReceive *SharedReceive                    // that receive queue is of, or nil
 	receiveQueue  *receiveQueue                     // set by Enable or Bind; nil if the endpoint receives no messages
 	conn          *connection                       // nil unless the endpoint is of type EndpointMsg
+	callMu        sync.Mutex                        // guards calls; taken before all others
+	calls         *endpoint                         // for requests to dialled peers; made when it is needed
 }
 
 // Phases of the life of an endpoint. Operations can be posted while it is enabled.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/handler"
 )
 
 // EndpointAttr are the attributes of an endpoint. The zero value of a field means
@@ -74,6 +75,8 @@ type EndpointAttr struct {
 	dials bool // the endpoint is the domain's or a mailbox's own, for Dial
 	mails bool // the endpoint is a mailbox's own
 	part  part // of a scalable endpoint
+
+	handler *handler.Handler // answers requests to the endpoint; nil for none
 }
 
 // AnyNumber asks for an endpoint number that is free.

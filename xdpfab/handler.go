@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
+)
+
+// Handler is an endpoint whose function answers the requests of [Peer.Call].
+type Handler struct{ h calls.Handler }
+
+// HandlerAttr are the attributes of a handler. The zero value of a field means its
+// default.
+type HandlerAttr struct {
+	// Number is the endpoint number by which peers dial the handler, 0 to 65535. It is an
+	// int since fi.AnyNumber, -1, picks a free one.
+	Number int
+	// Requests is the most requests that are held at a time: those that the function
+	// has, those that wait for it, and those whose replies are about to be sent; 1024,
+	// 65536 at most. The peers at one address have as many at most as are left for all
+	// others. A request beyond that is refused.
+	Requests int
+	// Goroutines is the most calls of the function at a time; 256, and not more than
+	// Requests. A function that does not return keeps one of them.
+	Goroutines int
+
+	TrafficClass fi.TrafficClass // as EndpointAttr.TrafficClass
+	AuthKey      fi.AuthKey      // as EndpointAttr.AuthKey
+}
+
+// mostRequests is the most requests that a handler may hold.
+const mostRequests = 1 << 16
+
+// withDefaults checks the attributes, and fills in the true values.
+func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
+	if a.Requests < 0 || a.Requests > mostRequests || a.Goroutines < 0 {
+		return a, fmt.Errorf("xdpfab: handler of %d requests with %d goroutines: want 1..%d requests, and at least 1 "+
+			"goroutine, or 0 for the defaults", a.Requests, a.Goroutines, mostRequests)
+	}
+	if a.Requests == 0 {
+		a.Requests = 1024
+	}
+	if a.Goroutines == 0 {
+		a.Goroutines = 256
+	}
+	a.Goroutines = min(a.Goroutines, a.Requests)
+	return a, nil
+}
+
+// Handle makes a handler, which peers can call from now on. The function runs on
+// goroutines of its own, for many requests at a time, and gets each request once:
+//
+//   - from is the node that the request came from. Its endpoint takes no messages.
+//   - request is valid until the function returns. The reply is copied then, so it may be
+//     in the request, or in memory that the function uses again.
+//   - The caller gets the reply, or a [FunctionError] with the text of the error. A panic
+//     is such an error, too, and ends nothing else.
+//   - ctx ends when the session of the caller has ended, so that nobody gets the reply, or
+//     the handler is closed. It does not end with the context of the caller.
+//
+// Request and reply have to fit into one frame each: 1454 bytes of request and 1454 of
+// reply at an MTU of 1500, 28 or 48 less over UDP. The domain must have the interface
+// itself, or UDP sockets: programs behind a daemon can call, but have no handlers yet.
+func (d *Domain) Handle(attr HandlerAttr, f func(ctx context.Context, from Sender, request []byte) ([]byte,
+	error)) (*Handler, error) {
+	attr, err := attr.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, errors.New("xdpfab: handler without a function: want one")
+	}
+	h, err := calls.Of(d.Domain).OpenHandler(calls.HandlerAttr{Number: attr.Number, Requests: attr.Requests,
+		Goroutines: attr.Goroutines, TrafficClass: uint16(attr.TrafficClass), AuthKey: attr.AuthKey,
+		Function: func(ctx context.Context, from wire.Addr, request []byte) ([]byte, error) {
+			return f(ctx, Sender{from}, request)
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return &Handler{h}, nil
+}
+
+// Number returns the handler's endpoint number, and Name its address on its Ethernet
+// segment.
+func (h *Handler) Number() uint16 { return h.h.Number() }
+
+// Name returns the address of the handler on its Ethernet segment.
+func (h *Handler) Name() string { return h.h.Name() }
+
+// Close ends the handler. The function gets no more requests: callers of those that wait
+// for it get ErrNotExecuted. The contexts of those that it has end. Close does not wait
+// for them, so that the function may call it, and their callers get ErrOutcomeUnknown.
+// Closing twice is no error.
+func (h *Handler) Close() error { return h.h.Close() }
+
+// FunctionError is what the function of a handler has returned in place of a reply: it
+// ran, once.
+type FunctionError struct {
+	Peer  string // as it was dialled
+	Text  string // of the error, or of the panic's value, as far as there is room for it
+	Panic bool   // the function panicked, or ended its goroutine
+}
+
+// Error implements error.
+func (e *FunctionError) Error() string {
+	if e.Panic {
+		return fmt.Sprintf("xdpfab: the function of %s panicked: %s", e.Peer, e.Text)
+	}
+	return fmt.Sprintf("xdpfab: the function of %s: %s", e.Peer, e.Text)
+}
+
+// textRoom is the room for the text of an error, if the reply has less, bytes.
+const textRoom = 256
+
+// Call has the function of a [Handler], which was dialled, answer a request, and puts its
+// reply into reply. It returns the length of the whole reply; if that is longer than
+// reply or a frame, the error wraps ErrTruncated, and reply has its beginning.
+//
+// The function has the request once, or the error says what is known, as of any
+// operation: ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted. A [FunctionError] means
+// that it ran. The target refuses a request as not executed, with the cause ErrBusy, when
+// it holds as many as it may; that alone is worth another attempt. [Settle] takes the two
+// results of Call; if the reply has come after all, it puts that into reply.
+//
+// The calls of a domain to one handler are in no order: they have a session of their own,
+// in which each lost frame delays its own call alone. 64 at a time are under way, and at
+// most 63 begin and end while an earlier one waits; the next ones wait for that.
+func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err error) {
+	if len(request) > math.MaxUint16 {
+		return 0, p.tooLong(request)
+	}
+	to, err := p.to.Caller(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var short [wire.ReplyHead + textRoom]byte
+	result := short[:]
+	if len(reply) > textRoom {
+		result = make([]byte, wire.ReplyHead+min(len(reply), math.MaxUint16))
+	}
+	switch err = to.Request(ctx, request, result); {
+	case err == nil:
+		return p.open(result, reply)
+	case errors.Is(err, ErrCount):
+		return 0, p.tooLong(request)
+	case errors.Is(err, ErrOpNotSupported):
+		return 0, fmt.Errorf("%w: the endpoint has no function for requests: want one of Domain.Handle, of a release "+
+			"that has it", err)
+	}
+	var oe *OpError
+	if errors.Is(err, ErrOutcomeUnknown) && errors.As(err, &oe) {
+		err = &unsettledCall{oe, p, reply}
+	}
+	return 0, err
+}
+
+// tooLong is the error of a request that no frame can hold.
+func (p *Peer) tooLong(request []byte) error {
+	const heads = wire.HeaderLen + wire.CallHead
+	mtu := p.to.Node.Dev.MTU()
+	return fmt.Errorf("xdpfab: request of %d bytes to %s: %w: it has to fit into one frame: want at most %d bytes, "+
+		"which an MTU of %d leaves, 28 less over IPv4 and 48 less over IPv6, or less if the peer has a smaller one",
+		len(request), p.to.Name, ErrNotExecuted, mtu-heads, mtu)
+}
+
+// open takes the reply out of the result of a call.
+func (p *Peer) open(result, reply []byte) (n int, err error) {
+	r := engine.ReplyOf(result)
+	if r.Kind != wire.ReplyOK {
+		return 0, &FunctionError{p.to.Name, string(r.Bytes), r.Kind == wire.ReplyPanic}
+	}
+	n = int(min(uint64(r.Length), math.MaxInt))
+	if got := copy(reply, r.Bytes); got < n {
+		err = fmt.Errorf("xdpfab: reply of %d bytes from %s, %d of which have come: give a longer buffer, or have the "+
+			"function reply with less than a frame: %w", n, p.to.Name, got, ErrTruncated)
+	}
+	return n, err
+}
+
+// unsettledCall is the failure of a call whose outcome is unknown: see Settle.
+type unsettledCall struct {
+	failure *OpError
+	p       *Peer
+	reply   []byte
+}
+
+func (u *unsettledCall) Error() string { return u.failure.Error() }
+
+// Unwrap returns the OpError.
+func (u *unsettledCall) Unwrap() error { return u.failure }
+
+func (u *unsettledCall) settle(ctx context.Context) (n int, err error) {
+	result, err := outcome(ctx, u.failure, u)
+	if err == nil {
+		n, err = u.p.open(result, u.reply)
+	}
+	return n, err
+}
+
+func (u *unsettledCall) settleError(ctx context.Context) error {
+	_, err := u.settle(ctx)
+	return err
+}

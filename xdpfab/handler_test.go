@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+type answer = func(ctx context.Context, from xdpfab.Sender, request []byte) ([]byte, error)
+
+// handle makes a handler at the server, and a peer of it at the client.
+func handle(t testing.TB, f *fixture, attr xdpfab.HandlerAttr, fn answer) (*xdpfab.Handler, *xdpfab.Peer) {
+	t.Helper()
+	attr.Number = 9
+	h, err := f.server.Handle(attr, fn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.client.Dial(ctx(t), f.server.Name(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, p
+}
+
+func upper(_ context.Context, _ xdpfab.Sender, request []byte) ([]byte, error) {
+	return bytes.ToUpper(request), nil
+}
+
+// A request and its reply, in each way of making progress.
+func TestCall(t *testing.T) {
+	progressModes(t, func(t *testing.T, attr xdpfab.DomainAttr) {
+		f := setUpBoth(t, attr, xdpfab.DomainAttr{}, 64<<10)
+		_, p := handle(t, f, xdpfab.HandlerAttr{}, upper)
+		reply := make([]byte, 2000)
+		for _, n := range []int{0, 1, 5, 80, 81, 300, 1400} {
+			request := bytes.Repeat([]byte("x"), n)
+			got, err := p.Call(ctx(t), request, reply)
+			if err != nil || got != n || !bytes.Equal(reply[:got], bytes.ToUpper(request)) {
+				t.Fatalf("%d bytes: %d, %v", n, got, err)
+			}
+		}
+	})
+}
+
+// Functions that run for long hold up neither later calls nor other operations.
+func TestCallsOvertake(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+	release := make(chan struct{})
+	_, p := handle(t, f, xdpfab.HandlerAttr{}, func(_ context.Context, _ xdpfab.Sender, request []byte) ([]byte, error) {
+		if request[0] == 's' {
+			<-release
+		}
+		return request, nil
+	})
+	const slow = 40
+	var all sync.WaitGroup
+	for i := range slow {
+		all.Go(func() {
+			reply := make([]byte, 10)
+			if n, err := p.Call(ctx(t), []byte(fmt.Sprint("s", i)), reply); err != nil || string(reply[:n]) != fmt.Sprint("s", i) {
+				t.Errorf("slow call %d: %q, %v", i, reply[:n], err)
+			}
+		})
+	}
+	for i := range 20 {
+		reply := make([]byte, 10)
+		if n, err := p.Call(ctx(t), []byte(fmt.Sprint("f", i)), reply); err != nil || string(reply[:n]) != fmt.Sprint("f", i) {
+			t.Errorf("fast call %d: %q, %v", i, reply[:n], err)
+		}
+	}
+	close(release)
+	all.Wait()
+}
+
+// What the function ends with reaches the caller, and nothing else ends.
+func TestCallEndings(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+	_, p := handle(t, f, xdpfab.HandlerAttr{Goroutines: 1}, func(_ context.Context, _ xdpfab.Sender, request []byte) ([]byte, error) {
+		switch string(request) {
+		case "error":
+			return nil, errors.New("no such thing")
+		case "panic":
+			panic("out of range")
+		case "exit":
+			runtime.Goexit()
+		case "long":
+			return bytes.Repeat([]byte("z"), 5000), nil
+		}
+		return request, nil
+	})
+	for request, want := range map[string]xdpfab.FunctionError{
+		"error": {Text: "no such thing"},
+		"panic": {Text: "out of range", Panic: true},
+		"exit":  {Text: "the function ended its goroutine", Panic: true},
+	} {
+		want.Peer = p.Addr()
+		var got *xdpfab.FunctionError
+		if _, err := p.Call(ctx(t), []byte(request), nil); !errors.As(err, &got) || *got != want {
+			t.Errorf("%s: %v, want %v", request, err, &want)
+		}
+	}
+	for _, room := range []int{0, 10, 300, 5000} {
+		reply := make([]byte, room)
+		n, err := p.Call(ctx(t), []byte("long"), reply)
+		if n != 5000 || !errors.Is(err, xdpfab.ErrTruncated) || room < 1400 && !bytes.Equal(reply, bytes.Repeat([]byte("z"), room)) {
+			t.Errorf("a reply of 5000 bytes into %d: %d, %v", room, n, err)
+		}
+	}
+	for _, n := range []int{1500, 70000} {
+		if _, err := p.Call(ctx(t), make([]byte, n), nil); !errors.Is(err, xdpfab.ErrNotExecuted) ||
+			!strings.Contains(err.Error(), "want at most ") {
+			t.Errorf("a request of %d bytes: %v", n, err)
+		}
+	}
+	if n, err := p.Call(ctx(t), []byte("fine"), make([]byte, 10)); n != 4 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
