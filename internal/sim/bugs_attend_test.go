@@ -16,7 +16,7 @@ var bugsOfAttending = []bug{
 		{executorAttended, "if !foreign && s.Handed() == 0 && s.attendant.Alone() {", "if !foreign && s.attendant.Alone() {"},
 		{sessionTarget, "\t\tt.ahead |= 1 << (t.turn & slotMask)\n", "\t\tt.ahead |= 1 << (t.turn & slotMask)\n\t\tt.unhold(t.turn)\n"}}},
 	{"what a guest that died had is said not to have run", "TestGuestTakeover", []edit{
-		{sessionEnd, "if t.handed+t.unanswered > 0 && t.Ended() {", "if t.handed > 0 && !t.Ended() {"}}},
+		{sessionEnd, "if (t.handed+t.unanswered > 0 || t.away != 0) && t.Ended() {", "if t.handed > 0 && !t.Ended() {"}}},
 	{"a session that is frozen forgets what a guest has of it", "", []edit{
 		{sessionEnd, "psn := t.expected + t.handed; t.heldMask&^t.handedMask() != 0;", "psn := t.expected; t.heldMask != 0;"},
 		{sessionEnd, "t.frozen, t.heardAt = true, now\n", "t.frozen, t.heardAt, t.handed = true, now, 0\n"}}},

@@ -48,6 +48,8 @@ type node struct {
 	deaths  []int64 // when it crashed
 	boxes   [endpoints]*mailbox
 	guest   *guest // that has some of the memory; nil for none
+	// callee answers the calls of a session; nil for a node that has no function
+	callee func(endpoint uint16, from wire.Addr, party session.Party, ended func()) session.Callee
 
 	stalled  int64 // until then it is not stepped
 	shut     int64 // until then its endpoints are closed
@@ -149,7 +151,7 @@ func (n *node) engines(secret [32]byte, life uint64) {
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life,
 			Resident: n.lasting,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
-			Events: n.events, Inflow: n.inflow, Attendant: n.attendant,
+			Events: n.events, Inflow: n.inflow, Attendant: n.attendant, Callee: n.callee,
 			Padding: n.pads, Narrow: n.narrowed, Widened: n.widened,
 			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
 		})

@@ -47,7 +47,7 @@ func (t *wiretap) sent(n *node, packet []byte) {
 		t.w.fail("%v sends a frame that is refused: %v", n, reason)
 		return
 	}
-	if h.Flags&wire.FlagBusy != 0 && !n.waits() && !n.refused && n.w.plan.attends == 0 {
+	if h.Flags&wire.FlagBusy != 0 && !n.waits() && !n.refused && n.w.plan.attends == 0 && n.callee == nil {
 		t.w.fail("%v says that a message or an event waits, but none does", n)
 	}
 	if to == nil && h.Type != wire.Request {
@@ -81,6 +81,11 @@ func (t *wiretap) features(n *node, typ wire.Type, payload []byte) {
 	}
 	if !takesEvents(hello.Endpoint) {
 		want &^= wire.FeatureNotices
+	}
+	if n.callee == nil {
+		want &^= wire.FeatureCalls
+	} else {
+		want &^= wire.FeaturePadding
 	}
 	if !n.pads() || n.receives(hello.Endpoint) && want&wire.FeatureMessages != 0 {
 		want &^= wire.FeaturePadding
