@@ -3,16 +3,12 @@
 package sim
 
 const (
-	executorCall  = "internal/executor/call.go"
-	sessionCall   = "internal/session/target_call.go"
-	sessionCaller = "internal/session/initiator_call.go"
-	engineCall    = "internal/engine/call.go"
+	executorCall = "internal/executor/call.go"
+	sessionCall  = "internal/session/target_call.go"
 )
 
 // Bugs of calls, which a function answers.
 var bugsOfCalls = []bug{
-	{"the function has a copy of a request that is under way", "TestCallsUnderFaults", []edit{
-		{sessionTarget, "case d >= 0 && t.away&bit != 0:", "case d >= 0 && t.away&bit != 0 && t.frozen:"}}},
 	{"a call that came early is kept, and runs again", "TestCallsUnderFaults", []edit{
 		{sessionCall, "\tif t.heldMask&(1<<(t.turn&slotMask)) != 0 {\n", "\tif false {\n"}}},
 	{"a call is answered with the reply to another one", "TestCallsUnderFaults", []edit{
@@ -21,7 +17,4 @@ var bugsOfCalls = []bug{
 		{executorCall, "s.Executed(b, r.Put(b), 1, 0)", "r.Put(b)\n\t\ts.Executed(b, 0, 1, 0)"}}},
 	{"a call that has begun is said not to have run when its session ends", "TestCallsUnderFaults", []edit{
 		{sessionEnd, "(t.handed+t.unanswered > 0 || t.away != 0) && t.Ended()", "t.handed+t.unanswered > 0 && t.Ended()"}}},
-	{"nobody asks for a reply that is lost", "TestCallsUnderFaults", []edit{
-		{sessionCaller, "\tif now-r.sentAt >= again.rto(s.cfg) {\n", "\tif false {\n"},
-		{sessionSend, "s.toSend |= 1 << (s.una & slotMask)\n\tif s.kept", "if !s.hasKept(s.una) {\n\t\ts.toSend |= 1 << (s.una & slotMask)\n\t}\n\tif s.kept"}}},
 }
