@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -180,8 +181,8 @@ func (p *Peer) open(result, reply []byte) (n int, err error) {
 	}
 	n = int(min(uint64(r.Length), math.MaxInt))
 	if got := copy(reply, r.Bytes); got < n {
-		err = fmt.Errorf("xdpfab: reply of %d bytes from %s, %d of which have come: give a longer buffer, or have the "+
-			"function reply with less than a frame: %w", n, p.to.Name, got, ErrTruncated)
+		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: give a longer "+
+			"buffer, or have the function reply with less than a frame", n, p.to.Name, got)
 	}
 	return n, err
 }

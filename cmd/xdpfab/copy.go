@@ -204,8 +204,8 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		x.total = x.region.Size - f.offset
 	}
 	if f.region.name != "" && x.total > x.region.Size-f.offset {
-		return fmt.Errorf("--length %d from offset %d on: region %v has %d bytes: want %d or less: %w", x.total, f.offset,
-			&f.region, x.region.Size, x.region.Size-f.offset, xdpfab.ErrOutOfBounds)
+		return fmt.Errorf("--length %d from offset %d on: region %v has %d bytes: want %d or less: %w",
+			x.total, f.offset, &f.region, x.region.Size, x.region.Size-f.offset, xdpfab.ErrOutOfBounds)
 	}
 	out := io.Writer(flushed{a})
 	if path != "-" {

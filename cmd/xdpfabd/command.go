@@ -140,8 +140,8 @@ func noArgs(_ *cobra.Command, args []string) error {
 		ifname)
 }
 
-// flagError words the error of a flag: which flag may be meant by an unknown one, and what
-// is wrong with a value, once.
+// flagError words the error of a flag: which flag may be meant by an unknown one, and
+// what is wrong with a value, once.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.LikeFlag(cmd.Flags(), unknown))

@@ -227,7 +227,8 @@ func (i *Interface) polled(busily, generic bool) error {
 	case !busily:
 		return nil
 	case i.Driver == "veth":
-		return fmt.Errorf("%s: busy polling makes veth ten times slower; want none (--busy-poll, DomainAttr.BusyPoll)", i.Name)
+		return fmt.Errorf("%s: busy polling makes veth ten times slower; want none (--busy-poll, DomainAttr.BusyPoll)",
+			i.Name)
 	case generic:
 		return fmt.Errorf("%s: with busy polling the pollers run the driver, which hands frames to sockets with "+
 			"native XDP alone: want native XDP, or none (--busy-poll, DomainAttr.BusyPoll)", i.Name)

@@ -11,8 +11,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// likeKey is a text that may be a key. Another one is not repeated: the file may be another
-// than was meant, and a secret.
+// likeKey is a text that may be a key. Another one is not repeated: the file may be
+// another than was meant, and a secret.
 var likeKey = regexp.MustCompile(`^[\w."'-]{1,40}$`)
 
 // Syntax is the error of a text that is no TOML, with the file, the line, the key and the
