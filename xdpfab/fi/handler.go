@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/handler"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -16,8 +17,8 @@ import (
 // OpenHandler makes an endpoint whose function answers requests.
 func (d asDialer) OpenHandler(attr calls.HandlerAttr) (calls.Handler, error) {
 	if d.node.Dev.GuestRing() != nil {
-		return nil, fmt.Errorf("xdpfab: a function for requests, in a program behind a daemon: want the program that "+
-			"has the interface itself, or messages to a mailbox: %w", ErrNotImplemented)
+		return nil, errno.Refuse(ErrNotImplemented, "xdpfab: a function for requests, in a program behind a "+
+			"daemon: want the program that has the interface itself, or messages to a mailbox")
 	}
 	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, TrafficClass: TrafficClass(attr.TrafficClass),
 		AuthKey: attr.AuthKey, dials: true,
