@@ -75,7 +75,7 @@ var imports = map[string][]string{
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
 	"cmd/xdpfab/show":            {},
-	"cmd/xdpfab/bench":           {"cmd/xdpfab/show", "cmd/xdpfab/value", "internal/histogram", "internal/load", "atomic", "xdpfab", "xdpfab/fi"},
+	"cmd/xdpfab/bench":           {"cmd/xdpfab/show", "cmd/xdpfab/value", "internal/histogram", "internal/load", "internal/tell", "atomic", "xdpfab", "xdpfab/fi"},
 	"cmd/xdpfab/names":           {"xdpfab/directory", "xdpfab/directory/etcd"},
 	"cmd/xdpfab/settings":        {"internal/tell", "xdpfab/directory"},
 	"cmd/xdpfab/way":             {"internal/control", "internal/wire"},
