@@ -69,12 +69,14 @@ func newWorld(t *testing.T, clients int, seed uint64) *world {
 	}
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), net: net}
 	t.Cleanup(func() {
-		if err := net.Close(); err != nil {
+		if err := w.net.Close(); err != nil {
 			t.Error(err)
 		}
 		if err := w.mem.Close(); err != nil {
 			t.Error(err)
 		}
+		// Package testing keeps its cleanups, and so w, until all seeds have ended: 10 MB each.
+		w.net, w.mem = nil, nil
 	})
 	w.serve(net.Node(home))
 	return w
