@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,6 +36,7 @@ type app struct {
 	tty  bool       // err is a terminal, so progress lines make sense
 	rows func() int // of the terminal that out is; nil if it is none
 	json bool       // --json
+	ran  bool       // an operation that changes something has run
 
 	// Where the configuration is; nil: nowhere.
 	env   func(string) string
@@ -56,12 +56,13 @@ func (a *app) run(ctx context.Context, args []string) int {
 		args = append(strings.Fields(c.CommandPath())[1:], permute(c.Flags(), rest)...)
 	}
 	root.SetArgs(args)
-	out := bufio.NewWriter(a.out)
+	results := &results{to: a.out}
+	out := bufio.NewWriter(results)
 	a.out = out
 	root.SetOut(out)
 	root.SetErr(a.err)
 	refuseUnknown(root)
-	err := whyGivenUp(ctx, errors.Join(root.ExecuteContext(ctx), out.Flush()))
+	err := a.unprinted(whyGivenUp(ctx, joinOnce(root.ExecuteContext(ctx), out.Flush())), results)
 	if err != nil {
 		fmt.Fprintln(a.err, tell.Fold(oneLine(err)))
 	}
@@ -86,9 +87,10 @@ node shares it: any number of commands and programs go through that at once. Wit
 one, a command has the interface to itself until it ends.
 
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
-usage; 3 the outcome is unknown or the peer restarted; 4 the peer is silent or
-unreachable; 5 privilege or interface problem; 6 a compare-and-swap ran and
-swapped nothing, or not all of its elements.`,
+usage; 3 the outcome is unknown, or the operation ran and its result could not be
+printed, or the peer restarted; 4 the peer is silent or unreachable; 5 privilege or
+interface problem; 6 a compare-and-swap ran and swapped nothing, or not all of its
+elements.`,
 		Example: `  xdpfab info eth0
   xdpfab list 10.0.0.2
   xdpfab atomic sum uint64 1 --peer node7 --region counters

@@ -64,7 +64,8 @@ type atomicReport struct {
 
 const atomicHelp = `atomic runs one operation on an array of elements in a peer's memory, and prints
 the values from before. The operation ran exactly once if the exit code is 0 or 6,
-and never if it is 1; with 3 it is unknown whether it ran, and the error says so.
+and never if it is 1; with 3 the error says whether it is unknown whether it ran, or
+it ran and its result could not be printed.
 6 means that the condition of cswap… or of sum_at_most or diff_at_least did not hold
 for some element, which was left as it was.
 
@@ -144,6 +145,7 @@ func (a *app) atomic(c *cobra.Command, f *atomicFlags, args []string) (err error
 	if err != nil {
 		return r.explain(err, region, &f.link)
 	}
+	a.ran = r.op != atomic.Read
 	if err := a.printAtomic(f, r, before); err != nil {
 		return err
 	}

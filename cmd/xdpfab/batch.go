@@ -110,6 +110,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 		} else {
 			ran++
 		}
+		a.ran = true // also of a line that failed, the operations before the last one may have
 		if err := out.Encode(&res); err != nil {
 			return err
 		}

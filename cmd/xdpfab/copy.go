@@ -277,7 +277,7 @@ type flushed struct{ a *app }
 
 func (w flushed) Write(b []byte) (int, error) {
 	n, err := w.a.out.Write(b)
-	return n, errors.Join(err, w.a.flush())
+	return n, joinOnce(err, w.a.flush())
 }
 
 // fetch reads the rest of the region, in order.
@@ -356,6 +356,7 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		}
 		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
 	}
+	a.ran = true
 	from := path
 	if path == "-" {
 		from = "stdin"

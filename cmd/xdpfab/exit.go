@@ -25,7 +25,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1 // refused, or not executed; or a check failed
 	exitUsage       = 2
-	exitUnknown     = 3 // outcome unknown, or the peer restarted
+	exitUnknown     = 3 // outcome unknown, or not printed, or the peer restarted
 	exitUnreachable = 4
 	exitInterface   = 5 // privilege or interface
 	exitNotSwapped  = 6 // the condition of an operation did not hold

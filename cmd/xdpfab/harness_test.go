@@ -131,6 +131,22 @@ func (n *farNode) executed(open int) uint64 {
 	return all["requests_executed"]
 }
 
+// runFull runs a command line whose stdout is full.
+func (n *farNode) runFull(in string, args ...string) ran {
+	n.t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer full.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*testnet.Patience)
+	defer cancel()
+	var errs bytes.Buffer
+	a := &app{open: n.open, in: strings.NewReader(in), out: full, err: &errs, env: n.env, files: n.files}
+	code := a.run(ctx, args)
+	return ran{code, "", strings.ReplaceAll(errs.String(), "\n  ", " ")}
+}
+
 func (n *farNode) runContext(ctx context.Context, in string, args ...string) ran {
 	var out, errs bytes.Buffer
 	a := &app{open: n.open, in: strings.NewReader(in), out: &out, err: &errs, env: n.env, files: n.files}

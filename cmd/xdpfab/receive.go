@@ -179,7 +179,8 @@ func (a *app) receiveAll(f *receiveFlags, in *arrivals, stop func()) (failed err
 				continue
 			}
 			n++
-			err := errors.Join(a.printMessage(f, &m.Received), a.flush())
+			a.ran = true // the sender knows that the message has arrived
+			err := joinOnce(a.printMessage(f, &m.Received), a.flush())
 			if f.wait > 0 {
 				patience.Reset(f.wait)
 			}

@@ -123,6 +123,7 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 		if err := send(c.Context(), cl.peer, r.Tag, b); err != nil {
 			return err
 		}
+		a.ran = true
 		r.Messages++
 		r.Bytes += uint64(len(b))
 		return nil

@@ -151,6 +151,7 @@ func call[T any](a *app, c *cobra.Command, f *daemonFlags, verb string, argument
 	if err := d.Call(c.Context(), verb, arguments, &result); err != nil {
 		return err
 	}
+	a.ran = verb != "kept"
 	return a.print(result, func(w io.Writer) { text(w, result) })
 }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// results writes to stdout, and keeps the first error of that.
+type results struct {
+	to  io.Writer
+	err error
+}
+
+func (r *results) Write(b []byte) (int, error) {
+	n, err := r.to.Write(b)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return n, err
+}
+
+// unprinted says of an operation that ran, and whose result could not be printed, that it
+// ran: a script that ran it anew would have it run twice.
+func (a *app) unprinted(err error, out *results) error {
+	if err == nil || out.err == nil || !a.ran {
+		return err
+	}
+	if exitCode(err) == exitUnknown {
+		return err
+	}
+	return &codeError{fmt.Errorf("the operation ran; its result could not be printed: %w", err), exitUnknown}
+}
+
+// joinOnce is errors.Join without the errors that another one wraps: a writer that has
+// failed returns its error each time.
+func joinOnce(err, other error) error {
+	if err != nil && other != nil && errors.Is(err, other) {
+		return err
+	}
+	return errors.Join(err, other)
+}
