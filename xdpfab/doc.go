@@ -58,7 +58,7 @@
 // A handle is bound to the registration of the region that it was made from. After a
 // restart of the peer it fails with [ErrPeerRestarted], until it is bound again by
 // [Remote.Rebind] or, with [AutoRebind], by itself. docs/restarts.md in the project has
-// recipes for locks, limiters and counters.
+// recipes for limiters, counters and files.
 //
 // # When the network changes
 //

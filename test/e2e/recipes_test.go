@@ -58,10 +58,32 @@ func (c *cook) word(region string, index uint64, options ...fab.HandleOption) fa
 	return w
 }
 
+// grab tries once to put a token into a word that is 0. After a restart of the peer it
+// fails, and binds the word to the new memory.
+func grab(ctx context.Context, word fab.Remote[uint64], token uint64) (held bool, err error) {
+	held, err = word.CompareAndSwap(ctx, 0, token)
+	held, err = fab.Settle(ctx, held, err)
+	if errors.Is(err, fab.ErrPeerRestarted) {
+		return false, errors.Join(err, word.Rebind(ctx))
+	}
+	return held, err
+}
+
+// guardAndGrab does so with a guard, which has begun before the attempt.
+func guardAndGrab(ctx context.Context, word fab.Remote[uint64], token uint64) (guarded context.Context, held bool,
+	err error) {
+	if guarded, err = word.Guard(ctx); err == nil {
+		held, err = grab(guarded, word, token)
+	} else if errors.Is(err, fab.ErrPeerRestarted) {
+		err = errors.Join(err, word.Rebind(ctx))
+	}
+	return guarded, held, err
+}
+
 // take expects an attempt to end so, and without an error.
 func (c *cook) take(token uint64, want bool) {
 	c.t.Helper()
-	if held, err := recipes.Take(c.ctx, c.lock, token); held != want || err != nil {
+	if held, err := grab(c.ctx, c.lock, token); held != want || err != nil {
 		c.t.Errorf("taking the lock: %t, %v; want %t", held, err, want)
 	}
 }
@@ -85,28 +107,28 @@ func (c *cook) registeredAnew(side *testnet.Side, d *node) {
 	}
 	change("create", "brief=4KiB")
 	holder, other := c.word("brief", 1), c.word("brief", 1, fab.AutoRebind())
-	guarded, held, err := recipes.Hold(c.ctx, holder, 90)
+	guarded, held, err := guardAndGrab(c.ctx, holder, 90)
 	if !held || err != nil {
 		c.t.Fatalf("a lock in a region of a moment: %t, %v", held, err)
 	}
 	change("remove", "brief")
 	change("create", "brief=4KiB")
-	if held, err := recipes.Take(c.ctx, other, 91); !held || err != nil {
+	if held, err := grab(c.ctx, other, 91); !held || err != nil {
 		c.t.Errorf("the lock in the next region of that name: %t, %v", held, err)
 	}
 	<-guarded.Done() // nothing is sent meanwhile but by the guard
 	if why := context.Cause(guarded); !errors.Is(why, fab.ErrPeerRestarted) || c.guard.Err() != nil {
 		c.t.Errorf("the holder hears: %v; that of a lock in another region: %v", why, context.Cause(c.guard))
 	}
-	if _, held, err := recipes.Hold(c.ctx, holder, 92); held || !errors.Is(err, fab.ErrPeerRestarted) {
+	if _, held, err := guardAndGrab(c.ctx, holder, 92); held || !errors.Is(err, fab.ErrPeerRestarted) {
 		c.t.Errorf("another attempt of the first holder: %t, %v", held, err)
 	}
-	if _, held, err := recipes.Hold(c.ctx, holder, 92); held || err != nil {
+	if _, held, err := guardAndGrab(c.ctx, holder, 92); held || err != nil {
 		c.t.Errorf("the lock that another one holds now: %t, %v", held, err)
 	}
 }
 
-// Every recipe for restarts does what docs/restarts.md says: of a daemon that dies and
+// Every recipe for restarts, and a guard, does what docs/restarts.md says: of a daemon that dies and
 // comes back, whether it keeps resident regions or not, whether the program uses them in
 // the same session or not, and of one that takes over and then dies.
 func TestRecipes(t *testing.T) {
@@ -152,12 +174,12 @@ func TestRecipes(t *testing.T) {
 			}
 			use()
 			var held bool
-			if k.guard, held, err = recipes.Hold(k.ctx, k.lock, 77); !held || err != nil {
+			if k.guard, held, err = guardAndGrab(k.ctx, k.lock, 77); !held || err != nil {
 				t.Fatalf("taking the lock: %t, %v", held, err)
 			}
 			use()
 			k.take(78, false)
-			if held, err := recipes.Take(k.ctx, k.saved, 79); !held || err != nil {
+			if held, err := grab(k.ctx, k.saved, 79); !held || err != nil {
 				t.Fatalf("the word in a file: %t, %v", held, err)
 			}
 			if a, b := k.admitted(k.quota), k.admitted(k.strict); a != 3 || b != 3 {
@@ -185,7 +207,7 @@ func TestRecipes(t *testing.T) {
 				t.Errorf("the holder hears: %v", why)
 			}
 			use()
-			if held, err := recipes.Take(k.ctx, k.lock, 81); held || !errors.Is(err, fab.ErrPeerRestarted) {
+			if held, err := grab(k.ctx, k.lock, 81); held || !errors.Is(err, fab.ErrPeerRestarted) {
 				t.Errorf("the first attempt after the death: %t, %v", held, err)
 			}
 			k.take(82, true)

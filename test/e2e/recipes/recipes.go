@@ -6,32 +6,9 @@ package recipes
 
 import (
 	"context"
-	"errors"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
-
-// Take tries once to take a lock. The token is random, new for each attempt, and not 0.
-func Take(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (held bool, err error) {
-	held, err = lock.CompareAndSwap(ctx, 0, token)
-	held, err = xdpfab.Settle(ctx, held, err)
-	if errors.Is(err, xdpfab.ErrPeerRestarted) {
-		// Locks taken before are gone: stop what they protect. Then try again.
-		return false, errors.Join(err, lock.Rebind(ctx))
-	}
-	return held, err
-}
-
-// Hold tries once to take a lock, and returns a context that ends when it may be lost.
-func Hold(ctx context.Context, lock xdpfab.Remote[uint64], token uint64) (guarded context.Context, held bool,
-	err error) {
-	if guarded, err = lock.Guard(ctx); err == nil {
-		held, err = Take(guarded, lock, token)
-	} else if errors.Is(err, xdpfab.ErrPeerRestarted) {
-		err = errors.Join(err, lock.Rebind(ctx))
-	}
-	return guarded, held, err
-}
 
 // Admit reports whether a request may pass. The word counts those of one period.
 func Admit(ctx context.Context, used xdpfab.Remote[uint64], quota uint64) bool {
