@@ -75,7 +75,7 @@ func newWorld(t *testing.T, clients int, seed uint64) *world {
 		if err := w.mem.Close(); err != nil {
 			t.Error(err)
 		}
-		// Package testing keeps its cleanups, and so w, until all seeds have ended: 10 MB each.
+		// Package testing keeps w until all seeds have ended, which is 10 MB.
 		w.net, w.mem = nil, nil
 	})
 	w.serve(net.Node(home))
