@@ -128,9 +128,9 @@ func (c *cook) registeredAnew(side *testnet.Side, d *node) {
 	}
 }
 
-// Every recipe for restarts, and a guard, does what docs/restarts.md says: of a daemon that
-// dies and comes back, whether it keeps resident regions or not, whether the program uses
-// them in the same session or not, and of one that takes over and then dies.
+// Every recipe for restarts, and a guard, does what docs/restarts.md says: of a daemon
+// that dies and comes back, whether it keeps resident regions or not, whether the program
+// uses them in the same session or not, and of one that takes over and then dies.
 func TestRecipes(t *testing.T) {
 	testnet.Require(t)
 	for _, c := range []struct {
