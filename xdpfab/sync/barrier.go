@@ -4,7 +4,6 @@ package sync
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -53,7 +52,7 @@ func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, err
 // round. If ctx ends the error says who is missing.
 func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 	there := make([]uint64, b.size-bodyWord)
-	err = until(ctx, mostPause, func() (bool, error) {
+	err = b.until(ctx, mostPause, func() (bool, error) {
 		err := b.run(ctx, func(m *memory) error {
 			if _, err := xdpfab.Max(ctx, m.at(bodyWord+b.self), b.round+1); err != nil {
 				return err
@@ -63,7 +62,7 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 		return err == nil && len(late(there, b.round+1)) == 0, again(ctx, err)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("round %d waits for parties %v: %w", b.round+1, late(there, b.round+1), err)
+		return 0, tell(err, "round %d waits for parties %v", b.round+1, late(there, b.round+1))
 	}
 	b.round++
 	return b.round, nil

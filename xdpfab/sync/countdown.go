@@ -64,7 +64,7 @@ func (c *Countdown) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return until(ctx, mostPause, func() (bool, error) {
+	return c.until(ctx, mostPause, func() (bool, error) {
 		left := 0
 		err := c.run(ctx, func(m *memory) error {
 			if m.epoch != first.epoch {

@@ -77,7 +77,7 @@ func (s *shard) add(ctx context.Context, delta uint64) error {
 		case errors.Is(err, xdpfab.ErrNotExecuted):
 			return err
 		default:
-			return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+			return certain(ctx, err, xdpfab.ErrOutcomeUnknown)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
 			return err
 		})
 		if err != nil {
-			return 0, fmt.Errorf("xdpfab: shard %d: %w", i, err)
+			return 0, tell(err, "shard %d", i)
 		}
 	}
 	return sum, lost

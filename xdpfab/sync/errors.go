@@ -2,7 +2,14 @@
 
 package sync
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
 
 // The errors of this package, besides those of package xdpfab. What fails with an error
 // that wraps [xdpfab.ErrOutcomeUnknown] may have happened; what fails with any other has
@@ -24,3 +31,41 @@ var (
 	// has a clock that is behind by more than a part allows.
 	ErrClock = errors.New("numbers would go back")
 )
+
+// certain returns the failure of an operation as that of a call of which the certainty is
+// another one: a look that failed leaves nothing unknown, for instance. The cause stays,
+// and that of the end of ctx.
+func certain(ctx context.Context, err, certainty error) error {
+	var oe *xdpfab.OpError
+	switch {
+	case err == nil || !errors.As(err, &oe):
+		return err
+	case oe.Certainty == certainty:
+		return err
+	}
+	other := *oe
+	if other.Certainty == xdpfab.ErrPeerRestarted {
+		other.Cause = fmt.Errorf("%w: %w", xdpfab.ErrPeerRestarted, oe.Cause)
+	}
+	other.Certainty = certainty
+	if ended := context.Cause(ctx); ended != nil && !errors.Is(other.Cause, ended) {
+		other.Cause = fmt.Errorf("%w: %w", other.Cause, ended)
+	}
+	return &other
+}
+
+// told is an error with words before it.
+type told struct{ words, err error }
+
+// tell puts words before an error, and the prefix that all texts begin with before both.
+func tell(err error, format string, args ...any) error {
+	return &told{fmt.Errorf(format, args...), err}
+}
+
+func (t *told) Error() string {
+	const prefix = "xdpfab: "
+	return prefix + strings.TrimPrefix(t.words.Error(), prefix) + ": " + strings.TrimPrefix(t.err.Error(), prefix)
+}
+
+// Unwrap returns what the words wrap, and the error.
+func (t *told) Unwrap() []error { return []error{t.words, t.err} }

@@ -5,7 +5,6 @@ package sync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
 
@@ -60,7 +59,7 @@ func (h *Histogram) Record(ctx context.Context, values ...uint64) error {
 		case errors.Is(err, xdpfab.ErrNotExecuted):
 			return err
 		default:
-			return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+			return certain(ctx, err, xdpfab.ErrOutcomeUnknown)
 		}
 	}
 	return nil

@@ -122,8 +122,9 @@ func (h *Held) giveUp() {
 	h.stop()
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), h.Until())
 	defer cancel()
-	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); h.err != nil && h.Left() <= 0 {
-		h.err = fmt.Errorf("%w: %w", ErrLost, h.err)
+	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); h.Left() <= 0 &&
+		h.err != nil && !errors.Is(h.err, ErrLost) {
+		h.err = tell(h.err, "%w", ErrLost)
 	}
 }
 

@@ -5,7 +5,6 @@ package sync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"time"
 
@@ -70,7 +69,7 @@ func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool
 		case errors.Is(err, xdpfab.ErrNotExecuted):
 			return false, err
 		case !restarted || !l.lost(ctx, m): // another attempt would count them twice
-			return false, fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
+			return false, certain(ctx, err, xdpfab.ErrOutcomeUnknown)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint
 		now  [1 + leftWords]uint64
 		last uint64 // whose turn it was
 	)
-	for p := (pauses{most: m.lease / 16}); ; {
+	for p := (pauses{of: m.part, most: m.lease / 16}); ; {
 		if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
 			return 0, err
 		}

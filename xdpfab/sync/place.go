@@ -95,8 +95,8 @@ func (p *part) memory(ctx context.Context) (*memory, error) {
 	for errors.Is(err, xdpfab.ErrPeerRestarted) && ctx.Err() == nil { // it was asked when it died
 		m, err = p.find(ctx, newest)
 	}
-	if err != nil {
-		return nil, err
+	if err != nil { // the part itself is as it was
+		return nil, certain(ctx, err, xdpfab.ErrNotExecuted)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

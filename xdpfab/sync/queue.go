@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -57,12 +56,12 @@ func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 
 // Put waits until there is room for a value, and puts it. Errors are those of TryPut.
 func (q *Queue) Put(ctx context.Context, v uint64) error {
-	return until(ctx, mostPause, func() (bool, error) { return q.TryPut(ctx, v) })
+	return q.until(ctx, mostPause, func() (bool, error) { return q.TryPut(ctx, v) })
 }
 
 // Take waits until there is a value, and takes it. Errors are those of TryTake.
 func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
-	err = until(ctx, mostPause, func() (ok bool, err error) {
+	err = q.until(ctx, mostPause, func() (ok bool, err error) {
 		v, ok, err = q.TryTake(ctx)
 		return ok, err
 	})
@@ -106,16 +105,18 @@ func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok boo
 		case err == nil:
 			return v, ok, nil
 		case unknown:
-			err = fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
-		case !restarted: // a look that failed changes nothing, whether it ran or not
-			return 0, false, fmt.Errorf("%w: %v: %w", xdpfab.ErrNotExecuted, err, context.Cause(ctx))
+			err = certain(ctx, err, xdpfab.ErrOutcomeUnknown)
+		default: // a look that failed changes nothing, whether it ran or not
+			if err = certain(ctx, err, xdpfab.ErrNotExecuted); !restarted {
+				return 0, false, err
+			}
 		}
 		now, failure := q.memory(ctx)
 		switch {
 		case failure != nil:
-			return v, false, errors.Join(err, failure)
+			return v, false, tell(failure, "%w", err)
 		case now.epoch != m.epoch:
-			return v, false, fmt.Errorf("%w: %w", ErrMemoryLost, err)
+			return v, false, tell(err, "%w", ErrMemoryLost)
 		case unknown:
 			return v, false, err
 		}

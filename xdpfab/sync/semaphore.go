@@ -85,7 +85,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Held) (h *Held, err error) {
 func (s *Semaphore) look(turn *Held, mem *memory, f func(i int, was uint64) (bool, error)) error {
 	now := make([]uint64, s.queue.size-queueWords)
 	seen := make([]sight, len(now))
-	return until(turn.Context(), s.queue.lease/16, func() (bool, error) {
+	return s.queue.until(turn.Context(), s.queue.lease/16, func() (bool, error) {
 		if err := mem.words.LoadRange(turn.Context(), mem.first+queueWords, now); err != nil {
 			return false, err
 		}

@@ -16,12 +16,12 @@ import (
 const leastPause = 20 * time.Microsecond
 
 // until calls look until it reports true or fails, with pauses from leastPause to most.
-func until(ctx context.Context, most time.Duration, look func() (bool, error)) error {
-	for p := (pauses{most: most}); ; {
+func (p *part) until(ctx context.Context, most time.Duration, look func() (bool, error)) error {
+	for between := (pauses{of: p, most: most}); ; {
 		if done, err := look(); done || err != nil {
 			return err
 		}
-		if err := p.pause(ctx); err != nil {
+		if err := between.pause(ctx); err != nil {
 			return err
 		}
 	}
@@ -30,7 +30,10 @@ func until(ctx context.Context, most time.Duration, look func() (bool, error)) e
 // pauses are between the looks of a caller that waits for others, which it does nowhere
 // else. Each is half as long again as the one before, up to the most: so it is about half
 // of the time that has passed, and what happens is seen soon, compared with that.
-type pauses struct{ most, next time.Duration }
+type pauses struct {
+	of         *part
+	most, next time.Duration
+}
 
 // begin has the next pause be a short one.
 func (p *pauses) begin(first time.Duration) { p.next = first }
@@ -39,7 +42,16 @@ func (p *pauses) begin(first time.Duration) { p.next = first }
 func (p *pauses) pause(ctx context.Context) error {
 	d := min(max(p.next, leastPause), p.most)
 	p.next = d + d/2
-	return sleep(ctx, d/2+rand.N(d))
+	t := time.NewTimer(d/2 + rand.N(d))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		at := p.of.place
+		return fmt.Errorf("xdpfab: the wait for %v at offset %d of region %q%s ended: %w", kindOf(p.of.mark), at.Offset,
+			at.Region, ofHome(at.Home), context.Cause(ctx))
+	case <-t.C:
+		return nil
+	}
 }
 
 // again returns an error, or nothing if it is an unknown outcome of what may be repeated.
@@ -48,17 +60,6 @@ func again(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("xdpfab: the wait ended: %w", context.Cause(ctx))
-	case <-t.C:
-		return nil
-	}
 }
 
 // sight is a word as one program sees it. A holder writes its word again and again. Who

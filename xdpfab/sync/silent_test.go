@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sync
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// everyCall returns a call of each method of each part that sends something.
+func everyCall(t *testing.T, peer *xdpfab.Peer) map[string]func(context.Context) error {
+	const lease = time.Minute
+	ctx, offset := patient(t), uint64(0)
+	at := func(bytes int) Place {
+		p := Place{Home: peer, Region: "parts", Offset: offset}
+		offset += uint64(bytes+63) / 64 * 64
+		return p
+	}
+	mutex := must(NewMutex(ctx, at(MutexBytes), lease))(t)
+	rw := must(NewRWMutex(ctx, at(SemaphoreBytes(2)), 2, lease))(t)
+	semaphore := must(NewSemaphore(ctx, at(SemaphoreBytes(2)), 2, lease))(t)
+	once := must(NewOnce(ctx, at(OnceBytes), lease))(t)
+	election := must(NewElection(ctx, at(ElectionBytes), lease))(t)
+	sequencer := must(NewSequencer(ctx, at(SequencerBytes), 1))(t)
+	queue := must(NewQueue(ctx, at(QueueBytes(2)), 2))(t)
+	barrier := must(NewBarrier(ctx, at(BarrierBytes(2)), 2, 0))(t)
+	countdown := must(NewCountdown(ctx, at(CountdownBytes(2)), 2))(t)
+	limiter := must(NewLimiter(ctx, at(LimiterBytes(2)), 2, 5, time.Hour))(t)
+	counter := must(NewCounter(ctx, at(CounterBytes)))(t)
+	histogram := must(NewHistogram(ctx, at(HistogramBytes(2)), 1, 2))(t)
+	board := must(NewBoard(ctx, at(BoardBytes(2)), 2))(t)
+	late := at(MutexBytes)
+	return map[string]func(context.Context) error{
+		"NewMutex":          func(ctx context.Context) error { return second(NewMutex(ctx, late, lease)) },
+		"Mutex.Lock":        func(ctx context.Context) error { return second(mutex.Lock(ctx)) },
+		"RWMutex.Lock":      func(ctx context.Context) error { return second(rw.Lock(ctx)) },
+		"RWMutex.RLock":     func(ctx context.Context) error { return second(rw.RLock(ctx)) },
+		"Semaphore.Acquire": func(ctx context.Context) error { return second(semaphore.Acquire(ctx)) },
+		"Once.Do": func(ctx context.Context) error {
+			return second(once.Do(ctx, func(context.Context, uint64) (uint64, error) { return 1, nil }))
+		},
+		"Election.Campaign": func(ctx context.Context) error { return second(election.Campaign(ctx, 1)) },
+		"Election.Leader": func(ctx context.Context) error {
+			_, _, _, err := election.Leader(ctx)
+			return err
+		},
+		"Sequencer.Take": func(ctx context.Context) error { return second(sequencer.Take(ctx, 1)) },
+		"Sequencer.Next": func(ctx context.Context) error { return second(sequencer.Next(ctx)) },
+		"Queue.Put":      func(ctx context.Context) error { return queue.Put(ctx, 1) },
+		"Queue.Take":     func(ctx context.Context) error { return second(queue.Take(ctx)) },
+		"Queue.TryPut":   func(ctx context.Context) error { return second(queue.TryPut(ctx, 1)) },
+		"Queue.TryTake": func(ctx context.Context) error {
+			_, _, err := queue.TryTake(ctx)
+			return err
+		},
+		"Barrier.Await":    func(ctx context.Context) error { return second(barrier.Await(ctx)) },
+		"Countdown.Done":   func(ctx context.Context) error { return countdown.Done(ctx, 0) },
+		"Countdown.Left":   func(ctx context.Context) error { return second(countdown.Left(ctx)) },
+		"Countdown.Wait":   func(ctx context.Context) error { return countdown.Wait(ctx) },
+		"Limiter.Allow":    func(ctx context.Context) error { return second(limiter.Allow(ctx, "c", 1)) },
+		"Counter.Add":      func(ctx context.Context) error { return counter.Add(ctx, 1) },
+		"Counter.Sum":      func(ctx context.Context) error { return second(counter.Sum(ctx)) },
+		"Histogram.Record": func(ctx context.Context) error { return histogram.Record(ctx, 1) },
+		"Histogram.Counts": func(ctx context.Context) error { return second(histogram.Counts(ctx)) },
+		"Board.Post":       func(ctx context.Context) error { return board.Post(ctx, 0, 1) },
+		"Board.Top":        func(ctx context.Context) error { return second(board.Top(ctx, 1)) },
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// checkText looks for what no text of an error may have.
+func checkText(t *testing.T, call string, err error) {
+	t.Helper()
+	text, certainties := err.Error(), 0
+	for _, c := range []error{xdpfab.ErrNotExecuted, xdpfab.ErrOutcomeUnknown} {
+		certainties += strings.Count(text, c.Error())
+	}
+	if strings.Contains(text, "%!") || certainties > 1 || strings.LastIndex(text, "xdpfab: ") != 0 {
+		t.Errorf("%s: %q; want one certainty, the prefix once and first, and no mistake of a format", call, text)
+	}
+}
+
+// Each part tells why its home cannot be reached: it is silent, or the domain is closed.
+func TestHomeAway(t *testing.T) {
+	testnet.SkipOnNICs(t, "a network in memory")
+	for _, c := range []struct {
+		name  string
+		leave func(*xdpfab.Network) error
+		want  error
+	}{
+		{"silent", func(n *xdpfab.Network) error { return n.Partition(home) }, xdpfab.ErrPeerSilent},
+		{"closed", func(n *xdpfab.Network) error { return n.Node(1).CloseAll() }, xdpfab.ErrClosed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			attr := xdpfab.DomainAttr{GiveUp: testnet.Patience}
+			near := xdpfab.DomainAttr{GiveUp: time.Second}
+			w := &world{t: t, net: must(xdpfab.NewNetwork(2, attr, near))(t)}
+			defer w.net.Close()
+			w.mem = must(mr.Alloc(regionBytes, mr.AllocOptions{}))(t)
+			w.serve(w.net.Node(home))
+			calls := everyCall(t, must(w.net.Node(1).Dial(patient(t), w.net.Node(home).Name(0)))(t))
+			if err := c.leave(w.net); err != nil {
+				t.Fatal(err)
+			}
+			check := func(name string) {
+				err := calls[name](patient(t))
+				if !errors.Is(err, c.want) {
+					t.Errorf("%s: %v; want %v", name, err, c.want)
+				}
+				if err != nil {
+					checkText(t, name, err)
+				}
+			}
+			check("Queue.TryTake") // a look, which was sent
+			var all sync.WaitGroup
+			for name := range calls {
+				all.Go(func() { check(name) })
+			}
+			all.Wait()
+		})
+	}
+}
+
+// Words before an error come behind its prefix. Another certainty replaces the former one.
+func TestTexts(t *testing.T) {
+	op := &xdpfab.OpError{Op: "fetch read uint64", Peer: "p", Certainty: xdpfab.ErrPeerRestarted, Cause: xdpfab.ErrSessionLost}
+	err := tell(certain(t.Context(), op, xdpfab.ErrOutcomeUnknown), "%w", ErrMemoryLost)
+	checkText(t, "tell", err)
+	for _, is := range []error{ErrMemoryLost, xdpfab.ErrOutcomeUnknown, xdpfab.ErrPeerRestarted, xdpfab.ErrSessionLost} {
+		if !errors.Is(err, is) {
+			t.Errorf("%v is not %v", err, is)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := certain(ended, op, xdpfab.ErrNotExecuted); !errors.Is(err, context.Canceled) ||
+		!errors.Is(err, xdpfab.ErrNotExecuted) || errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		t.Error(err)
+	}
+}
+
+// The end of a wait names the part.
+func TestWaitEnds(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	q := must(NewQueue(patient(t), w.at(1, 64), 2))(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := q.Take(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	between := pauses{of: q.part, most: time.Hour, next: time.Hour}
+	if err := between.pause(ctx); !strings.Contains(err.Error(), `a Queue at offset 64 of region "parts" of `) {
+		t.Error(err)
+	}
+}
