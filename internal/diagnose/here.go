@@ -148,7 +148,7 @@ func (d *diagnosis) lookAtAddresses(context.Context) Step {
 	served := strings.Join(d.nic.Served, " ")
 	if !d.Peer.IsIP() {
 		if d.Own = d.Peer.MAC.String() == d.nic.MAC; d.Own {
-			return failed(d.Peer.MAC.String()+" is this interface's own address",
+			return d.ownAddress(d.Peer.MAC.String()+" is this interface's own address",
 				"give that of the peer, which `ip link` shows there")
 		}
 		return ok(strings.TrimSpace(d.nic.MAC + " " + served))
@@ -165,7 +165,7 @@ func (d *diagnosis) lookAtAddresses(context.Context) Step {
 	}
 	switch {
 	case d.Own:
-		return failed(d.Peer.IP.String()+" is this node's own address",
+		return d.ownAddress(d.Peer.IP.String()+" is this node's own address",
 			"give that of the peer, which `ip address` shows there")
 	case len(family) == 0:
 		return failed(fmt.Sprintf("the interface has no address of the family of %v (it has: %s)", d.Peer.IP,
@@ -174,6 +174,18 @@ func (d *diagnosis) lookAtAddresses(context.Context) Step {
 	}
 	return ok(strings.Join(family, " "))
 }
+
+// ownAddress is the verdict on an address of this node. Its daemon answers there, and may
+// be the peer that was meant; a domain that is opened here alone does not.
+func (d *diagnosis) ownAddress(detail, remedy string) Step {
+	if d.throughDaemon() {
+		return doubtful(detail+": the peer is this node's daemon", "if another node was meant, "+remedy)
+	}
+	return failed(detail, remedy)
+}
+
+// throughDaemon reports whether this node's daemon carries the frames.
+func (d *diagnosis) throughDaemon() bool { return d.status != nil }
 
 // wireKind names the encapsulation that leads to an address.
 func wireKind(a wire.Addr) string {

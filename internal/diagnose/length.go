@@ -42,7 +42,7 @@ func (d *diagnosis) apart(ctx context.Context, f func(context.Context, *xdpfab.P
 // peer where its NIC spreads them.
 func (d *diagnosis) tryQueues(ctx context.Context) Step {
 	if d.peer == nil {
-		return leftOut("the peer does not answer")
+		return leftOut(d.noPeer())
 	}
 	answered, last := 0, error(nil)
 	for range sessions {
@@ -87,7 +87,7 @@ func (d *diagnosis) fills(length int) int {
 // tryLengths looks which packets pass, to the peer and back.
 func (d *diagnosis) tryLengths(ctx context.Context) Step {
 	if d.peer == nil {
-		return leftOut("the peer does not answer")
+		return leftOut(d.noPeer())
 	}
 	mtu := d.dom.Interface().MTU
 	full, narrow := mtu, d.stat("paths_narrow") > 0

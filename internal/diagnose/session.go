@@ -23,8 +23,9 @@ import (
 
 func (d *diagnosis) openInterface(ctx context.Context) Step {
 	switch {
-	case d.Own:
-		return leftOut("the address is this node's")
+	case d.Own && !d.throughDaemon():
+		d.shut = thisNode
+		return leftOut(thisNode)
 	case d.shut != "" && !d.sockets:
 		return leftOut(d.shut)
 	}
@@ -114,6 +115,14 @@ func (d *diagnosis) dialOther(ctx context.Context) Step {
 	return failed(text, "")
 }
 
+// noPeer says why nothing can be asked of the peer.
+func (d *diagnosis) noPeer() string {
+	if d.dom == nil {
+		return cmp.Or(d.shut, "the interface is not open")
+	}
+	return "the peer does not answer"
+}
+
 // trips is how many round trips are measured.
 const trips = 20
 
@@ -122,7 +131,7 @@ const nothing = "ping"
 
 func (d *diagnosis) timeRoundTrips(ctx context.Context) Step {
 	if d.peer == nil {
-		return leftOut("the peer does not answer")
+		return leftOut(d.noPeer())
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*d.Timeout, xdpfab.ErrPeerSilent)
 	defer cancel()
@@ -142,7 +151,7 @@ func (d *diagnosis) timeRoundTrips(ctx context.Context) Step {
 
 func (d *diagnosis) listRegions(ctx context.Context) Step {
 	if d.peer == nil {
-		return leftOut("the peer does not answer")
+		return leftOut(d.noPeer())
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*d.Timeout, xdpfab.ErrPeerSilent)
 	defer cancel()

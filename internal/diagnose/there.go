@@ -18,9 +18,15 @@ import (
 
 // The steps on the way, and at the peer's host.
 
+// thisNode is why nothing is asked of the network.
+const thisNode = "the address is this node's"
+
 func (d *diagnosis) lookAtRoute(context.Context) Step {
-	if !d.known || d.away {
+	switch {
+	case !d.known || d.away:
 		return leftOut("the interface is not in this network namespace")
+	case d.Own && d.throughDaemon():
+		return leftOut(thisNode)
 	}
 	w, err := look(d.nic.Index, d.Peer)
 	d.way = &w
@@ -45,10 +51,10 @@ func (d *diagnosis) lookAtRoute(context.Context) Step {
 
 func (d *diagnosis) askNeighbour(ctx context.Context) Step {
 	switch {
+	case d.Own:
+		return leftOut(thisNode)
 	case d.way == nil || d.way.err != nil:
 		return leftOut("there is no way to the peer")
-	case d.Own:
-		return leftOut("the address is this node's")
 	case !d.Peer.IsIP():
 		return d.askMAC(ctx)
 	}
@@ -97,6 +103,8 @@ func (d *diagnosis) answersOverUDP() bool {
 func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 	to := d.Peer.IP
 	switch {
+	case d.Own && d.throughDaemon():
+		return leftOut(thisNode)
 	case d.Own || d.way == nil || d.way.err != nil:
 		return leftOut("there is no way to the peer")
 	case d.Nobody != nil:

@@ -28,6 +28,7 @@ import (
 type Trial struct {
 	dom    *xdpfab.Domain
 	ifname string
+	daemon bool // carries the frames, and answers at the node's own addresses
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -49,7 +50,7 @@ func Begin(ctx context.Context, dom *xdpfab.Domain, peer wire.Addr, ifname strin
 	t := &Trial{dom: dom, ifname: ifname, cancel: cancel, done: make(chan struct{}), found: Finding{Peer: peer}}
 	i := dom.Interface()
 	t.found.NoUDP = !i.UDP && i.Transport != fi.TransportUDP.String()
-	t.found.Own = owns(&i, peer)
+	t.found.Own, t.daemon = owns(&i, peer), i.Daemon != ""
 	go func() {
 		defer close(t.done)
 		select {
@@ -85,7 +86,8 @@ func (t *Trial) Drop() {
 func (t *Trial) Explain(err error) error {
 	defer t.Drop()
 	switch {
-	case errors.Is(err, xdpfab.ErrRefused) && t.found.Own, errors.Is(err, xdpfab.ErrPeerSilent):
+	case errors.Is(err, xdpfab.ErrRefused) && t.found.Own && !t.daemon: // refused by this domain itself
+	case errors.Is(err, xdpfab.ErrPeerSilent):
 	default:
 		return err
 	}

@@ -90,6 +90,24 @@ func TestDiagnoseGood(t *testing.T) {
 	})
 }
 
+// The address of this node, whose daemon answers there.
+func TestDiagnoseOwnAddress(t *testing.T) {
+	testnet.Require(t)
+	t.Parallel()
+	net := testnet.NewPair(t, testnet.Options{})
+	n := serve(t, net.A, "--transport", "udp", "--region", "r=4KiB")
+	own := net.A.IP4.String()
+	r := diagnosed(t, net.A, 0, own+" --control "+n.socket+patient)
+	verdicts(t, &r, "addresses=doubtful", "session=ok", "round trip=ok", "regions=ok")
+	for _, line := range []string{"send " + own + " hello", "list " + own + "/99"} {
+		p := xdpfab(t, net.A, append(strings.Fields(line), "--control", n.socket))
+		if text := p.err.String(); p.code() != 1 || strings.Contains(text, "an address of this node") {
+			t.Errorf("%s: code %d, %q", line, p.code(), text)
+		}
+	}
+	n.end()
+}
+
 // Each obstacle is told by the step that meets it.
 func TestDiagnoseObstacles(t *testing.T) {
 	testnet.Require(t)
