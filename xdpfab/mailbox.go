@@ -53,12 +53,12 @@ type Received struct {
 	// atomic, the elements that it was combined with
 	Bytes   []byte
 	Length  int  // bytes of the whole message
-	Atomic  bool // the message is a tagged atomic; see FlagTagged
+	Atomic  bool // the message is a tagged atomic; see fi.FlagTagged
 	From    Sender
 	Tagged  bool
 	Tag     uint64 // of a tagged message
 	HasData bool
-	Data    uint64 // that came with the message: FlagRemoteCQData, Message.Data
+	Data    uint64 // that came with the message: fi.FlagRemoteCQData, fi.Message.Data
 }
 
 // NewMailbox makes a mailbox, to which peers can send from now on. Close ends it.

@@ -122,7 +122,7 @@ func TestHomeAway(t *testing.T) {
 					checkText(t, name, err)
 				}
 			}
-			check("Queue.TryTake") // a look, which was sent
+			check("Queue.TryTake") // a look that was sent
 			var all sync.WaitGroup
 			for name := range calls {
 				all.Go(func() { check(name) })
@@ -132,7 +132,7 @@ func TestHomeAway(t *testing.T) {
 	}
 }
 
-// Words before an error come behind its prefix. Another certainty replaces the former one.
+// Words before an error come behind its prefix. Another certainty replaces the former.
 func TestTexts(t *testing.T) {
 	op := &xdpfab.OpError{Op: "fetch read uint64", Peer: "p", Certainty: xdpfab.ErrPeerRestarted, Cause: xdpfab.ErrSessionLost}
 	err := tell(certain(t.Context(), op, xdpfab.ErrOutcomeUnknown), "%w", ErrMemoryLost)
