@@ -230,8 +230,8 @@ func TestReadmeGo(t *testing.T) {
 	}
 	net := eth0(t)
 	code, _ := blocks(t)
-	if len(code) != 4 {
-		t.Fatalf("README has %d blocks of Go, want a server, a client, and messages there and here", len(code))
+	if len(code) != 6 {
+		t.Fatalf("README has %d blocks of Go, want a server, a client, and messages and calls there and here", len(code))
 	}
 	path := filepath.Join(t.TempDir(), "readme")
 	build := exec.Command("go", "build", "-overlay", overlay(t, code), "-o", path, "./readme")
@@ -271,11 +271,12 @@ func main() {
 }
 
 func server() {
-%s%s}
+%s%s%s}
 
 func client() {
-%s%s}
-`, checked(code[0]), strings.Replace(checked(code[2]), "check(err)", `check(err); fmt.Println("ready")`, 1), checked(code[1]), checked(code[3]))
+%s%s%s}
+`, checked(code[0]), checked(code[4]), strings.Replace(checked(code[2]), "check(err)", `check(err); fmt.Println("ready")`, 1),
+		checked(code[1]), checked(code[5]), checked(code[3])) // the server ends with the last message
 	main := filepath.Join(t.TempDir(), "main.go")
 	root, err := filepath.Abs("../..")
 	if err != nil {
