@@ -100,9 +100,9 @@ func (r Remote[T]) checkBits(verb wire.Verb, op atomic.Op, offset, width int) er
 		return err
 	}
 	if size := 8 * r.size; offset < 0 || width < 1 || offset >= size || width > size-offset {
-		return errno.Refuse(ErrOutOfBounds,
+		return errno.Unsent(errno.Refuse(ErrOutOfBounds,
 			"xdpfab: %d bits from bit %d on, of a word of %d bits: want 1 or more of bits 0 to %d",
-			width, offset, size, size-1)
+			width, offset, size, size-1))
 	}
 	return nil
 }

@@ -34,17 +34,25 @@ func (p *Peer) Write(ctx context.Context, r RemoteRegion, offset uint64, b []byt
 
 // transfer runs a remote read or write of n bytes.
 func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n int, c calls.Call) error {
-	switch {
-	case n > math.MaxUint32:
-		return errno.Refuse(ErrTooMany, "xdpfab: %v of %d bytes: want at most %d, take them in parts", c.Verb, n,
-			math.MaxUint32)
-	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
-		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", c.Verb, n, offset, r.Size,
-			ErrOutOfBounds)
+	if err := checkTransfer(r, offset, n, c.Verb); err != nil {
+		return errno.Unsent(err)
 	}
 	c.Datatype, c.Count = uint8(atomic.Uint8), uint32(n)
 	c.Key, c.Incarnation, c.Offset = r.Key, r.Incarnation, r.Base+offset
 	return p.to.Do(ctx, c)
+}
+
+// checkTransfer refuses what no region could execute.
+func checkTransfer(r RemoteRegion, offset uint64, n int, verb wire.Verb) error {
+	switch {
+	case n > math.MaxUint32:
+		return errno.Refuse(ErrTooMany, "xdpfab: %v of %d bytes: want at most %d, take them in parts", verb, n,
+			math.MaxUint32)
+	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
+		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", verb, n, offset, r.Size,
+			ErrOutOfBounds)
+	}
+	return nil
 }
 
 // RemoteBytes is a region in a peer's memory as bytes that can be read and written at any
@@ -96,8 +104,8 @@ func (r *RemoteBytes) WriteAt(b []byte, off int64) (n int, err error) {
 }
 
 func (r *RemoteBytes) outside(what string, n int, off int64) error {
-	return fmt.Errorf("xdpfab: %s of %d bytes at %d of a region of %d bytes: %w", what, n, off, r.Size(),
-		ErrOutOfBounds)
+	return errno.Unsent(fmt.Errorf("xdpfab: %s of %d bytes at %d of a region of %d bytes: %w", what, n, off, r.Size(),
+		ErrOutOfBounds))
 }
 
 // parts moves b in parts, up to the first that fails.

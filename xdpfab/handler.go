@@ -140,8 +140,8 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 		return 0, p.tooLong(request)
 	}
 	to, err := p.to.Caller(ctx)
-	if err != nil {
-		return 0, err
+	if err != nil { // the request has not been sent
+		return 0, errno.Unsent(err)
 	}
 	var short [wire.ReplyHead + textRoom]byte
 	result := short[:]

@@ -34,8 +34,8 @@ func (p *Peer) SendTagged(ctx context.Context, tag uint64, b []byte) error {
 
 func (p *Peer) message(ctx context.Context, verb wire.Verb, tag uint64, b []byte) error {
 	if len(b) > math.MaxUint32 {
-		return errno.Refuse(ErrTooMany, "xdpfab: message of %d bytes: want at most %d, send it in parts", len(b),
-			math.MaxUint32)
+		return errno.Unsent(errno.Refuse(ErrTooMany, "xdpfab: message of %d bytes: want at most %d, send it in parts",
+			len(b), math.MaxUint32))
 	}
 	return p.to.Do(ctx, calls.Call{Verb: verb, Op: uint8(atomic.Write), Datatype: uint8(atomic.Uint8),
 		Count: uint32(len(b)), Key: tag, Operand: b})

@@ -162,7 +162,10 @@ func (t *turn) release() {
 }
 
 // check refuses what cannot be posted.
-func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error {
+func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error { return errno.Unsent(r.fault(verb, op)) }
+
+// fault returns why the operation cannot be posted.
+func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
 	if r.bind == nil {
 		return errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt")
 	}

@@ -48,7 +48,7 @@ func (s Signal) check() error {
 // ErrOpNotSupported.
 func (p *Peer) WriteSignal(ctx context.Context, r RemoteRegion, offset uint64, b []byte, s Signal) error {
 	if err := s.check(); err != nil {
-		return err
+		return errno.Unsent(err)
 	}
 	signal := wire.Signal{Key: s.Region.Key, Offset: s.Region.Base + 8*s.Index, Incarnation: s.Region.Incarnation,
 		Op: uint8(s.Op), Datatype: uint8(atomic.Uint64), Operand: s.Value}

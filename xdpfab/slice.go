@@ -34,7 +34,7 @@ func littleEndian() error {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		return nil
 	}
-	return errno.Refuse(ErrNotImplemented,
+	return errno.Unsent(errno.Refuse(ErrNotImplemented,
 		"xdpfab: slices of values on a big-endian machine: want a little-endian one, or convert them "+
-			"by Bytes and ReadBytes")
+			"by Bytes and ReadBytes"))
 }

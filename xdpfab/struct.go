@@ -57,10 +57,10 @@ func sizeOf[T any](v T) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, errno.Refuse(ErrNotImplemented,
+	return 0, errno.Unsent(errno.Refuse(ErrNotImplemented,
 		"xdpfab: %v as a struct in a region: want a struct or an array whose fields are exported "+
 			"and have a fixed size, such as int64 in place of int, without pointers, strings, slices, maps and "+
-			"interfaces", t)
+			"interfaces", t))
 }
 
 // exported reports whether package binary may set all fields of a type, but for those of

@@ -47,7 +47,7 @@ func vectorOf[T Element](home Home, r *place, options []HandleOption) RemoteVect
 // Rebind is like [Remote.Rebind].
 func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 	if v.bind == nil {
-		return errno.Refuse(ErrClosed, "xdpfab: the RemoteVector is a zero value: make it with Vector or VectorAt")
+		return errno.Unsent(errZeroVector())
 	}
 	return v.bind.rebind(ctx)
 }
@@ -117,7 +117,8 @@ func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, ol
 // numeric, as [Remote.CompareAndExchange] says.
 func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, news []T, swapped []bool) error {
 	if len(swapped) != len(at) {
-		return errno.Refuse(ErrCount, "xdpfab: room for %d results of %d words: want one each", len(swapped), len(at))
+		return errno.Unsent(errno.Refuse(ErrCount,
+			"xdpfab: room for %d results of %d words: want one each", len(swapped), len(at)))
 	}
 	was := make([]T, len(at))
 	err := v.do(ctx, wire.VerbCompare, atomic.Cswap, places{at: at, n: len(at)},

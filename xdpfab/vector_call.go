@@ -60,17 +60,8 @@ func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {
 
 // do runs one operation on some of the words.
 func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p places, b buffers[T]) error {
-	if v.bind == nil {
-		return errno.Refuse(ErrClosed, "xdpfab: the RemoteVector is a zero value: make it with Vector or VectorAt")
-	}
-	if !atomic.Valid(memory.FormOf(verb), op, v.dt) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrOpNotSupported)
-	}
-	if err := b.check(verb, op, p.n); err != nil {
-		return err
-	}
-	if err := p.check(v.n); err != nil || p.n == 0 {
-		return err
+	if err := v.fault(verb, op, p, &b); err != nil || p.n == 0 {
+		return errno.Unsent(err)
 	}
 	size := v.dt.Size()
 	c := calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(v.dt), Count: uint32(p.n),
@@ -80,6 +71,24 @@ func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p
 	}
 	ReadBytes(c.Result, b.results)
 	return nil
+}
+
+// fault returns why an operation cannot be posted.
+func (v RemoteVector[T]) fault(verb wire.Verb, op atomic.Op, p places, b *buffers[T]) error {
+	switch {
+	case v.bind == nil:
+		return errZeroVector()
+	case !atomic.Valid(memory.FormOf(verb), op, v.dt):
+		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrOpNotSupported)
+	}
+	if err := b.check(verb, op, p.n); err != nil {
+		return err
+	}
+	return p.check(v.n)
+}
+
+func errZeroVector() error {
+	return errno.Refuse(ErrClosed, "xdpfab: the RemoteVector is a zero value: make it with Vector or VectorAt")
 }
 
 // send runs the call in the registration that the vector is bound to.

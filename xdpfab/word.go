@@ -45,8 +45,8 @@ func Word[T Element](ctx context.Context, at Home, region string, index uint64, 
 	}
 	size := uint64(DatatypeOf[T]().Size())
 	if index >= r.Size/size {
-		return Remote[T]{}, fmt.Errorf("xdpfab: word %d of region %q, which has %d words of %d bytes: %w",
-			index, region, r.Size/size, size, ErrOutOfBounds)
+		return Remote[T]{}, errno.Unsent(fmt.Errorf("xdpfab: word %d of region %q, which has %d words of %d bytes: %w",
+			index, region, r.Size/size, size, ErrOutOfBounds))
 	}
 	return wordAt[T](at, r, index, options), nil
 }
@@ -82,7 +82,7 @@ func beginning(index, size uint64) uint64 { return min(index, math.MaxUint64/siz
 // on the word, and its copies, mean the present registration.
 func (r Remote[T]) Rebind(ctx context.Context) error {
 	if r.bind == nil {
-		return errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt")
+		return errno.Unsent(errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt"))
 	}
 	return r.bind.rebind(ctx)
 }

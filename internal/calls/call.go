@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -49,7 +50,7 @@ var waiters = sync.Pool{New: func() any { return &Waiter{Signal: progress.NewSig
 // Start posts an operation. The waiter returned is for Await, once.
 func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter, error) {
 	if p.closed.Load() {
-		return nil, p.errClosed()
+		return nil, errno.Unsent(p.errClosed())
 	}
 	if ctx.Err() != nil {
 		return nil, p.interrupted(ctx, c, nil)
@@ -60,7 +61,7 @@ func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter,
 	s, err := p.claim(ctx, c)
 	if err != nil {
 		waiters.Put(w)
-		return nil, err
+		return nil, errno.Unsent(err)
 	}
 	s.Peer, s.Cookie, s.Context = p.Peer.ID(), p.Cookie, w
 	if c.All {

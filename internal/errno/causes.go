@@ -35,5 +35,17 @@ var (
 	Foreign        = cause("belongs to another domain", 262) // FI_EDOMAIN, which no system has
 )
 
+// NotExecuted is the certainty of an operation that never ran and never will.
+var NotExecuted = uncoded("not executed")
+
+// Unsent returns the error of an operation that was refused before anything was sent.
+// errors.Is finds NotExecuted in it; its text stays as it is, and may end with a remedy.
+func Unsent(err error) error {
+	if err == nil || errors.Is(err, NotExecuted) {
+		return err
+	}
+	return &refusal{err, NotExecuted}
+}
+
 // uncoded is a cause that has no number of libfabric or the system.
 func uncoded(text string) error { return errors.New(text) }

@@ -21,7 +21,7 @@ import (
 // the contract.
 var (
 	// ErrNotExecuted means that the operation never ran and never will.
-	ErrNotExecuted = errors.New("not executed")
+	ErrNotExecuted = errno.NotExecuted
 	// ErrOutcomeUnknown means that the operation ran once or not at all; of an
 	// array, some elements may have been changed.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
