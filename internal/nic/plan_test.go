@@ -105,7 +105,7 @@ var refusals = []struct {
 	{"queues that are not there", func(*System, *Interface) {}, Want{Queues: 3}, xsk.ErrNoQueue, "x has 2 queues, 3 were asked for"},
 	{"too many queues", func(_ *System, i *Interface) { i.RXQueues, i.TXQueues = 65, 65 }, Want{Queues: 65}, xsk.ErrNoQueue, "x has 65 queues, at most 64 can be used"},
 	{"busy polling", func(*System, *Interface) {}, Want{BusyPoll: true}, nil, "busy polling makes veth ten times slower"},
-	{"busy polling of generic XDP", func(_ *System, i *Interface) { i.Driver = "ice" }, Want{BusyPoll: true, XDP: bpf.Generic}, nil, "want native XDP, or no busy polling"},
+	{"busy polling of generic XDP", func(_ *System, i *Interface) { i.Driver = "ice" }, Want{BusyPoll: true, XDP: bpf.Generic}, nil, "want native XDP, or none"},
 	{"no native XDP", func(_ *System, i *Interface) { i.features = 0 }, Want{}, bpf.ErrNoNative, "--xdp generic"},
 	{"no redirect", func(_ *System, i *Interface) { i.features = XDPBasic }, Want{}, bpf.ErrNoNative, "cannot redirect frames to sockets"},
 	{"no redirect, before 6.3", func(_ *System, i *Interface) { i.FeaturesKnown, i.Driver = false, "ixgbevf" }, Want{}, bpf.ErrNoNative, "cannot redirect"},

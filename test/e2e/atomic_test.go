@@ -110,7 +110,7 @@ func testAtomicRefused(t *testing.T) {
 		{"sum uint64 1 --region r --count 4294967296 " + with, 2, []string{"count 4294967296: want 1 to 16777216"}},
 		{"sum uint64 1 2 --region r --count 3 " + with, 2, []string{"16 bytes for 3 elements of uint64"}},
 		{"sum uint64 -1 --region r " + with, 2, []string{`bad value "-1" for uint64: out of range`}},
-		{"add uint64 1 --region r " + with, 2, []string{`unknown operation "add": want one of min, max, sum`}},
+		{"add uint64 1 --region r " + with, 2, []string{`unknown operation "add": here it is sum`}},
 		{"sum quad 1 --region r " + with, 2, []string{`unknown datatype "quad": want one of int8`}},
 		{"sum uint64 1 " + with, 2, []string{"missing the region: want --region NAME or --key KEY"}},
 		{"sum uint64 1 --region r -i veth0 --peer 10.0.0", 2, []string{`"10.0.0"`}},

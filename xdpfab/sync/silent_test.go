@@ -38,7 +38,8 @@ func everyCall(t *testing.T, peer *xdpfab.Peer) map[string]func(context.Context)
 	limiter := must(NewLimiter(ctx, at(LimiterBytes(2)), 2, 5, time.Hour))(t)
 	counter := must(NewCounter(ctx, at(CounterBytes)))(t)
 	histogram := must(NewHistogram(ctx, at(HistogramBytes(2)), 1, 2))(t)
-	board := must(NewBoard(ctx, at(BoardBytes(2)), 2))(t)
+	scores := at(BoardBytes(2))
+	board, top := must(NewBoard(ctx, scores, 2))(t), must(NewBoard(ctx, scores, 2))(t) // each for one goroutine
 	late := at(MutexBytes)
 	return map[string]func(context.Context) error{
 		"NewMutex":          func(ctx context.Context) error { return second(NewMutex(ctx, late, lease)) },
@@ -73,7 +74,7 @@ func everyCall(t *testing.T, peer *xdpfab.Peer) map[string]func(context.Context)
 		"Histogram.Record": func(ctx context.Context) error { return histogram.Record(ctx, 1) },
 		"Histogram.Counts": func(ctx context.Context) error { return second(histogram.Counts(ctx)) },
 		"Board.Post":       func(ctx context.Context) error { return board.Post(ctx, 0, 1) },
-		"Board.Top":        func(ctx context.Context) error { return second(board.Top(ctx, 1)) },
+		"Board.Top":        func(ctx context.Context) error { return second(top.Top(ctx, 1)) },
 	}
 }
 
