@@ -105,7 +105,7 @@ func TestHomeAway(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			attr := xdpfab.DomainAttr{GiveUp: testnet.Patience}
-			near := xdpfab.DomainAttr{GiveUp: time.Second}
+			near := xdpfab.DomainAttr{GiveUp: 5 * time.Second} // longer than a busy machine stops the home for
 			w := &world{t: t, net: must(xdpfab.NewNetwork(2, attr, near))(t)}
 			defer w.net.Close()
 			w.mem = must(mr.Alloc(regionBytes, mr.AllocOptions{}))(t)
