@@ -31,9 +31,9 @@ func (m *Memory) transfer(i int) wire.Status {
 	} else {
 		atomic.WriteBytes(target, rec.Operand)
 	}
-	m.applied(len(target))
 	if rec.Verb == wire.VerbSignal && rec.Total == rec.Count {
 		m.signal(&word)
 	}
+	m.applied(len(target)) // last: whoever it wakes looks for the signal
 	return wire.StatusOK
 }

@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -80,6 +81,40 @@ func attach(t *testing.T, d *node) *fab.Domain {
 		t.Fatal(err)
 	}
 	return dom
+}
+
+// A guest of a daemon sleeps in Wait until put has written a file into its region, with a
+// signal in the same region, and finds all of the file: daemons on AF_XDP, and on UDP
+// sockets.
+func TestPutWakesGuest(t *testing.T) {
+	for name, flags := range map[string][]string{"AF_XDP": nil, "UDP sockets": {"--transport", "udp"}} {
+		t.Run(name, func(t *testing.T) {
+			testnet.Require(t)
+			net := testnet.NewPair(t, testnet.Options{})
+			d := host(t, net.B, flags...)
+			host(t, net.A, flags...)
+			dom := attach(t, d)
+			defer dom.CloseAll()
+			const number, at, size = 31, 4096, 100_000
+			ep, err := dom.NewEndpoint(fab.EndpointAttr{Number: number})
+			region, err2 := dom.NewRegion("box", 128<<10)
+			if err := errors.Join(err, err2, ep.Enable()); err != nil {
+				t.Fatal(err)
+			}
+			for i := byte(1); i <= 5; i++ {
+				want := bytes.Repeat([]byte{i}, size)
+				put := start(t, net.A, xdpfabPath, []string{"put", fmt.Sprint(net.B.IP4, "/", number), file(t, want), "-i", net.A.IfName,
+					"--region", "box", "--offset", fmt.Sprint(at), "--signal", "box:8"})
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				v, err := fab.Wait(ctx, dom, region, 1, fab.AtLeast(uint64(i)))
+				cancel()
+				if err != nil || v != uint64(i) || !bytes.Equal(region.Bytes()[at:at+size], want) {
+					t.Errorf("file %d: %d, %v, all there: %t", i, v, err, bytes.Equal(region.Bytes()[at:at+size], want))
+				}
+				put.wants(0)
+			}
+		})
+	}
 }
 
 // The daemon of a guest dies during a flush, which cannot end otherwise: the peer is
