@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
@@ -109,10 +108,14 @@ func (s *Side) take(name string, home netns.NsHandle, o Options) error {
 		}
 	}
 	// A driver brings all its queues back when the NIC is set up, so they are chosen
-	// while it is down; one that knows only one number of queues refuses to be asked.
+	// while it is down. One that has only one number of queues cannot be asked.
 	err = s.Do(func() error { return setQueues(l.Attrs().Index, max(o.Queues, 1)) })
-	if (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)) && o.Queues <= 1 {
-		err = nil
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP) && o.Queues <= 1:
+		return nil
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("%w: the NIC has fewer, or a table that a test has left leads to more: "+
+			"ethtool -X %s default", err, IfName)
 	}
 	return err
 }
@@ -154,16 +157,6 @@ func only(h *netlink.Handle) (netlink.Link, error) {
 		}
 	}
 	return nil, fmt.Errorf("the NIC has gone: %w", os.ErrNotExist)
-}
-
-// setQueues sets the number of queues of an interface of the thread's namespace, as
-// `ethtool -L IF combined N` does.
-func setQueues(ifindex, n int) error {
-	combined := nl.NewRtAttr(channelsCombined, nl.Uint32Attr(uint32(n)))
-	if err := ethtool(ifindex, ethtoolChannelsSet, combined); err != nil {
-		return fmt.Errorf("%d queues: %w", n, err)
-	}
-	return nil
 }
 
 // ErrInUse means that a machine uses the interface that was to be borrowed.

@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
 // nics makes a namespace with two interfaces that are joined to each other, as on a
 // machine with two NICs.
-func nics(t *testing.T) (home *Side, h *netlink.Handle) {
+func nics(t *testing.T, queues int) (home *Side, h *netlink.Handle) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: creates network namespaces")
@@ -32,6 +33,8 @@ func nics(t *testing.T) (home *Side, h *netlink.Handle) {
 	t.Cleanup(h.Close)
 	v := netlink.NewVeth(netlink.NewLinkAttrs())
 	v.Name, v.PeerName, v.MTU = "nic0", "nic1", 1400
+	v.NumTxQueues, v.NumRxQueues = queues, queues
+	v.PeerNumTxQueues, v.PeerNumRxQueues = uint32(queues), uint32(queues)
 	if err := h.LinkAdd(v); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +51,7 @@ func borrow(home *Side, o Options) (p *Pair, err error) {
 
 // Two NICs become a pair that carries traffic, and are given back as they were.
 func TestBorrow(t *testing.T) {
-	home, h := nics(t)
+	home, h := nics(t, 1)
 	before, err := h.LinkByName("nic1")
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +89,65 @@ func TestBorrow(t *testing.T) {
 	}
 }
 
+// A pair has as many queues as it asks for, of NICs with more, or it is refused.
+func TestBorrowQueues(t *testing.T) {
+	home, h := nics(t, 3)
+	if n := queues(t, home, h); n != 3 {
+		t.Fatalf("%d queues, want 3", n)
+	}
+	for _, n := range []int{1, 2} {
+		p, err := borrow(home, Options{Queues: n})
+		if err == nil {
+			err = p.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := queues(t, home, h); got != n {
+			t.Errorf("%d queues, want %d", got, n)
+		}
+	}
+	p, err := borrow(home, Options{Queues: 4})
+	if err == nil {
+		p.Close()
+	}
+	if !errors.Is(err, unix.EINVAL) {
+		t.Errorf("4 queues of 3: %v, want a refusal", err)
+	}
+}
+
+// queues returns how many queues nic0 receives from.
+func queues(t *testing.T, home *Side, h *netlink.Handle) (n int) {
+	t.Helper()
+	l, err := h.LinkByName("nic0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer [][]byte
+	err = home.Do(func() (err error) {
+		answer, err = ask(l.Attrs().Index, ethtoolChannelsGet)
+		return err
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		t.Skip("veth tells of its queues from Linux 5.13 on")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range answer {
+		attrs, err := nl.ParseRouteAttr(m[nl.SizeofGenlmsg:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range attrs {
+			if a.Attr.Type == channelsRX {
+				return int(nl.NativeEndian().Uint32(a.Value))
+			}
+		}
+	}
+	t.Fatalf("no number of queues in %d answers", len(answer))
+	return 0
+}
+
 // What the machine uses is left alone.
 func TestBorrowRefuses(t *testing.T) {
 	for name, use := range map[string]func(h *netlink.Handle, l netlink.Link) error{
@@ -103,7 +165,7 @@ func TestBorrowRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			home, h := nics(t)
+			home, h := nics(t, 1)
 			l, err := h.LinkByName("nic1")
 			if err != nil {
 				t.Fatal(err)
