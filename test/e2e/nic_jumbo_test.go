@@ -41,7 +41,7 @@ func (p *nicPair) narrow(t *testing.T) {
 		h.eventually("telling that long frames pass after all", func() bool { return strings.Contains(h.err.String(), "pass now") })
 	}
 	joined := p.counters()["gathered"]
-	p.bench(t, p.addr(), "--op", "put", "--size", "32KiB")
+	p.bench(t, p.addr(), "--op", "put", "--size", "32KiB", "--count", "200")
 	if n := p.counters()["gathered"] - joined; n < 10 {
 		t.Errorf("%d packets were joined after that; want long frames", n)
 	}
