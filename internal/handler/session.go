@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -73,6 +74,7 @@ func (s *Session) Ask(psn uint32, c *wire.Call) wire.Status {
 	}
 	s.asked[psn%session.MaxWindow] = r
 	h.staff()
+	progress.Readied()
 	if h.closed.Load() { // and perhaps the queue was emptied before: see Handler.Close
 		r.recall()
 	}

@@ -34,7 +34,7 @@ var imports = map[string][]string{
 	"internal/memory":       {"internal/wire", "mr", "atomic"},
 	"internal/matching":     {"internal/wire", "atomic"},
 	"internal/executor":     {"internal/session", "internal/wire"},
-	"internal/handler":      {"internal/session", "internal/wire"},
+	"internal/handler":      {"internal/progress", "internal/session", "internal/wire"},
 	"internal/resident":     {"bpf", "internal/errno", "internal/kernel", "internal/session", "internal/trust", "internal/wire"},
 	"internal/engine":       {"internal/session", "internal/wire", "mr"},
 	"internal/death":        {},

@@ -2,7 +2,30 @@
 
 package progress
 
-import "runtime"
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// readied says that a goroutine was made ready that an engine, or a caller, waits for.
+var readied atomic.Bool
+
+// Readied is called when a goroutine was made ready by what may be the thread that steps
+// an engine, which then gives way to it: if Go has one processor, the goroutine would
+// have to wait until that thread has been idle for long.
+func Readied() {
+	if runtime.GOMAXPROCS(0) == 1 {
+		readied.Store(true)
+	}
+}
+
+// giveReadied lets the goroutines run that were made ready in the last round.
+func giveReadied() {
+	if readied.Load() {
+		readied.Store(false)
+		giveWay()
+	}
+}
 
 // giveWay lets the goroutines run that are ready, before this one sleeps in the port, if
 // Go has one processor (GOMAXPROCS). A system call that blocks keeps that processor until

@@ -53,3 +53,75 @@ func TestReadyGoroutinesRunBeforeASleep(t *testing.T) {
 		})
 	}
 }
+
+// A goroutine that a round makes ready runs before many more rounds, if Go has one
+// processor: not only when the thread that steps has been idle for long.
+func TestReadiedGoroutinesRunSoon(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const most, trials = 1000, 9 // rounds; the runtime gives way by itself after some 10 ms, which is more
+	for name, manual := range map[string]bool{"by the poller": false, "by a goroutine that waits": true} {
+		t.Run(name, func(t *testing.T) {
+			eng := newFake(t, false)
+			s := New(eng, Config{Manual: manual, Core: -1, Spin: time.Hour, Sleep: time.Hour,
+				Closed: func() error { return errClosed }})
+			waits := NewSignal()
+			if manual {
+				go func() { _ = s.Wait(t.Context(), &waits) }()
+			}
+			soon := 0
+			for range trials {
+				took := make(chan int64, 1)
+				eng.post(0, func() {
+					before := eng.steps.Load()
+					go func() { took <- eng.steps.Load() - before }()
+					Readied()
+				})
+				s.Notify()
+				if <-took <= most {
+					soon++
+				}
+			}
+			if soon <= trials/2 {
+				t.Errorf("%d of %d goroutines ran within %d rounds", soon, trials, most)
+			}
+			waits.Raise()
+			s.Close(time.Second)
+		})
+	}
+}
+
+// So does a goroutine that is parked until a signal is raised.
+func TestParkedGoroutinesRunSoon(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const most, trials = 1000, 9
+	eng := newFake(t, false)
+	s := New(eng, Config{Manual: true, Core: -1, Spin: time.Hour, Sleep: time.Hour,
+		Closed: func() error { return errClosed }})
+	steps, parked := NewSignal(), NewSignal()
+	go func() { _ = s.Wait(t.Context(), &steps) }()
+	soon := 0
+	for range trials {
+		parked.Reset()
+		var before int64
+		go func() {
+			for !parked.parked.Load() {
+				runtime.Gosched()
+			}
+			eng.post(0, func() {
+				before = eng.steps.Load()
+				parked.Raise()
+			})
+		}()
+		if err := parked.Park(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if eng.steps.Load()-before <= most {
+			soon++
+		}
+	}
+	if soon <= trials/2 {
+		t.Errorf("%d of %d goroutines ran within %d rounds", soon, trials, most)
+	}
+	steps.Raise()
+	s.Close(time.Second)
+}

@@ -78,6 +78,7 @@ func (s *Stepper) stepUntilWanted() {
 		} else {
 			shared = s.others.idle()
 		}
+		giveReadied()
 		if steps%lookAround != 0 && !shared {
 			continue
 		}

@@ -26,6 +26,7 @@ func (s *Signal) Raise() {
 	if s.parked.Load() {
 		select {
 		case s.ch <- struct{}{}:
+			Readied()
 		default:
 		}
 	}

@@ -110,6 +110,7 @@ func (s *Stepper) Progress() int {
 		s.polls.idle()
 	}
 	s.Release()
+	giveReadied()
 	return n
 }
 

@@ -91,6 +91,7 @@ func (s *Stepper) stepUntil(ctx context.Context, sig *Signal) error {
 		} else {
 			shared = s.others.idle()
 		}
+		giveReadied()
 		if steps%lookAround != 0 && !shared {
 			continue
 		}
