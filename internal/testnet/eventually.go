@@ -29,10 +29,11 @@ var Slow = func() time.Duration {
 var Patience = 60 * time.Second * Slow
 
 // Eventually waits until the condition holds, and fails the test when Patience has
-// passed. The parameter what names the expected event for that failure.
+// passed. The parameter what names the expected event for that failure. Where things take
+// longer it looks less often, or looking would take the time from them.
 func Eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Patience); !cond(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(Patience); !cond(); time.Sleep(time.Millisecond * Slow) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v still not: %s", Patience, what)
 		}

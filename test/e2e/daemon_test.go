@@ -124,7 +124,7 @@ func again(t *testing.T, side *testnet.Side, socket string, args ...string) *nod
 			select {
 			case <-n.done:
 				ended = true
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(glance):
 			}
 		}
 		if busy := strings.Contains(n.err.String(), "queue is taken"); !busy || time.Now().After(end) {

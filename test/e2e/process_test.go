@@ -24,6 +24,10 @@ import (
 // Reaching it is a failure; a machine under load stays far below.
 var limit = 5 * time.Minute * testnet.Slow
 
+// glance is the time between two looks at a process. Where instructions are translated a
+// look, such as `stat`, may take 10 ms of the processor that the process is to have.
+var glance = 5 * time.Millisecond * testnet.Slow * testnet.Slow
+
 // nobody is a user and a group without rights.
 const nobody = 65534
 
@@ -185,7 +189,7 @@ func (p *process) eventually(what string, ok func() bool) {
 			p.t.Fatalf("%s ended with code %d before %s: %s", p.name, p.cmd.ProcessState.ExitCode(), what, p.err.String())
 		case <-deadline:
 			p.t.Fatalf("%s: not within %v: %s", p.name, limit, what)
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(glance):
 		}
 	}
 }

@@ -19,7 +19,11 @@ import (
 // not would take the processors from the daemons whose takeover they watch.
 func startAdding(t *testing.T, side *testnet.Side, n *node, args ...string) (p *process, added func() uint64) {
 	journal := filepath.Join(t.TempDir(), "journal")
-	p = startAdder(t, side, n, append(args, "-window", "256", "-rest", "1ms", "-journal", journal)...)
+	window, rest := "256", "1ms"
+	if testing.Short() { // where instructions are translated, an operation may take a quarter of a millisecond
+		window, rest = "16", "50ms"
+	}
+	p = startAdder(t, side, n, append(args, "-window", window, "-rest", rest, "-journal", journal)...)
 	return p, func() uint64 {
 		n := journalOf(journal).added
 		return n
