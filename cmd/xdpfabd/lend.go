@@ -15,7 +15,7 @@ type lending struct {
 func (s *server) lending() lending {
 	l := lending{Lend: s.cfg.Lend}
 	for _, q := range s.host.LentQueues() {
-		if q.State == "lent" {
+		if q.IsLent() {
 			l.Lent = append(l.Lent, q.Queue)
 		}
 	}
@@ -25,7 +25,7 @@ func (s *server) lending() lending {
 // lentOut is how many queues programs have, or may have still.
 func (s *server) lentOut() (n int) {
 	for _, q := range s.host.LentQueues() {
-		if q.PID != 0 || q.State != "free" {
+		if q.PID != 0 || !q.IsFree() {
 			n++
 		}
 	}

@@ -296,11 +296,17 @@ func (g *Guest) loanCounters(context.Context, struct{}) (map[string]uint64, erro
 
 // LentQueue describes a queue that a domain can lend (DomainAttr.Lend).
 type LentQueue struct {
-	Queue int    `json:"queue"`
-	State string `json:"state"` // "free"; "lent"; or "kept", by a program that has it from the borrower, and blocks it
-	Lends uint64 `json:"lends"` // how often it was lent so far
-	PID   int    `json:"pid"`   // of the borrower; 0 for none, or one that this process cannot see
+	Queue int                `json:"queue"`
+	State port.LendableState `json:"state"`
+	Lends uint64             `json:"lends"` // how often it was lent so far
+	PID   int                `json:"pid"`   // of the borrower; 0 for none, or one that this process cannot see
 }
+
+// IsFree reports whether the queue can be lent.
+func (q LentQueue) IsFree() bool { return q.State == port.LendableFree }
+
+// IsLent reports whether a program borrows the queue.
+func (q LentQueue) IsLent() bool { return q.State == port.LendableLent }
 
 // LentQueues describes the queues that the domain can lend, by number.
 func (h *Host) LentQueues() []LentQueue {
@@ -312,7 +318,7 @@ func (h *Host) LentQueues() []LentQueue {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	for _, s := range from.Spares() {
-		q := LentQueue{Queue: s.Number, State: string(s.State), Lends: s.Lends}
+		q := LentQueue{Queue: s.Number, State: s.State, Lends: s.Lends}
 		for g := range h.Tenancy.guests {
 			if has := g.queue.Load(); has != nil && *has == s.Number {
 				q.PID = g.info.PID

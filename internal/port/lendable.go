@@ -49,7 +49,7 @@ type LendableState string
 const (
 	LendableFree LendableState = "free" // it can be lent
 	LendableLent LendableState = "lent"
-	LendableKept LendableState = "kept" // given back, and not closed by everybody yet
+	LendableKept LendableState = "kept" // given back, but a program that has it from the borrower blocks it
 )
 
 // lendables are the queues that can be lent.

@@ -39,7 +39,7 @@ func TestBorrow(t *testing.T) {
 		t.Helper()
 		h.eventually("queue 1 is "+state, func() bool {
 			s, err := h.ask()
-			return err == nil && len(s.Lent) == 1 && s.Lent[0].Queue == 1 && s.Lent[0].State == state
+			return err == nil && len(s.Lent) == 1 && s.Lent[0].Queue == 1 && string(s.Lent[0].State) == state
 		})
 	}
 	empty := func() {

@@ -49,7 +49,7 @@ func TestTakeoverBorrowed(t *testing.T) {
 		t.Helper()
 		d.eventually("queue 1 is "+state, func() bool {
 			s, err := d.ask()
-			return err == nil && len(s.Lent) == 1 && s.Lent[0].Queue == 1 && s.Lent[0].State == state && (s.Lent[0].PID != 0) == (state == "lent")
+			return err == nil && len(s.Lent) == 1 && s.Lent[0].Queue == 1 && string(s.Lent[0].State) == state && (s.Lent[0].PID != 0) == (state == "lent")
 		})
 	}
 	next := func(meanwhile func()) {

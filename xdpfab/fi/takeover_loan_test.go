@@ -72,7 +72,7 @@ func (r *relet) is(state string, lends uint64) {
 	r.succession.t.Helper()
 	testnet.Eventually(r.succession.t, "the queue is "+state, func() bool {
 		all := r.dom.Hosting().LentQueues()
-		return len(all) == 1 && all[0].Queue == r.queue && all[0].State == state && all[0].Lends == lends && (all[0].PID != 0) == (state == "lent")
+		return len(all) == 1 && all[0].Queue == r.queue && string(all[0].State) == state && all[0].Lends == lends && (all[0].PID != 0) == (state == "lent")
 	})
 }
 
