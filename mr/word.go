@@ -5,6 +5,8 @@ package mr
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // Uint64 returns the i-th word of eight bytes of the region, from 0, for the owner's use:
@@ -27,7 +29,8 @@ func (r *Region) Int32(i int) (*atomic.Int32, error) { return word[atomic.Int32]
 func word[T any](r *Region, i, size int) (*T, error) {
 	switch {
 	case r.closed.Load():
-		return nil, fmt.Errorf("%w: word %d of region %v, which is closed", ErrClosed, i, r)
+		return nil, errno.Refuse(ErrClosed,
+			"word %d of region %v: the region is closed: register the memory again", i, r)
 	case i < 0 || i >= len(r.data)/size:
 		return nil, fmt.Errorf("%w: word %d of region %v; it has %d words of %d bytes", ErrOutOfBounds, i, r,
 			len(r.data)/size, size)

@@ -5,6 +5,7 @@ package mr
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -47,7 +48,7 @@ func TestWords(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Uint64(0); !errors.Is(err, ErrClosed) {
-		t.Errorf("closed: %v", err)
+	if _, err := r.Uint64(0); !errors.Is(err, ErrClosed) || strings.Count(err.Error(), "closed") != 1 {
+		t.Errorf("closed: %v, want it said once", err)
 	}
 }

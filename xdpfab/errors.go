@@ -54,6 +54,9 @@ var (
 	ErrTooBig = fi.ErrTooBig
 	// ErrTruncated means that a message was longer than the buffer of its receive.
 	ErrTruncated = fi.ErrTruncated
+	// ErrNoReceiver means that the endpoint that was dialled receives no messages: it is
+	// no Mailbox.
+	ErrNoReceiver = fi.ErrNoReceiver
 	// ErrPeerSilent means that the peer did not answer within the give-up time.
 	ErrPeerSilent = fi.ErrPeerSilent
 	// ErrRefused means that the peer refused the session: look at its log.

@@ -108,8 +108,8 @@ func (p *PipeEnd) Info() InterfaceInfo {
 func (p *PipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	if a.IsIP() {
 		return wire.Link{}, errno.Refuse(errno.NotImplemented,
-			"a pipe has no IP addresses: want that of Domain.Name, such as %s",
-			wire.Addr{MAC: pipeMAC(1)})
+			"%v is an IP address, which nodes in memory do not have: want that of the other domain's Name, "+
+				"such as %s", a, wire.Addr{MAC: pipeMAC(1)})
 	}
 	return wire.Link{Kind: wire.Ethernet, Local: p.Mac, Remote: a.MAC}, nil
 }

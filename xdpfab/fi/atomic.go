@@ -63,16 +63,15 @@ func (ep *Endpoint) InjectAtomic(m *Msg) error {
 // post submits an operation and makes sure that it is started, or, with FlagMore, that
 // the next call starts it. After a failure it starts the earlier ones, since there may be
 // no next post.
-func (h *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
-	ep := h.endpoint
+func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
 	switch {
 	case ep.phase.Load() == made: // Bind may be at work on what is read below
 		return ep.unready()
-	case h.ended.Load():
-		return h.errEnded()
+	case ep.ended.Load():
+		return ep.errEnded()
 	}
 	if flags&FlagDefaults != 0 {
-		flags = flags&^FlagDefaults | h.OpFlags()
+		flags = flags&^FlagDefaults | ep.OpFlags()
 	}
 	if ep.selective && flags&FlagCompletion == 0 {
 		cookie = silent

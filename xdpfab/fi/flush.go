@@ -23,11 +23,10 @@ import (
 // makes its entry also in a queue that was bound with BindSelective, and no counter
 // counts it. It takes a place among the operations under way, and fails with ErrAgain as
 // they do; without a completion queue it is refused with ErrNoCQ.
-func (h *Endpoint) Flush(dest Address, context any) error {
-	ep := h.endpoint
+func (ep *Endpoint) Flush(dest Address, context any) error {
 	switch {
-	case h.ended.Load():
-		return h.errEnded()
+	case ep.ended.Load():
+		return ep.errEnded()
 	case !ep.ready():
 		return ep.unready()
 	case ep.cq == nil:

@@ -124,8 +124,8 @@ var (
 	ErrNotClaimed = reason(syscall.ENOMSG,
 		"no message is claimed for this context: peek with FlagPeek and FlagClaim first")
 	ErrContext    = reason(syscall.EINVAL, "the context cannot be found, as it is not comparable with ==")
-	ErrNoReceiver = reason(syscall.ENOSYS, "the peer receives no messages: no completion queue is bound with "+
-		"BindRecv to its endpoint, or its version is too old")
+	ErrNoReceiver = reason(syscall.ENOSYS, "the peer receives no messages at this endpoint: want the number of a "+
+		"mailbox, as in 10.0.0.2/5, or of an endpoint of package fi with a queue that BindRecv bound")
 )
 
 // ErrNotReceiving is the error of receives on an endpoint that receives no messages.
