@@ -36,8 +36,9 @@ var (
 type Source interface {
 	// Watch reports all entries as soon as they are known, and again after each change.
 	// It reports the failure while the source cannot be read, and goes on. It returns
-	// when ctx ends, with its error, or when the source can never be read, with the
-	// reason. It calls report from one goroutine at a time.
+	// when ctx ends, with its error, or when there is nothing to wait for, with the
+	// reason: the source can never be read, or is a file that is missing at first. It
+	// calls report from one goroutine at a time.
 	Watch(ctx context.Context, report func([]Node, error)) error
 	// String names the source in errors: "etcd://10.0.0.1:2379/xdpfab".
 	String() string
@@ -58,8 +59,9 @@ type Directory struct {
 	changed chan struct{} // closed at the next change
 }
 
-// Open reads a source, and follows it until Close. It fails if the source cannot be read
-// before ctx ends.
+// Open reads a source, and follows it until Close. A file that is missing or wrong fails at
+// once. For etcd Open waits until it has answered, and fails when ctx ends first: the
+// error wraps what etcd is waited for, and the cause of ctx.
 func Open(ctx context.Context, s Source) (*Directory, error) {
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	d := &Directory{source: s, end: end, ended: make(chan struct{}), changed: make(chan struct{})}
@@ -95,7 +97,9 @@ func (d *Directory) wait(ctx context.Context) error {
 			}
 			return fmt.Errorf("directory %v: %w: %w", d.source, failure, context.Cause(ctx))
 		case <-d.ended:
-			return fmt.Errorf("directory %v: %w", d.source, d.Stale())
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return fmt.Errorf("directory %v: %w", d.source, d.failure)
 		case <-changed:
 		}
 	}

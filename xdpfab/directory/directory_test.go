@@ -108,6 +108,24 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
+// A file that cannot be read is no reason to wait for the context.
+func TestWrongFileFailsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	absent, wrong := filepath.Join(dir, "absent"), filepath.Join(dir, "wrong")
+	if err := os.WriteFile(wrong, []byte("node7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{absent: "no such file", wrong: "line 1: node node7 has no address"} {
+		_, err := Open(t.Context(), File(path))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "has not been read since") {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+		if path == absent && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v: want it to be os.ErrNotExist", err)
+		}
+	}
+}
+
 func TestFileIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nodes")
 	write := func(text string) {

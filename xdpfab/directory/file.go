@@ -27,8 +27,9 @@ const mostFile = 16 << 20
 //	node7   10.0.0.7,02:00:00:00:00:0b   counters scores
 //
 // A change of the file is noticed within a second or two. A file that cannot be read, or
-// has a line that is wrong, is a failure that names the line, and leaves the former
-// entries. Whoever writes it had better rename a complete file into place.
+// has a line that is wrong, is a failure that names the line: Open fails with it at once,
+// and a Directory that is open keeps the former entries. Whoever writes the file had
+// better rename a complete one into place.
 func File(path string) Source { return file(path) }
 
 type file string
@@ -39,10 +40,14 @@ func (f file) String() string { return string(f) }
 func (f file) Watch(ctx context.Context, report func([]Node, error)) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
-	for last := (state{}); ; {
+	for last, first := (state{}), true; ; first = false {
 		if now := f.state(); !now.same(last) {
 			last = now
-			report(f.read())
+			list, err := f.read()
+			if err != nil && first {
+				return err
+			}
+			report(list, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -77,14 +82,10 @@ func (s state) same(last state) bool {
 func (f file) read() ([]Node, error) {
 	r, err := os.Open(string(f))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: want a file with lines such as \"node7 10.0.0.7 counters\"", err)
 	}
 	defer r.Close()
-	list, err := ReadFile(io.LimitReader(r, mostFile))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f, err)
-	}
-	return list, nil
+	return ReadFile(io.LimitReader(r, mostFile))
 }
 
 // ReadFile reads the text of a directory's file.

@@ -6,9 +6,10 @@ package names
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
@@ -48,19 +49,12 @@ func Read(ctx context.Context, text string, log *slog.Logger) (*directory.Direct
 	return d, nil
 }
 
-// readFile reads a file, and fails at once if the file is wrong: directory.Open would
-// wait until somebody mends it.
+// readFile reads a file.
 func readFile(ctx context.Context, path string) (*directory.Directory, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("directory: %w: want a file with lines such as \"node7 10.0.0.7 counters\", or "+
-			"etcd://HOST:PORT", err)
-	}
-	defer f.Close()
-	if _, err := directory.ReadFile(f); err != nil {
-		return nil, fmt.Errorf("directory %s: %w", path, err)
-	}
 	d, err := directory.Open(ctx, directory.File(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w, or etcd://HOST:PORT", err)
+	}
 	if err != nil {
 		return nil, err
 	}
