@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // figures are the rows of README's table of speeds: the rows of bench/results/latest.txt
@@ -22,8 +23,8 @@ var figures = []struct{ name, trip, rate, note, second string }{
 	{"a counter behind Go's net package, TCP", "plain Go over TCP", "plain Go over TCP, 64 connections", "", ""},
 }
 
-// README's speeds are those of the latest full run, as are the aims that it met. With
-// -update they are written anew.
+// README's speeds are those of the latest full run, as are its commit and the aims that it
+// met. With -update they are written anew, with the date of today.
 func TestReadmeFigures(t *testing.T) {
 	results, err := os.ReadFile(filepath.Join("..", "..", "bench", "results", "latest.txt"))
 	if err != nil {
@@ -52,6 +53,11 @@ func TestReadmeFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := regexp.MustCompile(`(?s)(\| round trip of a fetch-add[^\n]*\n\|---[^\n]*\n)(.*?)\n\n(\d+ of \d+ aims are met\.|AIMS)`).ReplaceAllString(string(text), "${1}"+strings.Join(rows, "\n")+"\n\n"+met)
+	if run := regexp.MustCompile(`commit (\w+)\n`).FindStringSubmatch(string(results)); run == nil {
+		t.Error("the run does not name its commit")
+	} else if !strings.Contains(want, "(commit "+run[1]+")") {
+		want = regexp.MustCompile(`on \d{4}-\d\d-\d\d \(commit \w+\)`).ReplaceAllString(want, "on "+time.Now().Format(time.DateOnly)+" (commit "+run[1]+")")
+	}
 	if met == "" || !strings.Contains(want, met) || !strings.Contains(want, rows[1]) {
 		t.Fatalf("README has no table of speeds, or the run no count of aims: %q", met)
 	}
