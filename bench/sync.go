@@ -23,11 +23,13 @@ const (
 	handovers = "A lock that 16 clients want, on its way from one to the next"
 	adds      = "Increments of one number, one client"
 	puts      = "Puts without and with a signal, one at a time"
+	answered  = "A request of 64 bytes and its reply, one at a time, by a function and by messages"
 )
 
 const (
 	syncTime    = 400 * time.Millisecond
 	syncClients = 16
+	requestSize = 64 // bytes of a request, and of its reply
 	etcdPort    = 2379
 	redisPort   = 6379
 	natsPort    = 4222
@@ -64,7 +66,28 @@ func syncPlan() []entry {
 			entry{fmt.Sprint("put", size), puts, partsOf("xdpfab put"+of, "put", flags...)},
 			entry{fmt.Sprint("put_signal", size), puts, partsOf("xdpfab put with signal"+of, "put-signal", flags...)})
 	}
+	for _, progress := range []string{"manual", "auto"} {
+		id := map[bool]string{true: "_auto"}[progress == "auto"]
+		flags := []any{"-progress", progress, "-size", requestSize}
+		p = append(p,
+			entry{"served_add" + id, answered, callsOf("xdpfab Remote.Add, "+progress, "adds", "serve-calls", flags)},
+			entry{"call" + id, answered, callsOf("xdpfab Peer.Call, "+progress, "call", "serve-calls", flags)},
+			entry{"message" + id, answered, callsOf("xdpfab Send and Receive, there and back, "+progress, "message",
+				"serve-messages", flags)})
+	}
 	return p
+}
+
+// callsOf is a contest with a program that answers requests, by a function or by
+// messages.
+func callsOf(name, test, serves string, flags []any) *contest {
+	return &contest{
+		name: name,
+		server: func(*network) command {
+			return call("parts", "xdpfab", serves, "-i", veth.IfName, "-size", requestSize)
+		},
+		client: func(n *network, ready string) command { return partsCall("xdpfab", test, ready, flags) },
+	}
 }
 
 // partsCall is the client of a contest.
@@ -151,6 +174,8 @@ func syncAims(m *results) []aim {
 		aims = append(aims, m.atMost("put with signal of "+size+" bytes, p50, to a put", p50, "put_signal"+size,
 			"put"+size, 1.1).because("it is one operation, and one record more"))
 	}
+	aims = append(aims, m.atMost("a call, p50, to a message there and one back", p50, "call", "message", 1).
+		because("the reply is in the answer to the request"))
 	return checked(aims)
 }
 

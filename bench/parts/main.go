@@ -6,7 +6,8 @@
 // that signal, by package xdpfab/sync and by the servers that are used for them
 // otherwise.
 //
-//	parts xdpfab|etcd|redis|nats locks|handover|adds|vector|put|put-signal FLAGS
+//	parts xdpfab|etcd|redis|nats locks|handover|adds|vector|put|put-signal|call|message FLAGS
+//	parts xdpfab serve-calls|serve-messages FLAGS
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,7 +66,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&s.peer, "peer", "", "address of the server, with the port if it has one")
 	fs.IntVar(&s.clients, "clients", 1, "clients of a handover")
 	fs.IntVar(&s.depth, "depth", 1, "additions in flight")
-	fs.IntVar(&s.size, "size", 8, "bytes of a put")
+	fs.IntVar(&s.size, "size", 8, "bytes of a put, a request or a message")
 	fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")
 	fs.DurationVar(&s.warmup, "warmup", 200*time.Millisecond, "time before measuring")
 	if err := fs.Parse(args[2:]); err != nil {
@@ -72,6 +74,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if s.clients < 1 || s.depth < 1 || s.size < 8 || s.duration <= 0 || fs.NArg() > 0 {
 		return errors.New("want at least 1 client, 1 in flight, 8 bytes, some time, and no other words")
+	}
+	if args[0] == "xdpfab" && strings.HasPrefix(args[1], "serve-") {
+		return serve(ctx, &s, args[1])
 	}
 	do, end, err := systems[args[0]](ctx, &s, args[1])
 	if err != nil {

@@ -27,27 +27,37 @@ const (
 
 // ofXdpfab are the tests of the library, with a daemon as the home.
 func ofXdpfab(ctx context.Context, s *settings, test string) (loop, func(uint64) error, error) {
-	attr := xdpfab.DomainAttr{Attach: fi.AttachNever}
-	if err := attr.Progress.UnmarshalText([]byte(s.progress)); err != nil {
-		return nil, nil, err
-	}
-	dom, err := xdpfab.Open(ctx, s.ifname, attr)
+	dom, err := s.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	peer, err := dom.Dial(ctx, s.peer)
+	to := s.peer
+	if test == "call" {
+		to += fmt.Sprint("/", function)
+	}
+	peer, err := dom.Dial(ctx, to)
 	if err != nil {
 		return nil, nil, errors.Join(err, dom.CloseAll())
 	}
-	do, check, err := (&home{peer, s}).test(ctx, test)
+	do, check, err := (&home{dom, peer, s}).test(ctx, test)
 	if err != nil {
 		return nil, nil, errors.Join(err, dom.CloseAll())
 	}
 	return do, func(ops uint64) error { return errors.Join(check(ctx, ops), dom.CloseAll()) }, nil
 }
 
-// home is the daemon.
+// open opens the interface.
+func (s *settings) open(ctx context.Context) (*xdpfab.Domain, error) {
+	attr := xdpfab.DomainAttr{Attach: fi.AttachNever}
+	if err := attr.Progress.UnmarshalText([]byte(s.progress)); err != nil {
+		return nil, err
+	}
+	return xdpfab.Open(ctx, s.ifname, attr)
+}
+
+// home is the daemon, or a process that serves calls.
 type home struct {
+	dom  *xdpfab.Domain
 	peer *xdpfab.Peer
 	*settings
 }
@@ -55,11 +65,14 @@ type home struct {
 // check compares what is in the memory with the number of operations.
 type check func(ctx context.Context, ops uint64) error
 
+// unchecked is for loops that check each operation.
+func unchecked(context.Context, uint64) error { return nil }
+
 func (h *home) test(ctx context.Context, test string) (loop, check, error) {
 	switch test {
 	case "locks":
 		lock, err := h.locker(ctx)
-		return lockLoop(lock), func(context.Context, uint64) error { return nil }, err
+		return lockLoop(lock), unchecked, err
 	case "handover":
 		var o handover
 		for range h.clients {
@@ -69,13 +82,17 @@ func (h *home) test(ctx context.Context, test string) (loop, check, error) {
 			}
 			o.lockers = append(o.lockers, lock)
 		}
-		return o.loop, func(context.Context, uint64) error { return nil }, nil
+		return o.loop, unchecked, nil
 	case "adds":
 		return h.adds(ctx)
 	case "vector":
 		return h.vector(ctx)
 	case "put", "put-signal":
 		return h.put(ctx, test == "put-signal")
+	case "call":
+		return h.call(ctx)
+	case "message":
+		return h.message(ctx)
 	}
 	return nil, nil, unknown("xdpfab", test)
 }
@@ -152,7 +169,7 @@ func (h *home) put(ctx context.Context, signals bool) (loop, check, error) {
 	b := slices.Repeat([]byte{1}, h.size)
 	if !signals {
 		return each(1, func(ctx context.Context) error { return h.peer.Write(ctx, r, putAt, b) }),
-			func(context.Context, uint64) error { return nil }, nil
+			unchecked, nil
 	}
 	signal := xdpfab.Signal{Region: r, Index: signalAt / 8, Op: atomic.Sum, Value: 1}
 	return each(1, func(ctx context.Context) error { return h.peer.WriteSignal(ctx, r, putAt, b, signal) }),
