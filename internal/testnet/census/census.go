@@ -90,11 +90,24 @@ func processes() (found []string, err error) {
 // Ended lists the children of a process that ended and wait for it to ask
 // for their status.
 func Ended(of int) (pids []int) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range dirs {
-		if _, state, parent, err := state(dir); err == nil && state == 'Z' && parent == of {
-			pid, _ := strconv.Atoi(filepath.Base(dir))
+	for _, pid := range children(of) {
+		if _, state, parent, err := state("/proc/" + strconv.Itoa(pid)); err == nil && state == 'Z' && parent == of {
 			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// children lists those of a process, of each of its threads. To read of all processes
+// whose children they are takes a guest without KVM a tenth of a second.
+func children(of int) (pids []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", of))
+	for _, list := range lists {
+		b, _ := os.ReadFile(list) // a thread that has ended has none
+		for _, word := range strings.Fields(string(b)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
 		}
 	}
 	return pids
