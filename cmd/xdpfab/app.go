@@ -64,7 +64,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	refuseUnknown(root)
 	err := a.unprinted(whyGivenUp(ctx, joinOnce(root.ExecuteContext(ctx), out.Flush())), results)
 	if err != nil {
-		fmt.Fprintln(a.err, tell.Fold(oneLine(err)))
+		a.tellError(err, args)
 	}
 	return exitCode(err)
 }
@@ -90,7 +90,8 @@ Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
 usage; 3 the outcome is unknown, or the operation ran and its result could not be
 printed, or the peer restarted; 4 the peer is silent or unreachable; 5 privilege or
 interface problem; 6 a compare-and-swap ran and swapped nothing, or not all of its
-elements.`,
+elements. With --json an error is JSON as well, with the code and what is known of
+the operation. A stdout that is closed is taken for /dev/null.`,
 		Example: `  xdpfab info eth0
   xdpfab list 10.0.0.2
   xdpfab atomic sum uint64 1 --peer node7 --region counters
@@ -114,7 +115,7 @@ elements.`,
 
 // jsonFlag gives a command its --json.
 func (a *app) jsonFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&a.json, "json", false, "print the result as JSON")
+	c.Flags().BoolVar(&a.json, "json", false, "print the result as JSON, and an error on stderr, too")
 }
 
 // print writes a result: v as JSON, or else the output of text, in which tabs align

@@ -177,6 +177,9 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 		return r, usage(c, "missing OP and DATATYPE")
 	}
 	if r.op, err = parseOp(args[0]); err != nil {
+		if _, swapped := atomic.ParseDatatype(args[0]); swapped == nil {
+			err = fmt.Errorf("%q is a datatype: the order is OP DATATYPE VALUE", args[0])
+		}
 		return r, usage(c, "%v", err)
 	}
 	if r.dt, err = parseDatatype(args[1]); err != nil {
@@ -286,8 +289,8 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 		b = bytes.Repeat(b, count)
 	}
 	if want := count * dt.Size(); len(b) != want {
-		return nil, fmt.Errorf("%s: %d bytes for %d elements of %v, which take %d: want %s", what, len(b), count, dt,
-			want, one)
+		return nil, fmt.Errorf("%s: %s in place of %d (%s of %v): want %s", what, plural(len(b), "byte"), want,
+			plural(count, "element"), dt, one)
 	}
 	return b, nil
 }
@@ -330,7 +333,7 @@ func (a *app) printAtomic(f *atomicFlags, r request, before []byte) error {
 		case f.quiet:
 			fmt.Fprintln(w, strings.Join(rep.Before, "\n"))
 		case r.form == atomic.Base:
-			fmt.Fprintf(w, "%d elements: done\n", r.count)
+			fmt.Fprintf(w, "%s: done\n", plural(r.count, "element"))
 		default:
 			rep.text(w, r)
 		}

@@ -48,7 +48,7 @@ func TestAtomicText(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"write int32 5 -q", "0"},
 		{"sum int32 -7", "r+0  5  -> -2"},
-		{"sum int32 1 --form base", "1 elements: done"},
+		{"sum int32 1 --form base", "1 element: done"},
 		{"max int32 -5 --form base -q", ""},
 		{"read int32", "r+0  -1"},
 		{"read int32 --hex", "ffffffff"},

@@ -5,9 +5,11 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -104,3 +106,31 @@ func certainty(err error) string {
 
 // oneLine is an error as it is shown, but for line breaks.
 func oneLine(err error) string { return "xdpfab: " + tell.Plain(err) }
+
+// errorReport is the JSON form of an error, as a line of a batch has it.
+type errorReport struct {
+	Error     string `json:"error"`
+	Certainty string `json:"certainty"`
+	Code      int    `json:"code"`
+}
+
+// tellError says on stderr why a command failed. The wish for JSON counts even where the
+// command line is so wrong that nobody has read it.
+func (a *app) tellError(err error, args []string) {
+	if !a.json && !slices.Contains(args, "--json") {
+		fmt.Fprintln(a.err, tell.Fold(oneLine(err)))
+		return
+	}
+	e := json.NewEncoder(a.err)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(errorReport{tell.Plain(err), a.certainty(err), exitCode(err)}) // as of a text: there is nobody to tell
+}
+
+// certainty returns what is known of the operation of a command that failed.
+func (a *app) certainty(err error) string {
+	known := certainty(err)
+	if a.ran && known == xdpfab.ErrNotExecuted.Error() && !errors.Is(err, xdpfab.ErrNotExecuted) {
+		return "executed"
+	}
+	return known
+}

@@ -180,9 +180,12 @@ func mustRun[T any](n *farNode, s string) (v T) {
 }
 
 // checkRefusal wants an exit code, an error of one line that contains a text, and no
-// output.
+// output. The error may be JSON.
 func checkRefusal(t *testing.T, name string, r ran, code int, say string) {
 	t.Helper()
+	if e := new(errorReport); json.Unmarshal([]byte(r.err), e) == nil {
+		r.err = "xdpfab: " + e.Error + "\n"
+	}
 	if r.code != code || !strings.HasPrefix(r.err, "xdpfab: ") || strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, say) || r.out != "" {
 		t.Errorf("%s: exit code %d, error %q, output %q; want code %d, one line saying %q", name, r.code, r.err, r.out, code, say)
 	}

@@ -73,13 +73,7 @@ type opEntry struct {
 	Forms    []string `json:"forms"`
 }
 
-func (a *app) infoCmd() *cobra.Command {
-	var operations, advises, fabric, probe bool
-	var socket string
-	c := &cobra.Command{
-		Use:   "info [INTERFACE]",
-		Short: "Show what an interface, the kernel and xdpfab can do",
-		Long: `info shows an interface (all of them without an argument): the mode in which
+const infoHelp = `info shows an interface (all of them without an argument): the mode in which
 xdpfab would use it, the limits of the kernel and of the caller's privileges, and
 the operations for each datatype. It attaches nothing, changes nothing and needs
 no privilege; it omits what it may not read. It asks the daemons of all interfaces
@@ -101,7 +95,20 @@ Run it as the user and in the cgroup that xdpfab will run in.
 
 With --fabric it lists the results of GetInfo, as fi_info does for
 libfabric: one entry for each interface and encapsulation, with every attribute
-if an interface is named.`,
+if an interface is named.`
+
+// infoFlags are the flags of info.
+type infoFlags struct {
+	operations, advises, fabric, probe bool
+	socket                             string
+}
+
+func (a *app) infoCmd() *cobra.Command {
+	var f infoFlags
+	c := &cobra.Command{
+		Use:   "info [INTERFACE]",
+		Short: "Show what an interface, the kernel and xdpfab can do",
+		Long:  infoHelp,
 		Example: `  xdpfab info
   xdpfab info eth0
   xdpfab info --advise eth0
@@ -116,58 +123,70 @@ if an interface is named.`,
 		},
 		ValidArgsFunction: completeInterfaces,
 		RunE: func(c *cobra.Command, args []string) error {
-			if advises && operations || advises && fabric || operations && fabric {
-				return usage(c, "want one of --advise, --fabric and --operations")
-			}
-			if advises && !probe && socket != "" {
-				return usage(c, "--control: --advise asks no daemon, unless it is with --probe")
-			}
-			s, err := a.settings()
-			if err != nil {
+			if err := f.contradict(c, args); err != nil {
 				return err
 			}
-			socket = cmp.Or(socket, s.Get(settings.Control).Value)
-			var found *probed
-			if probe {
-				if len(args) != 1 || fabric || operations {
-					return usage(c, "--probe: want an interface to probe, alone or with --advise")
-				}
-				if found, err = probeInterface(c.Context(), args[0], socket); err != nil {
-					return err
-				}
-			}
-			if fabric {
-				d, err := discover(c.Context(), args, socket)
-				if err != nil {
-					return err
-				}
-				return a.print(d, func(w io.Writer) { d.text(w, len(args) == 1) })
-			}
-			if advises {
-				r, err := advice(args, found)
-				if err != nil {
-					return err
-				}
-				return a.print(r, r.text)
-			}
-			r, err := report(c.Context(), args, socket)
-			if err != nil {
-				return err
-			}
-			if found != nil {
-				r.Interfaces[0].Probed = found
-			}
-			return a.print(r, func(w io.Writer) { r.text(w, len(args) == 1 || operations) })
+			return a.info(c.Context(), &f, args)
 		},
 	}
 	a.jsonFlag(c)
-	c.Flags().BoolVar(&advises, "advise", false, "compare the machine with docs/tuning.md")
-	c.Flags().BoolVar(&probe, "probe", false, "open the interface for an instant, to show the mode that it really gets")
-	c.Flags().BoolVar(&fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
-	c.Flags().StringVar(&socket, "control", "", "control socket of the daemon that may serve the interface; default: "+
+	c.Flags().BoolVar(&f.advises, "advise", false, "compare the machine with docs/tuning.md")
+	c.Flags().BoolVar(&f.probe, "probe", false, "open the interface for an instant, to show the mode that it really gets")
+	c.Flags().BoolVar(&f.fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
+	c.Flags().StringVar(&f.socket, "control", "", "control socket of the daemon that may serve the interface; default: "+
 		"that of the configuration")
-	c.Flags().BoolVar(&operations, "operations", false, "print the table of operations without an interface, too")
+	c.Flags().BoolVar(&f.operations, "operations", false, "print the table of operations without an interface, too")
 	return c
+}
+
+// contradict refuses flags that do not go together.
+func (f *infoFlags) contradict(c *cobra.Command, args []string) error {
+	switch {
+	case f.advises && f.operations, f.advises && f.fabric, f.operations && f.fabric:
+		return usage(c, "want one of --advise, --fabric and --operations")
+	case f.advises && !f.probe && f.socket != "":
+		return usage(c, "--control: --advise asks no daemon, unless it is with --probe")
+	case f.probe && (len(args) != 1 || f.fabric || f.operations):
+		return usage(c, "--probe: want an interface to probe, alone or with --advise")
+	}
+	return nil
+}
+
+// info prints what the flags ask for.
+func (a *app) info(ctx context.Context, f *infoFlags, args []string) error {
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	socket := cmp.Or(f.socket, s.Get(settings.Control).Value)
+	var found *probed
+	if f.probe {
+		if found, err = probeInterface(ctx, args[0], socket); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.fabric:
+		d, err := discover(ctx, args, socket)
+		if err != nil {
+			return err
+		}
+		return a.print(d, func(w io.Writer) { d.text(w, len(args) == 1) })
+	case f.advises:
+		r, err := advice(args, found)
+		if err != nil {
+			return err
+		}
+		return a.print(r, r.text)
+	}
+	r, err := report(ctx, args, socket)
+	if err != nil {
+		return err
+	}
+	if found != nil {
+		r.Interfaces[0].Probed = found
+	}
+	return a.print(r, func(w io.Writer) { r.text(w, len(args) == 1 || f.operations) })
 }
 
 func report(ctx context.Context, args []string, socket string) (r infoReport, err error) {
@@ -301,7 +320,11 @@ func (i *interfaceEntry) text(w io.Writer) {
 	} else if i.Silent != "" {
 		fmt.Fprintf(w, "served by\tnobody that answers: %s\n", i.Silent)
 	} else if i.Plan.Usable {
-		fmt.Fprintf(w, "xdpfab would use\t%s XDP, %s, %d queues\n", i.Plan.XDP, i.Plan.Copy, i.Plan.Queues)
+		mode := fmt.Sprintf("%s XDP, %s", i.Plan.XDP, i.Plan.Copy)
+		if i.Plan.XDP == "unknown" {
+			mode = "XDP, in a mode that is known once its program is attached"
+		}
+		fmt.Fprintf(w, "xdpfab would use\t%s, %s\n", mode, plural(i.Plan.Queues, "queue"))
 	} else {
 		fmt.Fprintf(w, "xdpfab can not use it\t%s\n", strings.Join(i.Plan.Problems, "; "))
 	}
@@ -360,25 +383,4 @@ func completeInterfaces(_ *cobra.Command, _ []string, _ string) ([]string, cobra
 		names = append(names, i.Name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
-func ifThen(b bool, s string) string {
-	if b {
-		return s
-	}
-	return ""
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

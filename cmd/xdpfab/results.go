@@ -44,3 +44,26 @@ func joinOnce(err, other error) error {
 	}
 	return errors.Join(err, other)
 }
+
+// What the screens of several commands have in common.
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func ifThen(b bool, s string) string {
+	if b {
+		return s
+	}
+	return ""
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

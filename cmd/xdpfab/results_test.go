@@ -5,13 +5,17 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // An operation that ran, and whose result cannot be printed, has an exit code of its own:
@@ -29,7 +33,7 @@ func TestFullStdout(t *testing.T) {
 		say      string
 	}{
 		{"atomic sum uint64 1 --peer PEER --region r", "", exitUnknown, "the operation ran; its result could not be printed"},
-		{"atomic sum uint64 1 --peer PEER --region r --json", "", exitUnknown, "ran; its result could not be printed"},
+		{"atomic sum uint64 1 --peer PEER --region r -q", "", exitUnknown, "ran; its result could not be printed"},
 		{"atomic --batch - --peer PEER --region r", batch, exitUnknown, "ran; its result could not be printed"},
 		{"put PEER " + file + " --region r --offset 64", "", exitUnknown, "ran; its result could not be printed"},
 		{"atomic read uint64 --peer PEER --region r", "", exitFailed, "no space left on device"},
@@ -45,4 +49,95 @@ func TestFullStdout(t *testing.T) {
 	testnet.Eventually(t, "three sums ran", func() bool {
 		return binary.LittleEndian.Uint64(n.mem.Bytes()) == 3
 	})
+	got := receiver(t, n)
+	r := n.runFull("", n.line("send PEER hello")...)
+	checkRefusal(t, "send", r, exitUnknown, "ran; its result could not be printed")
+	if m := <-got; string(m.Bytes) != "hello" {
+		t.Errorf("received %+v", m)
+	}
+	sender(t, n, mailbox, func(ctx context.Context, p *xdpfab.Peer) error { return p.Send(ctx, []byte("hi")) })
+	r = n.runFull("", n.line("receive --count 1")...)
+	checkRefusal(t, "receive", r, exitUnknown, "ran; its result could not be printed")
+}
+
+// A change of a daemon's regions is not undone when its result cannot be printed.
+func TestFullStdoutOfChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	l, err := control.Listen(t.Context(), path, control.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 3)
+	verb := func(name string, result any) control.Verb {
+		return control.Verb{Name: name, Do: func(context.Context, json.RawMessage) (any, error) {
+			asked <- name
+			return result, nil
+		}}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error)
+	go func() {
+		served <- control.ServeListener(ctx, l, control.Service{Verbs: []control.Verb{
+			verb("create-region", control.Region{Name: "r"}), verb("remove-region", control.Region{Name: "r"}),
+			verb("withdraw", control.Kept{})}})
+	}()
+	n := newNode(t)
+	for line, name := range map[string]string{
+		"region create r=4KiB": "create-region", "region remove r": "remove-region", "kept remove r": "withdraw",
+	} {
+		r := n.runFull("", append(strings.Fields(line), "--control", path)...)
+		checkRefusal(t, line, r, exitUnknown, "ran; its result could not be printed")
+		if was := <-asked; was != name {
+			t.Errorf("%s: the daemon did %s", line, was)
+		}
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// With --json an error is JSON, too, and says what is known of the operation.
+func TestErrorsAsJSON(t *testing.T) {
+	n := newNode(t)
+	for _, c := range []struct {
+		line, certainty string
+		code            int
+	}{
+		{"atomic sum uint64 1 --peer PEER --region none --json", "not executed", exitFailed},
+		{"atomic cswap uint64 1 --compare 5 --peer PEER --region r --json", "executed", exitNotSwapped},
+		{"atomic sun uint64 1 --peer PEER --region r --json", "not executed", exitUsage},
+		{"list PEER/9 --json", "not executed", exitFailed},
+		{"atomic --no-such-flag --json", "not executed", exitUsage},
+		{"lst --json", "not executed", exitUsage},
+	} {
+		r := n.run("", n.line(c.line)...)
+		var e errorReport
+		if err := json.Unmarshal([]byte(r.err), &e); err != nil || e.Error == "" || e.Certainty != c.certainty ||
+			e.Code != c.code || r.code != c.code {
+			t.Errorf("%s: code %d, %q; want code %d, %s (%v)", c.line, r.code, r.err, c.code, c.certainty, err)
+		}
+	}
+	r := n.runFull("", n.line("atomic sum uint64 1 --peer PEER --region r --json")...)
+	if !strings.Contains(r.err, `"certainty":"executed","code":3`) {
+		t.Errorf("full: %q", r.err)
+	}
+}
+
+// What a user may type instead of what is meant.
+func TestNearMisses(t *testing.T) {
+	n := newNode(t)
+	for line, say := range map[string]string{
+		"lst":                 `did you mean "list"?`,
+		"atomic add uint64 1": "here it is sum",
+		"atomic uint64 sum 1": `"uint64" is a datatype: the order is OP DATATYPE VALUE`,
+		"stat foo":            "want guests or peers or regions or sessions",
+		"stat region":         `did you mean "regions"?`,
+	} {
+		checkRefusal(t, line, n.run("", strings.Fields(line)...), exitUsage, say)
+	}
+	r := n.run("", n.line("atomic write uint64 1 --form base --peer PEER --region r")...)
+	if r.out != "1 element: done\n" {
+		t.Errorf("output %q, error %q", r.out, r.err)
+	}
 }

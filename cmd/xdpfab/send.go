@@ -174,10 +174,4 @@ func (a *app) sendLines(one func([]byte) error) error {
 	return lines.Err()
 }
 
-// plural prints a number of things.
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func plural(n int, what string) string { return show.Plural(n, what) }

@@ -49,7 +49,7 @@ in one page that is written anew, elsewhere in lines of the counters that have c
 		Example: `  xdpfab stat
   xdpfab stat --interface eth0 --watch 1s
   xdpfab stat --control /run/xdpfabd/eth0.sock --json`,
-		Args: exactArgs(),
+		Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return a.stat(c, &f) },
 	}
 	a.jsonFlag(c)

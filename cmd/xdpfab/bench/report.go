@@ -111,9 +111,13 @@ func (r *Report) add(t *target, v Verification) {
 
 // Text prints a report for a person; the writer is a tabwriter.
 func (r *Report) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s of %s on %s over %s (%s XDP, %s, %s progress)\n", r.Mode, r.what(), r.Peer, r.Interface,
-		orDash(r.XDP), orDash(r.Copy), r.Progress)
-	fmt.Fprintf(w, "%d endpoints, window %d", r.Endpoints, r.Window)
+	carrier := "UDP sockets"
+	if r.XDP != "" {
+		carrier = fmt.Sprintf("%s XDP, %s", r.XDP, r.Copy)
+	}
+	fmt.Fprintf(w, "%s of %s on %s over %s (%s, %s progress)\n", r.Mode, r.what(), r.Peer, r.Interface, carrier,
+		r.Progress)
+	fmt.Fprintf(w, "%s, window %d", show.Plural(r.Endpoints, "endpoint"), r.Window)
 	if r.Datatype != "" {
 		fmt.Fprintf(w, ", %d words, %d a post", r.Words, r.PostWords)
 	}
