@@ -49,6 +49,9 @@ type Home interface {
 }
 
 func (p *Peer) find(ctx context.Context, region string) (*place, error) {
+	if err := p.there(); err != nil {
+		return nil, err
+	}
 	r, err := p.Lookup(ctx, region)
 	if errors.Is(err, ErrNoRegion) {
 		return nil, p.without(ctx, region, err)
@@ -119,6 +122,7 @@ func (b *binding) after(ctx context.Context, err error, r *place, attempt int) (
 		return err, false
 	}
 	gone := errors.Is(err, ErrPeerRestarted) || b.home.moved(r, err)
+	err = explain(err, r.RemoteRegion)
 	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}

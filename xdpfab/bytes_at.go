@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,12 +35,24 @@ func (p *Peer) Write(ctx context.Context, r RemoteRegion, offset uint64, b []byt
 
 // transfer runs a remote read or write of n bytes.
 func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n int, c calls.Call) error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	if err := checkTransfer(r, offset, n, c.Verb); err != nil {
 		return errno.Unsent(err)
 	}
 	c.Datatype, c.Count = uint8(atomic.Uint8), uint32(n)
 	c.Key, c.Incarnation, c.Offset = r.Key, r.Incarnation, r.Base+offset
-	return p.to.Do(ctx, c)
+	return explain(p.to.Do(ctx, c), r)
+}
+
+// explain says of the failure of an operation on a region that was not filled in that it
+// was not. A region may have the key 0, so the peer is asked first.
+func explain(err error, r RemoteRegion) error {
+	if r != (RemoteRegion{}) || !errors.Is(err, ErrNoKey) {
+		return err
+	}
+	return fmt.Errorf("%w: the RemoteRegion is a zero value: want one that Peer.Lookup has found", err)
 }
 
 // checkTransfer refuses what no region could execute.

@@ -44,6 +44,9 @@ func NewCluster(d *Domain, names *directory.Directory) *Cluster {
 // Domain.Dial does at each address. The peer belongs to the cluster, and is closed with
 // it.
 func (c *Cluster) Dial(ctx context.Context, name string) (*Peer, error) {
+	if err := c.there(); err != nil {
+		return nil, err
+	}
 	n, err := c.names.Node(name)
 	if err != nil {
 		return nil, err
@@ -110,6 +113,9 @@ func (c *Cluster) open() error {
 
 // Close closes the peers that the cluster has dialled. Closing twice is no error.
 func (c *Cluster) Close() error {
+	if c == nil {
+		return c.there()
+	}
 	c.mu.Lock()
 	peers := c.peers
 	c.peers, c.closed = nil, true
@@ -123,6 +129,9 @@ func (c *Cluster) Close() error {
 
 // find implements Home.
 func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
+	if err := c.there(); err != nil {
+		return nil, err
+	}
 	n, err := c.names.Home(region)
 	if err != nil {
 		return nil, err

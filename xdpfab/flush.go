@@ -15,10 +15,18 @@ import (
 // dialled has a session of its own, and so a flush of its own. What failed has ended,
 // too; the error is about the wait alone.
 func (p *Peer) Flush(ctx context.Context) error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	return p.to.Do(ctx, calls.Call{Verb: engine.VerbFlush})
 }
 
-// Quiet is [Peer.Flush] for everything that the domain has begun: on all peers, from
-// all mailboxes, and from the endpoints of package fi. What is begun meanwhile is not
-// waited for.
-func (d *Domain) Quiet(ctx context.Context) error { return calls.Of(d.Domain).Quiet(ctx) }
+// Quiet is [Peer.Flush] for everything that the domain has begun: on all peers, from all
+// mailboxes, and from the endpoints of package fi. What is begun meanwhile is not waited
+// for.
+func (d *Domain) Quiet(ctx context.Context) error {
+	if err := d.there(); err != nil {
+		return err
+	}
+	return calls.Of(d.Domain).Quiet(ctx)
+}

@@ -24,10 +24,10 @@ type HandlerAttr struct {
 	// Number is the endpoint number by which peers dial the handler, 0 to 65535. It is an
 	// int since fi.AnyNumber, -1, picks a free one.
 	Number int
-	// Requests is the most requests that are held at a time: those that the function
-	// has, those that wait for it, and those whose replies are about to be sent; 1024,
-	// 65536 at most. The peers at one address have as many at most as are left for all
-	// others. A request beyond that is refused.
+	// Requests is the most requests that are held at a time: those that the function has,
+	// those that wait for it, and those whose replies are about to be sent; 1024, 65536
+	// at most. The peers at one address have as many at most as are left for all others.
+	// A request beyond that is refused.
 	Requests int
 	// Goroutines is the most calls of the function at a time; 256, and not more than
 	// Requests. A function that does not return keeps one of them.
@@ -72,6 +72,9 @@ func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
 // itself, or UDP sockets: programs behind a daemon can call, but have no handlers yet.
 func (d *Domain) Handle(attr HandlerAttr, f func(ctx context.Context, from Sender, request []byte) ([]byte,
 	error)) (*Handler, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	attr, err := attr.withDefaults()
 	if err != nil {
 		return nil, err
@@ -101,7 +104,12 @@ func (h *Handler) Name() string { return h.h.Name() }
 // for it get ErrNotExecuted. The contexts of those that it has end. Close does not wait
 // for them, so that the function may call it, and their callers get ErrOutcomeUnknown.
 // Closing twice is no error.
-func (h *Handler) Close() error { return h.h.Close() }
+func (h *Handler) Close() error {
+	if h == nil || h.h == nil {
+		return none("Handler", "Domain.Handle")
+	}
+	return h.h.Close()
+}
 
 // FunctionError is what the function of a handler has returned in place of a reply: it
 // ran, once.
@@ -136,6 +144,9 @@ const textRoom = 256
 // in which each lost frame delays its own call alone. 64 at a time are under way, and at
 // most 63 begin and end while an earlier one waits; the next ones wait for that.
 func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err error) {
+	if err := p.there(); err != nil {
+		return 0, err
+	}
 	if len(request) > math.MaxUint16 {
 		return 0, p.tooLong(request)
 	}

@@ -33,7 +33,8 @@ type MailboxAttr struct {
 	// even if a message that only they would take is here.
 	Receives int
 	// Buffered is the number of bytes of memory for messages that no call waits for; 4
-	// MiB. See EndpointAttr.BufferedReceive.
+	// MiB. A message of at most 64 bytes takes none of it. Less than 0 keeps no longer
+	// ones: their senders wait until somebody receives.
 	Buffered int
 
 	TrafficClass fi.TrafficClass // as EndpointAttr.TrafficClass
@@ -49,8 +50,8 @@ func (s Sender) String() string { return s.addr.String() }
 
 // Received is a message that was received.
 type Received struct {
-	// the message, or the beginning of it, in the buffer of the call; of a tagged
-	// atomic, the elements that it was combined with
+	// the message, or the beginning of it, in the buffer of the call; of a tagged atomic,
+	// the elements that it was combined with
 	Bytes   []byte
 	Length  int  // bytes of the whole message
 	Atomic  bool // the message is a tagged atomic; see fi.FlagTagged
@@ -63,6 +64,9 @@ type Received struct {
 
 // NewMailbox makes a mailbox, to which peers can send from now on. Close ends it.
 func (d *Domain) NewMailbox(attr MailboxAttr) (*Mailbox, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	box, err := calls.Of(d.Domain).OpenBox(calls.BoxAttr{Number: attr.Number, Receives: attr.Receives,
 		Buffered: attr.Buffered, TrafficClass: uint16(attr.TrafficClass), AuthKey: attr.AuthKey})
 	if err != nil {
@@ -81,12 +85,20 @@ func (b *Mailbox) Name() string { return b.box.Name() }
 // Dial is Domain.Dial for messages that come from the mailbox: its peers find the address
 // in Received.From, and can answer to it.
 func (b *Mailbox) Dial(ctx context.Context, addr string) (*Peer, error) {
+	if err := b.there(); err != nil {
+		return nil, err
+	}
 	return dialled(b.box.Dial(ctx, addr))
 }
 
 // Close ends the mailbox: calls that wait return with ErrClosed, messages that were kept
 // are dropped, and the peers dialled from it are closed too. Closing twice is no error.
-func (b *Mailbox) Close() error { return b.box.Close() }
+func (b *Mailbox) Close() error {
+	if err := b.there(); err != nil {
+		return err
+	}
+	return b.box.Close()
+}
 
 // Receive waits for a message without a tag, and puts it into buf. When the context ends,
 // the error wraps its cause and no message has been taken, unless one was going into buf
@@ -124,6 +136,9 @@ func (b *Mailbox) All(ctx context.Context, buf []byte) iter.Seq2[Received, error
 
 // receive receives one message.
 func (b *Mailbox) receive(ctx context.Context, m matching.Match, buf []byte) (Received, error) {
+	if err := b.there(); err != nil {
+		return Received{}, err
+	}
 	d, err := b.box.Receive(ctx, m, buf)
 	if err != nil && d.Reason == matching.Received { // there is no message
 		return Received{}, err

@@ -11,6 +11,9 @@ import (
 // ErrNoRegion when there is none. It changes nothing, so every failure to reach the peer
 // wraps ErrNotExecuted, and the cause.
 func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
+	if err := p.there(); err != nil {
+		return RemoteRegion{}, err
+	}
 	r, err := p.to.Lookup(ctx, name)
 	return RemoteRegion(r), err
 }
@@ -18,6 +21,9 @@ func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
 // Regions lists the peer's catalogue: the regions that have a name. It fails as Lookup
 // does.
 func (p *Peer) Regions(ctx context.Context) ([]RemoteRegion, error) {
+	if err := p.there(); err != nil {
+		return nil, err
+	}
 	var list []RemoteRegion
 	for total := uint32(1); uint32(len(list)) < total; {
 		r, n, err := p.to.Entry(ctx, len(list))

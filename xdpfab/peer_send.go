@@ -33,6 +33,9 @@ func (p *Peer) SendTagged(ctx context.Context, tag uint64, b []byte) error {
 }
 
 func (p *Peer) message(ctx context.Context, verb wire.Verb, tag uint64, b []byte) error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	if len(b) > math.MaxUint32 {
 		return errno.Unsent(errno.Refuse(ErrTooMany, "xdpfab: message of %d bytes: want at most %d, send it in parts",
 			len(b), math.MaxUint32))

@@ -85,8 +85,8 @@ func (p *Pending[T]) call() calls.Call {
 // Wait waits for the end of the operation, and returns what the method would have
 // returned that waits by itself. With manual progress the call makes progress. When the
 // context ends, the outcome is unknown, or the operation has not been executed, as the
-// error says; that is final, but for Settle. A caller whose context ends while
-// another waits changes nothing, and may wait again.
+// error says; that is final, but for Settle. A caller whose context ends while another
+// waits changes nothing, and may wait again.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	if !p.turn.take(ctx) {
 		return *new(T), fmt.Errorf("xdpfab: the operation continues, and another goroutine waits for it: %w",
@@ -168,6 +168,9 @@ func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error { return errno.Unse
 func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
 	if r.bind == nil {
 		return errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt")
+	}
+	if err := r.bind.at.Load().peer.there(); err != nil {
+		return err
 	}
 	if r.outside != nil {
 		return r.outside

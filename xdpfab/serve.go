@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -22,10 +23,21 @@ type Service struct {
 }
 
 // Serve allocates zeroed memory of size bytes and lets peers use it, with all rights,
-// under a name: it is short for NewRegion, NewEndpoint and Enable. All services of a
-// domain have one endpoint, of number 0 unless that is taken, as it is on an interface
-// that a daemon serves. Close ends the service.
+// under a name of 1 to 64 bytes: it is short for NewRegion, NewEndpoint and Enable. All
+// services of a domain have one endpoint, of number 0 unless that is taken, as it is on
+// an interface that a daemon serves. Close ends the service.
+//
+// The error wraps mr.ErrName, for a name that is empty or too long; mr.ErrNameInUse, for
+// that of another open region; mr.ErrSize; mr.ErrMemory; or, if the domain belongs to a
+// daemon, ErrDenied.
 func (d *Domain) Serve(region string, size int) (*Service, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
+	if region == "" {
+		return nil, errno.Refuse(mr.ErrName, "xdpfab: service without a name: want that of the region, by which peers "+
+			"find it; NewRegion makes one without")
+	}
 	name, err := d.entry.enter(d.Domain)
 	if err != nil {
 		return nil, err
@@ -40,14 +52,19 @@ func (d *Domain) Serve(region string, size int) (*Service, error) {
 }
 
 // Name returns the address that peers dial to reach the service, on its Ethernet segment
-// or, with TransportUDP, by IP. An IP address of the interface in place of the
-// MAC address will do too, unless DomainAttr.EthernetOnly is set.
+// or, with TransportUDP, by IP. An IP address of the interface in place of the MAC
+// address will do too, unless DomainAttr.EthernetOnly is set.
 func (s *Service) Name() string { return s.name }
 
 // Close withdraws the region: it waits for the operations on it that are under way, and
 // later ones fail. With the last service of the domain the endpoint ends. Closing twice
 // is no error.
-func (s *Service) Close() error { return s.close() }
+func (s *Service) Close() error {
+	if s == nil || s.close == nil {
+		return none("Service", "Domain.Serve")
+	}
+	return s.close()
+}
 
 // entry is the endpoint that the services of a domain share.
 type entry struct {

@@ -50,6 +50,9 @@ type Statistics struct {
 
 // Statistics returns what the domain has counted, as Domain.Stats does.
 func (d *Domain) Statistics() (Statistics, error) {
+	if err := d.there(); err != nil {
+		return Statistics{}, err
+	}
 	all, err := d.Stats()
 	if err != nil {
 		return Statistics{}, err

@@ -12,17 +12,17 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// RemoteVector is a region in a peer's memory as a sequence of words. Its methods
-// take many words at once: at indexes in any order, also the same one several times,
-// or, in the Range forms, side by side. That is the fastest way to reach them, since they
-// travel together: up to 182 in a frame of 1500 bytes, at any indexes, if they lie in the
-// first 4 GiB of a region that is addressed from 0. Indexes count words. All slices
-// of a call have the same length: one value a word.
+// RemoteVector is a region in a peer's memory as a sequence of words. Its methods take
+// many words at once: at indexes in any order, also the same one several times, or, in
+// the Range forms, side by side. That is the fastest way to reach them, since they travel
+// together: up to 182 in a frame of 1500 bytes, at any indexes, if they lie in the first
+// 4 GiB of a region that is addressed from 0. Indexes count words. All slices of a call
+// have the same length: one value a word.
 //
-// Each word is treated atomically and exactly once; all of them are not one
-// transaction. When a method fails, some words may have been treated, and the error
-// says ErrNotExecuted only if none was. After ErrOutcomeUnknown, SettleError may find out
-// that all were, or none. A RemoteVector may be used by many goroutines.
+// Each word is treated atomically and exactly once; all of them are not one transaction.
+// When a method fails, some words may have been treated, and the error says
+// ErrNotExecuted only if none was. After ErrOutcomeUnknown, SettleError may find out that
+// all were, or none. A RemoteVector may be used by many goroutines.
 type RemoteVector[T Element] struct {
 	bind *binding
 	n    uint64 // words
@@ -32,7 +32,7 @@ type RemoteVector[T Element] struct {
 // Vector returns the words of type T in a region of a peer or of a cluster, which is
 // found by name. It is bound to the registration that is found, as Word says.
 func Vector[T Element](ctx context.Context, at Home, region string, options ...HandleOption) (RemoteVector[T], error) {
-	r, err := at.find(ctx, region)
+	r, err := findAt(ctx, at, region)
 	if err != nil {
 		return RemoteVector[T]{}, err
 	}
@@ -52,8 +52,8 @@ func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 	return v.bind.rebind(ctx)
 }
 
-// VectorAt returns the words of type T in a peer's region, whose Size says how many
-// there are. Nothing is sent. It is bound to a registration as WordAt says.
+// VectorAt returns the words of type T in a peer's region, whose Size says how many there
+// are. Nothing is sent. It is bound to a registration as WordAt says.
 func VectorAt[T Element](p *Peer, r RemoteRegion, options ...HandleOption) RemoteVector[T] {
 	return vectorOf[T](p, &place{r, p}, options)
 }

@@ -84,6 +84,9 @@ func (v RemoteVector[T]) fault(verb wire.Verb, op atomic.Op, p places, b *buffer
 	if err := b.check(verb, op, p.n); err != nil {
 		return err
 	}
+	if err := v.bind.at.Load().peer.there(); err != nil {
+		return err
+	}
 	return p.check(v.n)
 }
 

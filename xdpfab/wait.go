@@ -4,7 +4,9 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -16,6 +18,18 @@ import (
 type Condition[T Element] struct {
 	op    atomic.Op // that would change the word; none in a zero value
 	value T
+}
+
+// conditions are the conditions in words.
+var conditions = map[atomic.Op]string{atomic.Cswap: "", atomic.CswapNE: "other than ", atomic.CswapLE: "at least ",
+	atomic.CswapGE: "at most ", atomic.CswapLT: "more than ", atomic.CswapGT: "less than "}
+
+// String returns what the word is waited to be, such as "at least 8".
+func (c Condition[T]) String() string {
+	if c.op == atomic.Min {
+		return "nothing"
+	}
+	return fmt.Sprint(conditions[c.op], c.value)
 }
 
 // Equal is met by a word that equals v, as numbers do: see [Remote.CompareAndExchange].
@@ -38,16 +52,25 @@ func Less[T Ordered](v T) Condition[T] { return Condition[T]{atomic.CswapGT, v} 
 
 // Wait returns when the word of type T at the given index of a region of the domain meets
 // a condition, with the value that met it: Wait(ctx, dom, service.Region, 3,
-// AtLeast[uint64](8)), say. It asks for nothing meanwhile: the operations of peers wake
-// it. [fi.Domain.WaitWord] says what ends the wait besides; the program's own changes do
-// once it has called [mr.Region.Changed].
+// AtLeast[uint64](8)), say. index counts words, from 0. Wait asks for nothing meanwhile:
+// the operations of peers wake it, and the program's own changes do once it has called
+// [mr.Region.Changed]. A value that is replaced at once may go unseen.
+//
+// If the context ends first, the value is the one that was seen last, and the error says
+// what was waited for, for how long, and wraps the context's cause. The other errors wrap
+// ErrClosed, when the region or the domain is closed; ErrForeign, for a region of another
+// domain or none; ErrOutOfBounds; ErrMisaligned; or ErrOpNotSupported, for a zero
+// Condition. See [fi.Domain.WaitWord] for what a wait costs.
 func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, until Condition[T]) (T, error) {
 	var met [wide]byte
 	if until.op == atomic.Min {
 		return fromBytes[T](met), errno.Refuse(fi.ErrOpNotSupported,
 			"xdpfab: wait without a condition: want one, such as Equal or AtLeast")
 	}
-	dt := DatatypeOf[T]()
+	if err := d.there(); err != nil {
+		return fromBytes[T](met), err
+	}
+	dt, began := DatatypeOf[T](), time.Now()
 	v, size := toBytes(until.value), dt.Size()
 	at := beginning(uint64(index), uint64(size))
 	if r != nil {
@@ -59,5 +82,9 @@ func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, un
 		at += r.Base()
 	}
 	err := d.WaitWord(ctx, r, &fi.Msg{Datatype: dt, Op: until.op, Offset: at, Compare: v[:size], Result: met[:size]})
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		err = fmt.Errorf("xdpfab: waited %v for word %d of region %q to be %v, and it was %v: %w",
+			time.Since(began).Round(time.Millisecond), index, r.Name(), until, fromBytes[T](met), cause)
+	}
 	return fromBytes[T](met), err
 }

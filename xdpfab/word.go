@@ -34,12 +34,12 @@ type Remote[T Element] struct {
 // bytes at offset 24, however the peer addresses the region. It is short for Peer.Lookup
 // and WordAt, and fails with ErrOutOfBounds when the region has no such word.
 //
-// The word is bound to the registration that is found: after a restart of the peer,
-// or when it has registered the region anew, every method fails with ErrPeerRestarted
-// until Rebind; with AutoRebind the word is bound again by itself.
+// The word is bound to the registration that is found: after a restart of the peer, or
+// when it has registered the region anew, every method fails with ErrPeerRestarted until
+// Rebind; with AutoRebind the word is bound again by itself.
 func Word[T Element](ctx context.Context, at Home, region string, index uint64, options ...HandleOption) (
 	Remote[T], error) {
-	r, err := at.find(ctx, region)
+	r, err := findAt(ctx, at, region)
 	if err != nil {
 		return Remote[T]{}, err
 	}
@@ -51,9 +51,9 @@ func Word[T Element](ctx context.Context, at Home, region string, index uint64, 
 	return wordAt[T](at, r, index, options), nil
 }
 
-// WordAt returns the word of type T at the given index of a peer's region: index
-// counts words, as Word's does, not bytes. Nothing is sent. If the region has no such
-// word, the methods fail with ErrOutOfBounds.
+// WordAt returns the word of type T at the given index of a peer's region: index counts
+// words, as Word's does, not bytes. Nothing is sent. If the region has no such word, the
+// methods fail with ErrOutOfBounds.
 //
 // The word is bound to the registration that r describes, as Word says. If r has no
 // Incarnation, the word is bound to none, and means any region that has the key: at most

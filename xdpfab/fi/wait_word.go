@@ -4,6 +4,7 @@ package fi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -47,13 +48,14 @@ const wide = 32
 // m.Compare would change it. So atomic.Cswap waits until the word equals the comparand,
 // and atomic.CswapLE until the comparand is less than it or equal. The word is the
 // element of m.Datatype at m.Offset, which counts as for peers; its value then is stored
-// in m.Result unless that is nil. No other field of m may be set.
+// in m.Result unless that is nil; if the context ends first, that is the value seen last.
+// No other field of m may be set.
 //
-// Operations of peers wake the caller once they are applied. So does
-// [mr.Region.Changed], which the program calls after it has changed the region itself. A
-// value that is replaced before the caller is woken, as in the middle of a burst, may go
-// unseen. The end of the context, of the region or of the domain ends the wait with an
-// error. With manual progress the call makes progress.
+// Operations of peers wake the caller once they are applied. So does [mr.Region.Changed],
+// which the program calls after it has changed the region itself. A value that is
+// replaced before the caller is woken, as in the middle of a burst, may go unseen. The
+// end of the context, of the region or of the domain ends the wait with an error. With
+// manual progress the call makes progress.
 //
 // A region costs its peers one look for each burst, whether anybody waits or not. If a
 // daemon has mapped it, the daemon counts what peers do from the first wait on, as for a
@@ -146,11 +148,12 @@ func (w *watch) wait(ctx context.Context, m *Msg) error {
 	w.dom.Progress() // with manual progress, a wait that is over at once makes some, too
 	s, at := freeSleepers.Get().(*sleeper), &awaited{msg: m, target: target}
 	s.word, s.stepper = at, w.dom.node.Steppers[0]
-	if err := w.sleepers.sleep(ctx, w, s); err != nil {
-		return err
+	err := w.sleepers.sleep(ctx, w, s)
+	copy(m.Result, at.now[:]) // nobody looks any more
+	if err != nil && errors.Is(err, context.Cause(ctx)) {
+		return fmt.Errorf("xdpfab: wait for the %v at offset %d of region %v: %w", m.Datatype, m.Offset, w.region, err)
 	}
-	copy(m.Result, at.now[:])
-	return nil
+	return err
 }
 
 // satisfied reports whether the word has been seen as the sleeper wants it.

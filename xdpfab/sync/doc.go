@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sync has the parts that programs on several nodes build from remote atomics,
-// in the memory of a home: a daemon, or any program that serves a region. Nothing runs at
+// Package sync has the parts that programs on several nodes build from remote atomics, in
+// the memory of a home: a daemon, or any program that serves a region. Nothing runs at
 // the home but the atomics, so a part needs no server of its own.
 //
 //	peer, err := dom.Dial(ctx, "10.0.0.2")
@@ -18,6 +18,7 @@
 // The memory of a part begins with a mark, which the first program writes into memory
 // that is all zero. Memory with another mark, or with data, is refused with [ErrLayout].
 //
-// A part may be used by any number of goroutines. docs/sync.md in the project says which
+// A part may be used by any number of goroutines, but for two: a [Barrier] is one party,
+// and a [Board] counts the posts of one goroutine. docs/sync.md in the project says which
 // part is for what, and when a consensus store is the better choice.
 package sync

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// A program that has not looked at an error goes on with nil: every call says so, and
+// that nothing was executed.
+func TestNothingThere(t *testing.T) {
+	w := newNetwork(t, 1)
+	c, node := ctx(t), w.Node(0)
+	var (
+		none   xdpfab.RemoteRegion
+		dom    *xdpfab.Domain
+		peer   *xdpfab.Peer
+		box    *xdpfab.Mailbox
+		nobody *xdpfab.Cluster
+	)
+	word := xdpfab.WordAt[uint64](peer, none, 0)
+	vector := xdpfab.VectorAt[uint64](&xdpfab.Peer{}, none)
+	for name, call := range map[string]func() error{
+		"Domain.Dial":       func() error { _, err := dom.Dial(c, "x"); return err },
+		"Domain.Serve":      func() error { _, err := (&xdpfab.Domain{}).Serve("x", 8); return err },
+		"Domain.NewMailbox": func() error { _, err := dom.NewMailbox(xdpfab.MailboxAttr{}); return err },
+		"Domain.Handle":     func() error { _, err := dom.Handle(xdpfab.HandlerAttr{}, nil); return err },
+		"Domain.Quiet":      func() error { return dom.Quiet(c) },
+		"Domain.Statistics": func() error { _, err := dom.Statistics(); return err },
+		"Peer.Close":        func() error { return peer.Close() },
+		"Peer.Watch":        func() error { return peer.Watch(c) },
+		"Peer.Lookup":       func() error { _, err := peer.Lookup(c, "x"); return err },
+		"Peer.Regions":      func() error { _, err := peer.Regions(c); return err },
+		"Peer.Send":         func() error { return peer.Send(c, nil) },
+		"Peer.Call":         func() error { _, err := peer.Call(c, nil, nil); return err },
+		"Peer.Flush":        func() error { return peer.Flush(c) },
+		"Peer.Read":         func() error { return peer.Read(c, none, 0, nil) },
+		"Mailbox.Receive":   func() error { _, err := box.Receive(c, nil); return err },
+		"Mailbox.Dial":      func() error { _, err := box.Dial(c, "x"); return err },
+		"Mailbox.Close":     func() error { return box.Close() },
+		"Handler.Close":     func() error { return (*xdpfab.Handler)(nil).Close() },
+		"Service.Close":     func() error { return (&xdpfab.Service{}).Close() },
+		"Cluster.Dial":      func() error { _, err := nobody.Dial(c, "x"); return err },
+		"Cluster.Close":     func() error { return nobody.Close() },
+		"no directory":      func() error { _, err := xdpfab.NewCluster(node, nil).Dial(c, "x"); return err },
+		"nil Home":          func() error { _, err := xdpfab.Word[uint64](c, nil, "x", 0); return err },
+		"nil Peer":          func() error { _, err := xdpfab.Word[uint64](c, peer, "x", 0); return err },
+		"nil Cluster":       func() error { _, err := xdpfab.Vector[uint64](c, nobody, "x"); return err },
+		"Wait":              func() error { _, err := xdpfab.Wait(c, dom, nil, 0, xdpfab.Equal[uint8](0)); return err },
+		"Remote.Load":       func() error { _, err := word.Load(c); return err },
+		"Remote.StartAdd":   func() error { _, err := word.StartAdd(c, 1).Wait(c); return err },
+		"Vector.Store":      func() error { return vector.StoreRange(c, 0, nil) },
+	} {
+		err := call()
+		if !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, xdpfab.ErrClosed) ||
+			!strings.Contains(err.Error(), "is nil or a zero value: want one of ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if peer.Addr() != "" {
+		t.Errorf("address %q", peer.Addr())
+	}
+}
+
+// A region that was never looked up is told as such.
+func TestZeroRegion(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{}, 0).Load(ctx(t))
+	for _, err := range []error{err, p.Write(ctx(t), xdpfab.RemoteRegion{}, 0, make([]byte, 8))} {
+		if !errors.Is(err, xdpfab.ErrNoKey) || !errors.Is(err, xdpfab.ErrNotExecuted) ||
+			!strings.HasSuffix(err.Error(), ": the RemoteRegion is a zero value: want one that Peer.Lookup has found") {
+			t.Error(err)
+		}
+	}
+}
+
+// Peers find a service by its name, so it has one.
+func TestServeWithoutName(t *testing.T) {
+	w := newNetwork(t, 1)
+	if _, err := w.Node(0).Serve("", 64); !errors.Is(err, mr.ErrName) {
+		t.Errorf("%v, want mr.ErrName", err)
+	}
+}
+
+// A wait that ends with its context says what it waited for, and what there was.
+func TestWaitEndsWithItsContext(t *testing.T) {
+	w := newNetwork(t, 1)
+	own, err := w.Node(0).Serve("own", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, err := own.Region.Uint64(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word.Store(5)
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	v, err := xdpfab.Wait(short, w.Node(0), own.Region, 3, xdpfab.AtLeast[uint64](8))
+	if v != 5 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d, %v: want 5, and the cause", v, err)
+	}
+	const says = `for word 3 of region "own" to be at least 8, and it was 5: context deadline exceeded`
+	if !strings.HasPrefix(err.Error(), "xdpfab: waited ") || !strings.HasSuffix(err.Error(), says) {
+		t.Errorf("%v: want it to end with %q", err, says)
+	}
+}
