@@ -144,6 +144,9 @@ func TestMistakes(t *testing.T) {
 		{name: "in use", line: "list $P -i $I", side: b, code: 5, wrong: fmt.Sprintf("veth0 is in use by another xdpfab, process %d (xdpfabd)", n.cmd.Process.Pid), want: "one at a time can have it", remedy: "go through it by its control socket, " + n.socket},
 	} {
 		t.Run(m.name, func(t *testing.T) {
+			if m.name == testnet.Granted(t).Copy {
+				t.Skip("the driver has it")
+			}
 			side := net.A
 			if m.side == b {
 				side = net.B
