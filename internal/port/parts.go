@@ -44,7 +44,7 @@ func Adopt(p Parts, socket, memory int) (*Queue, error) {
 				p.Number, p.Chunks, p.RingSize),
 				unix.Close(socket), unix.Close(memory))
 	}
-	q := &Queue{number: p.Number, event: -1}
+	q := &Queue{number: p.Number}
 	if err := q.adopt(&p, o.fillSize(), socket, memory); err != nil {
 		return nil, errors.Join(fmt.Errorf("queue %d: %w", p.Number, err), q.close())
 	}

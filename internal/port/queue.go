@@ -7,12 +7,11 @@ package port
 import (
 	"cmp"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/wakeup"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -41,12 +40,9 @@ type Queue struct {
 	pending int      // descriptors written into TX, not submitted
 	stalled bool     // TX has packets that the kernel would not take yet
 
-	tally   tally
-	extra   [1]unix.PollFd // the eventfd, for Poll
-	drained [8]byte        // what was read from the eventfd; never used
-	wakeMu  sync.Mutex     // guards the eventfd's life against Wake
-	woken   atomic.Bool    // a wake-up is pending; set by Wake, cleared by Wait
-	event   int            // eventfd, -1 once closed
+	tally tally
+	event *wakeup.Event  // set by Wake
+	extra [1]unix.PollFd // the event, for Poll
 }
 
 // bindTimeout is how long a queue may seem taken: the kernel frees the queue of a
@@ -63,7 +59,7 @@ const (
 
 // newQueue opens queue number of an interface, ready to receive.
 func newQueue(ifindex, number int, o Options) (*Queue, error) {
-	q := &Queue{number: number, event: -1}
+	q := &Queue{number: number}
 	if err := q.open(ifindex, o); err != nil {
 		return nil, errors.Join(err, q.close())
 	}
@@ -129,15 +125,7 @@ func closeQueues(queues []*Queue) error {
 
 // close frees everything that exists.
 func (q *Queue) close() error {
-	q.wakeMu.Lock()
-	q.woken.Store(true) // later calls of Wake return at once
-	event := q.event
-	q.event = -1
-	q.wakeMu.Unlock()
-	var errs []error
-	if event >= 0 {
-		errs = append(errs, unix.Close(event))
-	}
+	errs := []error{q.event.Close()}
 	if q.sock != nil {
 		errs = append(errs, q.sock.Close())
 	}

@@ -5,11 +5,11 @@
 package port
 
 import (
-	"encoding/binary"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/wakeup"
 )
 
 const (
@@ -22,13 +22,12 @@ const (
 	brokenRetry = 10 * time.Millisecond
 )
 
-// alarm makes the eventfd by which Wake ends Wait.
+// alarm makes the event by which Wake ends Wait.
 func (q *Queue) alarm() (err error) {
-	if q.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		return fmt.Errorf("eventfd: %w", err)
+	if q.event, err = wakeup.New(); err == nil {
+		q.extra[0] = q.event.Poll()
 	}
-	q.extra[0] = unix.PollFd{Fd: int32(q.event), Events: unix.POLLIN}
-	return nil
+	return err
 }
 
 // Wait sleeps until a packet can be received, Wake is called or the time is over;
@@ -50,7 +49,7 @@ func (q *Queue) Wait(timeout time.Duration) {
 	ready, err := q.sock.Poll(timeout, q.extra[:])
 	switch {
 	case q.extra[0].Revents != 0:
-		q.drain()
+		q.event.Clear()
 	case (ready || err != nil) && q.rx.Available() == 0:
 		q.nap(min(timeout, brokenRetry))
 	}
@@ -63,7 +62,7 @@ func (i *Interface) WaitAny(timeout time.Duration) { i.wait(timeout) }
 // waiter are queues of one thread, which waits for any of them.
 type waiter struct {
 	queues []*Queue
-	polled []unix.PollFd // scratch: the eventfds, then the sockets
+	polled []unix.PollFd // scratch: the events, then the sockets
 }
 
 func (w *waiter) wait(timeout time.Duration) {
@@ -99,11 +98,11 @@ func (w *waiter) available() bool {
 	return false
 }
 
-// descriptors lists the eventfds of the queues, and then their sockets.
+// descriptors lists the events of the queues, and then their sockets.
 func (w *waiter) descriptors() []unix.PollFd {
 	w.polled = w.polled[:0]
 	for _, q := range w.queues {
-		w.polled = append(w.polled, unix.PollFd{Fd: q.extra[0].Fd, Events: unix.POLLIN})
+		w.polled = append(w.polled, q.event.Poll())
 	}
 	for _, q := range w.queues {
 		w.polled = append(w.polled, unix.PollFd{Fd: int32(q.sock.FD()), Events: unix.POLLIN})
@@ -123,7 +122,7 @@ func (w *waiter) woken() bool {
 	any := false
 	for at, q := range w.queues {
 		if w.polled[at].Revents != 0 {
-			q.drain()
+			q.event.Clear()
 			any = true
 		}
 	}
@@ -134,30 +133,10 @@ func (w *waiter) woken() bool {
 func (q *Queue) nap(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
 	if n, _ := unix.Ppoll(q.extra[:], &ts, nil); n > 0 {
-		q.drain()
+		q.event.Clear()
 	}
-}
-
-// drain consumes a wake-up, once the eventfd says that there is one. The eventfd
-// is emptied before the flag is lowered: in the other order the write of a Wake in
-// between would be lost, while its flag kept all later ones from writing.
-func (q *Queue) drain() {
-	_, _ = unix.Read(q.event, q.drained[:])
-	q.woken.Store(false)
 }
 
 // Wake ends the current or the next Wait. Any goroutine may call it, also after
 // Close. It costs a system call only when no wake-up is pending.
-func (q *Queue) Wake() {
-	if q.woken.Swap(true) {
-		return
-	}
-	q.wakeMu.Lock()
-	defer q.wakeMu.Unlock()
-	if q.event >= 0 {
-		_, _ = unix.Write(q.event, one)
-	}
-}
-
-// one is the value that is written to the eventfd.
-var one = binary.NativeEndian.AppendUint64(nil, 1)
+func (q *Queue) Wake() { q.event.Set() }

@@ -75,7 +75,7 @@ func TestWakeEndsWait(t *testing.T) {
 	q.Wake()
 	q.Wait(long) // a wake-up before the wait is not lost
 	q.Wait(time.Millisecond)
-	if q.woken.Load() {
+	if q.event.IsSet() {
 		t.Error("two wake-ups ended two waits")
 	}
 	for range 200 { // a wake-up during the wait, at any moment of it

@@ -3,16 +3,14 @@
 package udpport
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/wakeup"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -23,27 +21,22 @@ type Queue struct {
 	in      intake
 	out     outlet
 
-	tally   tally
-	faults  atomic.Pointer[disturber]
-	polled  []unix.PollFd // the eventfd, then the sockets
-	drained [8]byte       // read from the eventfd; never used
-	woken   atomic.Bool   // a wake-up is pending; set by Wake, cleared by Wait
-	wakeMu  sync.Mutex    // guards the eventfd's life against Wake
-	event   int           // eventfd, -1 once closed
+	tally  tally
+	faults atomic.Pointer[disturber]
+	event  *wakeup.Event // set by Wake
+	polled []unix.PollFd // the event, then the sockets
 }
 
 // newQueue returns the port of some sockets, which are its own from here on, also when
 // it fails.
-func newQueue(sockets []*socket, mtu int) (*Queue, error) {
-	q := &Queue{sockets: sockets, event: -1}
+func newQueue(sockets []*socket, mtu int) (_ *Queue, err error) {
+	q := &Queue{sockets: sockets}
 	q.in.init(sockets, mtu)
 	q.out.init(mtu)
-	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("udp: %w", os.NewSyscallError("eventfd", err)), q.close())
+	if q.event, err = wakeup.New(); err != nil {
+		return nil, errors.Join(fmt.Errorf("udp: %w", err), q.close())
 	}
-	q.event = event
-	q.polled = append(q.polled, unix.PollFd{Fd: int32(event), Events: unix.POLLIN})
+	q.polled = append(q.polled, q.event.Poll())
 	for _, s := range sockets {
 		q.polled = append(q.polled, unix.PollFd{Fd: int32(s.fd)})
 	}
@@ -51,15 +44,7 @@ func newQueue(sockets []*socket, mtu int) (*Queue, error) {
 }
 
 func (q *Queue) close() error {
-	q.wakeMu.Lock()
-	q.woken.Store(true) // later calls of Wake return at once
-	event := q.event
-	q.event = -1
-	q.wakeMu.Unlock()
-	var errs []error
-	if event >= 0 {
-		errs = append(errs, unix.Close(event))
-	}
+	errs := []error{q.event.Close()}
 	for _, s := range q.sockets {
 		errs = append(errs, s.close())
 	}
@@ -118,26 +103,9 @@ func (q *Queue) Wait(timeout time.Duration) {
 	}
 	ts := unix.NsecToTimespec(int64(timeout))
 	if n, _ := unix.Ppoll(q.polled, &ts, nil); n > 0 && q.polled[0].Revents != 0 {
-		// The eventfd is emptied before the flag is lowered: in the other order the
-		// write of a Wake in between would be lost, while its flag kept all later ones
-		// from writing.
-		_, _ = unix.Read(q.event, q.drained[:])
-		q.woken.Store(false)
+		q.event.Clear()
 	}
 }
 
-// Wake implements the engine's port. It costs a system call only when no wake-up is
-// pending.
-func (q *Queue) Wake() {
-	if q.woken.Swap(true) {
-		return
-	}
-	q.wakeMu.Lock()
-	defer q.wakeMu.Unlock()
-	if q.event >= 0 {
-		_, _ = unix.Write(q.event, one)
-	}
-}
-
-// one is the value that is written to the eventfd.
-var one = binary.NativeEndian.AppendUint64(nil, 1)
+// Wake implements the engine's port.
+func (q *Queue) Wake() { q.event.Set() }
