@@ -213,8 +213,40 @@ func (h *Handover) copyOf(at int) (int, error) {
 	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// restore gives a guest what it had.
+// restore gives a guest what it had: its rings, what it has asked for, and then the peers
+// that it knows.
 func (h *Handover) restore(g *Guest, s *AttachedState) error {
+	if err := h.restoreRings(g, s); err != nil {
+		return err
+	}
+	if err := h.restoreEndpoints(g, s); err != nil {
+		return err
+	}
+	for i := range s.Passives {
+		if err := g.restorePassive(&s.Passives[i]); err != nil {
+			return err
+		}
+	}
+	if g.restoreCredits(&s.In); len(s.Regions)+len(s.Passives) > 0 {
+		g.limits.Serves()
+	}
+	if err := errors.Join(g.restoreLeft(s.Left), h.restoreRegions(g, s.Regions)); err != nil {
+		return err
+	}
+	g.making.Lock()
+	defer g.making.Unlock()
+	for _, p := range s.Ring.Peers {
+		// The endpoint may be one that a former host has let go of.
+		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, errno.Closed) {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreRings maps the memory that a guest shares with its host, and serves its rings as
+// they were.
+func (h *Handover) restoreRings(g *Guest, s *AttachedState) error {
 	if s.Segment < 0 || s.Segment >= len(h.fds) {
 		return fmt.Errorf("the rings are missing")
 	}
@@ -244,6 +276,11 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 	g.in.Restore(&s.In)
 	g.watches, g.peers = s.Ring.Watches, s.PeersGiven
 	g.giveUp.Store(int64(s.GiveUp))
+	return nil
+}
+
+// restoreEndpoints makes a guest's tallies, blocks of endpoints and endpoints anew.
+func (h *Handover) restoreEndpoints(g *Guest, s *AttachedState) error {
 	ctx := context.Background()
 	if s.Tallies >= 0 && s.Tallies < len(h.fds) {
 		if _, err := g.mapTallies(ctx, nil, h.fds[s.Tallies:s.Tallies+1]); err != nil {
@@ -266,25 +303,6 @@ func (h *Handover) restore(g *Guest, s *AttachedState) error {
 			return err
 		}
 		g.goOn(&ep)
-	}
-	for i := range s.Passives {
-		if err := g.restorePassive(&s.Passives[i]); err != nil {
-			return err
-		}
-	}
-	if g.restoreCredits(&s.In); len(s.Regions)+len(s.Passives) > 0 {
-		g.limits.Serves()
-	}
-	if err := errors.Join(g.restoreLeft(s.Left), h.restoreRegions(g, s.Regions)); err != nil {
-		return err
-	}
-	g.making.Lock()
-	defer g.making.Unlock()
-	for _, p := range s.Ring.Peers {
-		// of such an endpoint
-		if err := g.meetPeer(p.Number, p.As, p.Link); err != nil && !errors.Is(err, errno.Closed) {
-			return err
-		}
 	}
 	return nil
 }
