@@ -191,6 +191,9 @@ func explain(path string, err error) error {
 		return err
 	case errors.Is(err, syscall.EAGAIN): // others wait to be let in, as many as the kernel allows
 		return silent(path, 0, 0)
+	case isOther(path):
+		return fmt.Errorf("%w: %s is no socket: give the path of the daemon's, which its log has as control=",
+			ErrNoDaemon, path)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: %s: start xdpfabd, or give its path: %w", ErrNoDaemon, path, err)
 	case errors.Is(err, os.ErrPermission):
@@ -198,4 +201,10 @@ func explain(path string, err error) error {
 			"or start the daemon with --socket-mode or --socket-group", path, err)
 	}
 	return fmt.Errorf("control socket %s: %w", path, err)
+}
+
+// isOther reports whether there is something at a path which is no socket.
+func isOther(path string) bool {
+	i, err := os.Stat(path)
+	return err == nil && i.Mode()&os.ModeSocket == 0
 }

@@ -30,7 +30,7 @@ func (d *diagnosis) lookAtInterface(context.Context) Step {
 		return failed(tell.Plain(err), "name one that `ip link` lists")
 	}
 	d.nic, d.known = i, true
-	text := fmt.Sprintf("%s: driver %s, MTU %d, MAC %s", i.Name, i.Driver, i.MTU, i.MAC)
+	text := fmt.Sprintf("%s: driver %s, MTU %d, %s", i.Name, i.Driver, i.MTU, macOf(i.MAC))
 	switch carrier, _ := os.ReadFile("/sys/class/net/" + i.Name + "/carrier"); {
 	case !i.Up:
 		d.shut = "the interface is down"
@@ -82,8 +82,8 @@ func (d *diagnosis) lookAtDaemon(ctx context.Context) Step {
 	}
 	d.status, d.away = &s, s.Elsewhere()
 	d.NoUDP = !s.Interface.UDP
-	text := fmt.Sprintf("xdpfabd %s, process %d, at %s: %s, %d queues, UDP %s", s.Version, s.PID, path,
-		transportOf(&s), s.Interface.Queues, onOff(s.Interface.UDP))
+	text := fmt.Sprintf("xdpfabd %s, process %d, at %s: %s, %s, UDP %s", s.Version, s.PID, path,
+		transportOf(&s), queues(s.Interface.Queues), onOff(s.Interface.UDP))
 	if d.NoUDP && d.Peer.IsIP() {
 		d.shut = "this node's daemon sends no UDP"
 		return failed(text, "an IP address takes UDP: start this node's daemon without --udp=false, or give the "+
@@ -97,6 +97,21 @@ func transportOf(s *control.Status) string {
 		return "UDP sockets"
 	}
 	return s.Interface.XDP + " XDP, " + s.Interface.Copy
+}
+
+func queues(n int) string {
+	if n == 1 {
+		return "1 queue"
+	}
+	return fmt.Sprintf("%d queues", n)
+}
+
+// macOf names an interface's MAC address. The loopback interface has none.
+func macOf(mac string) string {
+	if mac == "" {
+		return "no MAC address"
+	}
+	return "MAC " + mac
 }
 
 func onOff(on bool) string {

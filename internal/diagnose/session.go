@@ -54,7 +54,7 @@ func (d *diagnosis) openInterface(ctx context.Context) Step {
 	case i.Transport == fi.TransportUDP.String():
 		return ok("UDP sockets at " + i.Address)
 	}
-	return ok(fmt.Sprintf("%s XDP, %s, %d queues", i.XDP, i.Copy, i.Queues))
+	return ok(fmt.Sprintf("%s XDP, %s, %s", i.XDP, i.Copy, queues(i.Queues)))
 }
 
 // attempt dials an address, and reports how long the answer took.

@@ -127,7 +127,7 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 			i.untold(w.VLAN),
 			i.taken())
 	} else {
-		p.refuse(s.tooOld(), fmt.Errorf("%s is not an Ethernet interface: want one with a MAC address", i.Name))
+		p.refuse(s.tooOld(), fmt.Errorf("%s is %w: want one with a MAC address", i.Name, ErrNotEthernet))
 	}
 	if p.privilege = s.lacking(p.Pinned); p.privilege != nil {
 		p.note("%v", p.privilege)
@@ -143,6 +143,9 @@ func (s *System) Plan(i *Interface, w Want) Plan {
 	p.Usable = len(p.refusals) == 0
 	return p
 }
+
+// ErrNotEthernet means that an interface has no Ethernet frames. UDP sockets take none.
+var ErrNotEthernet = errors.New("not an Ethernet interface")
 
 // refuse records a reason to refuse the interface, unless it is nil.
 func (p *Plan) refuse(reasons ...error) {
@@ -189,7 +192,7 @@ func (i *Interface) down() error {
 	if i.Up {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: ip link set dev %s up: %w", i.Name, xsk.ErrInterfaceDown, i.Name, unix.ENETDOWN)
+	return fmt.Errorf("%s: %w: %w: `ip link set dev %s up`", i.Name, xsk.ErrInterfaceDown, unix.ENETDOWN, i.Name)
 }
 
 func (i *Interface) unequal() error {
@@ -210,16 +213,16 @@ func (i *Interface) tooFew(want int, what string) error {
 	if i.RXQueues == 1 {
 		has = "1 queue"
 	}
-	return fmt.Errorf("%s has %s, %d were asked for%s; see `ethtool -l %s`: %w", i.Name, has, want, what, i.Name,
-		xsk.ErrNoQueue)
+	return fmt.Errorf("%w: %s has %s, %d were asked for%s: want at most %d; `ethtool -l %s` shows how many it can have",
+		xsk.ErrNoQueue, i.Name, has, want, what, i.RXQueues, i.Name)
 }
 
 func (i *Interface) tooMany(queues int) error {
 	if queues <= MaxQueues || queues > i.RXQueues { // tooFew says that it does not have them
 		return nil
 	}
-	return fmt.Errorf("%s has %d queues, at most %d can be used: ethtool -L %s combined %d: %w",
-		i.Name, queues, MaxQueues, i.Name, MaxQueues, xsk.ErrNoQueue)
+	return fmt.Errorf("%w: %s has %d queues, at most %d can be used: `ethtool -L %s combined %d`",
+		xsk.ErrNoQueue, i.Name, queues, MaxQueues, i.Name, MaxQueues)
 }
 
 func (i *Interface) polled(busily, generic bool) error {

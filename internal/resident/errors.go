@@ -29,7 +29,7 @@ var (
 	ErrKeyInUse = errno.New("resident: the key is in use", syscall.EEXIST)
 	// ErrNoFileSystem means that a folder for the state is not of a BPF file system.
 	ErrNoFileSystem = errno.New(
-		"resident: not on a BPF file system: mount one, `mount -t bpf bpf /sys/fs/bpf`, or name another folder",
+		"not on a BPF file system: mount one, `mount -t bpf bpf /sys/fs/bpf`, or name another folder",
 		syscall.ENOTSUP)
 	// ErrOwned means that another process has the folder with the state.
 	ErrOwned = errno.New("another process has the folder; stop it, or name another folder", syscall.EBUSY)

@@ -96,7 +96,8 @@ const lockPatience = time.Second
 // onBPF looks whether a path, whose end may not exist yet, is on a BPF file system.
 func onBPF(path string) error {
 	if !filepath.IsAbs(path) {
-		return fmt.Errorf("%w: folder %q; want an absolute path", ErrConfig, path)
+		return fmt.Errorf("%w: %q is no absolute path: want the folder as `xdpfab resident list` shows it", ErrConfig,
+			path)
 	}
 	var s unix.Statfs_t
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
@@ -104,7 +105,7 @@ func onBPF(path string) error {
 		case err == nil && s.Type == unix.BPF_FS_MAGIC:
 			return nil
 		case err == nil:
-			return fmt.Errorf("%w: %s", ErrNoFileSystem, path)
+			return fmt.Errorf("%s: %w", path, ErrNoFileSystem)
 		case !errors.Is(err, fs.ErrNotExist) || at == "/":
 			return fmt.Errorf("resident: %s: %w", path, err)
 		}

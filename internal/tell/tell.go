@@ -14,8 +14,8 @@ import (
 
 // layers are the names of packages with which errors begin on their way up, and of calls
 // of Go's library.
-var layers = regexp.MustCompile(`(^|[:;] |\n)((xdpfab|port|nic|control|veth|bpf|xsk|mr|wire|route|engine|share|toml|` +
-	`strconv\.\w+|netip\.\w+): )+`)
+var layers = regexp.MustCompile(`(^|[:;] |\n)((xdpfab|port|nic|control|veth|bpf|xsk|mr|wire|route|engine|share|resident|` +
+	`toml|strconv\.\w+|netip\.\w+): )+`)
 
 // fields are the names in Go of what a flag sets, which stand in brackets or behind the
 // flag. values are those of Go's constants, and what the commands take.

@@ -39,7 +39,7 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	w.Pin = ""
 	udp, second := OpenSockets(ctx, ifname, w, err)
 	if second != nil {
-		return nil, nil, fmt.Errorf("%w; nor by UDP sockets: %w", err, second)
+		return nil, nil, fmt.Errorf("%w; nor by AF_XDP: %w", second, err)
 	}
 	return udp, nil, nil
 }
@@ -59,6 +59,7 @@ func taken(err error) bool {
 func remedy(err error) error {
 	for _, lack := range []error{
 		fs.ErrPermission, xsk.ErrPermission, xsk.ErrMemlock, xsk.ErrUnsupported, bpf.ErrNoNative, bpf.ErrKernel,
+		nic.ErrNotEthernet,
 	} {
 		if errors.Is(err, lack) {
 			return fmt.Errorf("%w; or reach IP addresses without, more slowly, by UDP sockets: "+

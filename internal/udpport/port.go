@@ -44,8 +44,8 @@ type inUseError struct {
 // Error names the address, and has the remedy.
 func (e *inUseError) Error() string {
 	return fmt.Sprintf("another program has UDP port %d of %v, as a rule an xdpfab, with AF_XDP or UDP "+
-		"sockets: one at a time can have it: go through it if it is a daemon (no --transport udp), end it, or use "+
-		"another address of this node", wire.UDPPort, e.at)
+		"sockets: one at a time can have it: if it is a daemon, go through it by --control PATH, without --transport "+
+		"udp; or end it, or use another address of this node", wire.UDPPort, e.at)
 }
 
 func (e *inUseError) Unwrap() []error { return []error{ErrInUse, e.err} }
