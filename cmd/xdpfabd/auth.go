@@ -41,7 +41,7 @@ func (r *RegionConfig) readKey() (err error) {
 func (c *Config) readKeys() (found []problem) {
 	for i := range c.Regions {
 		if err := c.Regions[i].readKey(); err != nil {
-			found = append(found, problem{fmt.Sprintf("region[%d].auth-key", i), err.Error()})
+			found = append(found, problem{key: fmt.Sprintf("region[%d].auth-key", i), text: err.Error()})
 		}
 	}
 	return found

@@ -149,8 +149,8 @@ func TestKeyOfConfiguration(t *testing.T) {
 		"a=4KiB:auth-key=" + good:                   "",
 		"a=4KiB:resident,auth-key=" + good:          "",
 		"a=4KiB:auth-key=key":                       "want the absolute path of a file",
-		"a=4KiB:auth-key=/nowhere/key":              "region[0].auth-key: open /nowhere/key: no such file",
-		"a=4KiB:auth-key=" + bad:                    "region[0].auth-key: " + bad + " has mode 0644",
+		"a=4KiB:auth-key=/nowhere/key":              "--region a: auth-key: open /nowhere/key: no such file",
+		"a=4KiB:auth-key=" + bad:                    "--region a: auth-key: " + bad + " has mode 0644",
 		"a=4KiB:auth-key=" + good + ",auth-key=/no": "auth-key: given twice",
 	} {
 		var errs strings.Builder

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -250,7 +252,37 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 	if !a.print { // a printed configuration may be for another machine
 		found = append(append(found, cfg.validateHere()...), cfg.readKeys()...)
 	}
+	for i, p := range found {
+		if f.line(p.key) == 0 {
+			found[i].key = cfg.flagOf(p.key, changed)
+		}
+	}
 	return cfg, f.errors(found)
+}
+
+// inTable is a key of one of several tables.
+var inTable = regexp.MustCompile(`^(region|guest|socket)\[([0-9]+)\]\.(.*)$`)
+
+// flagOf names the flag that has set a key; the key itself if none has. The number of a
+// table says where that is in a file, and nothing of a flag.
+func (c *Config) flagOf(key string, changed func(string) bool) string {
+	part := inTable.FindStringSubmatch(key)
+	if part == nil {
+		if changed(key) {
+			return "--" + key
+		}
+		return key
+	}
+	value, i := "", 0
+	switch i, _ = strconv.Atoi(part[2]); part[1] {
+	case "region":
+		value = c.Regions[i].Name
+	case "guest":
+		value = c.Guests[i].String()
+	case "socket":
+		value = c.Sockets[i].Path
+	}
+	return fmt.Sprintf("--%s %s: %s", part[1], value, part[3])
 }
 
 // override puts the flags over cfg, and makes f drop the lines of the keys that they

@@ -67,9 +67,12 @@ func TestWrongArguments(t *testing.T) {
 		"queues":        {[]string{"--queues=x"}, `"x": want a number from 0 to 64`},
 		"no file":       {[]string{"--config=/nonexistent/x"}, "no such file"},
 		"region":        {[]string{"--interface=e", "--region", "a=1x"}, `--region a=1x: size: "1x": want bytes`},
-		"same name":     {[]string{"--interface=e", "--region=a=1", "--region=a=2"}, `region[1].name: "a": region[0] has this name`},
-		"flag and file": {[]string{"--config", path, "--region=b=1:key=5"}, "region[1].key: 0x5: region[0] has"},
-		"replaced":      {[]string{"--config", path, "--region=a="}, "xdpfabd: region[0].size: missing"},
+		"same name":     {[]string{"--interface=e", "--region=a=1", "--region=a=2"}, `--region a: name: "a": another region has this name; want one of its own`},
+		"flag and file": {[]string{"--config", path, "--region=b=1:key=5"}, `--region b: key: 0x5: region "a" has this key`},
+		"give-up":       {[]string{"--interface=e", "--rto-min=6s"}, "--rto-min: 6s: want less than the 5s of give-up"},
+		"rule":          {[]string{"--interface=e", "--guest=allow", "--guest=deny:socket=/x"}, `--guest deny:socket=/x: socket: "/x": want the path of one`},
+		"blank":         {[]string{"--interface=e", "--region=a b=4KiB"}, `name: "a b": want a name of printable characters without spaces`},
+		"replaced":      {[]string{"--config", path, "--region=a="}, "xdpfabd: --region a: size: missing"},
 	} {
 		if _, code, msg := load(t, c.args...); code != exitUsage || !strings.HasPrefix(msg, "xdpfabd: ") || !strings.Contains(msg, c.want) {
 			t.Errorf("%s: code %d, %q; want 2, %q", name, code, msg, c.want)

@@ -148,15 +148,16 @@ func (c Config) options(log *slog.Logger, folder string) host.Options {
 	return o
 }
 
-// problem is a fault of the configuration, in one key.
-type problem struct{ key, text string }
+// problem is a fault of the configuration, in one key. once is more of the text, which is
+// said of the first of several problems.
+type problem struct{ key, text, once string }
 
 // validate finds the problems that no single option shows: missing options, and
 // contradictions between options. It looks at nothing outside the configuration.
 func (c Config) validate() []problem {
 	var found []problem
 	add := func(key, format string, args ...any) {
-		found = append(found, problem{key, fmt.Sprintf(format, args...)})
+		found = append(found, problem{key: key, text: fmt.Sprintf(format, args...)})
 	}
 	if c.Interface == "" {
 		add("interface", "missing: set it in the configuration file, or with --interface eth0")
@@ -218,20 +219,18 @@ func (c Config) beyondSockets() string {
 // validateRegions finds missing settings of regions, and contradictions between them.
 func (c Config) validateRegions() (found []problem) {
 	add := func(key, format string, args ...any) {
-		found = append(found, problem{key, fmt.Sprintf(format, args...)})
+		found = append(found, problem{key: key, text: fmt.Sprintf(format, args...)})
 	}
-	names, keys := map[string]int{}, map[uint64]int{}
+	names, keys := map[string]bool{}, map[uint64]string{}
 	for i, r := range c.Regions {
 		at := fmt.Sprintf("region[%d].", i)
-		first, taken := names[r.Name]
 		switch {
 		case r.Name == "":
 			add(at+"name", "missing: peers find the region by it")
-		case taken:
-			add(at+"name", "%q: region[%d] has this name; want another", r.Name, first)
-		default:
-			names[r.Name] = i
+		case names[r.Name]:
+			add(at+"name", "%q: another region has this name; want one of its own", r.Name)
 		}
+		names[r.Name] = true
 		if r.Size == 0 && !r.isFile() {
 			add(at+"size", `missing: want bytes, e.g. 65536 or "64KiB"; only a file has a size of its own`)
 		}
@@ -243,10 +242,9 @@ func (c Config) validateRegions() (found []problem) {
 			continue
 		}
 		if first, taken := keys[*r.Key]; taken {
-			add(at+"key", "%#x: region[%d] has this key; want another, or none for an unguessable one", *r.Key, first)
-		} else {
-			keys[*r.Key] = i
+			add(at+"key", "%#x: region %q has this key; want another, or none for an unguessable one", *r.Key, first)
 		}
+		keys[*r.Key] = r.Name
 	}
 	return found
 }
@@ -256,14 +254,14 @@ func (c Config) validateRegions() (found []problem) {
 func (c Config) validateHere() []problem {
 	_, found := newRules(c.Guests)
 	if err := refused(node.Config{Cores: c.Cores}); err != "" {
-		found = append(found, problem{"cores", err})
+		found = append(found, problem{key: "cores", text: err})
 	}
 	if _, err := c.access(); err != nil {
-		found = append(found, problem{"socket-group", err.Error()})
+		found = append(found, problem{key: "socket-group", text: err.Error()})
 	}
 	for i, s := range c.Sockets {
 		if _, err := s.access(); err != nil {
-			found = append(found, problem{fmt.Sprintf("socket[%d].group", i), err.Error()})
+			found = append(found, problem{key: fmt.Sprintf("socket[%d].group", i), text: err.Error()})
 		}
 	}
 	return found

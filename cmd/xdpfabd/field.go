@@ -233,7 +233,10 @@ func sizeField(p *int) field {
 			}
 		}
 		n, err := strconv.Atoi(number)
-		if err != nil || n <= 0 || n > most/unit {
+		if err == nil && n > most/unit {
+			return wants(s, "at most 64TiB")
+		}
+		if err != nil || n <= 0 {
 			return wants(s, `bytes, e.g. 65536, or a number of KiB, MiB, GiB or TiB (powers of 1024), e.g. "64KiB"`)
 		}
 		*p = n * unit

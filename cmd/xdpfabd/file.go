@@ -67,7 +67,8 @@ func assign[T any](f *file, prefix string, table map[string]any, options []optio
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		o := find(options, key)
 		if o == nil {
-			f.add(prefix+key, "unknown key"+meant(prefix, key, options)+"; known are "+known(options)+ifTop(prefix))
+			f.found = append(f.found, problem{prefix + key, "unknown key" + meant(prefix, key, options),
+				"; known are " + known(options) + ifTop(prefix)})
 			continue
 		}
 		at := o.at(v)
@@ -200,7 +201,7 @@ func joinInts(list []any) (string, error) {
 	return strings.Join(parts, ","), nil
 }
 
-func (f *file) add(key, text string) { f.found = append(f.found, problem{key, text}) }
+func (f *file) add(key, text string) { f.found = append(f.found, problem{key: key, text: text}) }
 
 // syntax reports an error of TOML syntax, or that a value lacks quotes.
 func (f *file) syntax(err error, text string) error {
@@ -268,7 +269,12 @@ func fieldOf[T any](options []option[T], key string) field {
 func (f *file) errors(found []problem) error {
 	slices.SortStableFunc(found, func(a, b problem) int { return cmp.Compare(f.line(a.key), f.line(b.key)) })
 	var errs []error
+	said := map[string]bool{}
 	for _, p := range found {
+		if !said[p.once] {
+			p.text += p.once
+		}
+		said[p.once] = true
 		where := ""
 		if n := f.line(p.key); n > 0 {
 			where = fmt.Sprintf("%s:%d: ", f.name, n)

@@ -13,13 +13,13 @@ import (
 var wrongFiles = map[string]struct{ text, want string }{
 	"size":           {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nname=\"b\"\nsize = \"12q\"", `x.toml:7: region[1].size: "12q": want bytes, e.g. 65536, or a number of KiB, MiB, GiB or TiB (powers of 1024), e.g. "64KiB"`},
 	"negative size":  {"[[region]]\nsize = -1", `x.toml:2: region[0].size: "-1": want bytes`},
-	"huge size":      {"[[region]]\nsize = \"99999999GiB\"", `x.toml:2: region[0].size: "99999999GiB": want bytes`},
+	"huge size":      {"[[region]]\nsize = \"99999999GiB\"", `x.toml:2: region[0].size: "99999999GiB": want at most 64TiB`},
 	"float size":     {"[[region]]\nsize = 1.5", `x.toml:2: region[0].size: "1.5": want bytes`},
 	"no size":        {"interface=\"e\"\n\n[[region]]\nname=\"a\"", `x.toml:3: region[0].size: missing`},
 	"no name":        {"interface=\"e\"\n[[region]]\nsize=1", `x.toml:2: region[0].name: missing`},
 	"empty name":     {"[[region]]\nname=\"\"", `x.toml:2: region[0].name: "": want a name of 1 to 64 bytes`},
-	"same name":      {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nsize=1\nname=\"a\"", `x.toml:7: region[1].name: "a": region[0] has this name`},
-	"same key":       {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nkey=5\n[[region]]\nname=\"b\"\nsize=1\nkey=\"0x5\"", `x.toml:9: region[1].key: 0x5: region[0] has this key`},
+	"same name":      {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\n[[region]]\nsize=1\nname=\"a\"", `x.toml:7: region[1].name: "a": another region has this name; want one of its own`},
+	"same key":       {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nkey=5\n[[region]]\nname=\"b\"\nsize=1\nkey=\"0x5\"", `x.toml:9: region[1].key: 0x5: region "a" has this key`},
 	"key":            {"[[region]]\nkey=\"c0ffee\"", `x.toml:2: region[0].key: "c0ffee": want a key`},
 	"long key":       {"[[region]]\nkey=\"0x10000000000000000\"", `x.toml:2: region[0].key: "0x10000000000000000": want at most 64 bits`},
 	"access":         {"[[region]]\naccess=\"rw\"", `x.toml:2: region[0].access: "rw": want "read", "write" or "both"`},
@@ -81,5 +81,15 @@ func TestAllErrorsInOrder(t *testing.T) {
 	}
 	if got := strings.Join(lines, " "); got != "x.toml:1 x.toml:2 x.toml:3 x.toml:5 x.toml:6" {
 		t.Errorf("order %s of\n%v", got, err)
+	}
+}
+
+// The keys that are known are listed once, however many keys are not.
+func TestKnownKeysOnce(t *testing.T) {
+	_, err := check("interfce = \"e\"\nwindw = 9\n[[region]]\nnme = \"a\"\n[[region]]\nsze = 1")
+	text := err.Error()
+	if strings.Count(text, "unknown key") != 4 || strings.Count(text, "known are interface, queues") != 1 ||
+		strings.Count(text, "known are name, size") != 1 || !strings.Contains(text, "windw: unknown key, did you mean window?\n") {
+		t.Error(text)
 	}
 }

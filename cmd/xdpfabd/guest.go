@@ -78,10 +78,10 @@ func newRules(guests []GuestConfig) (all rules, found []problem) {
 		r := newRule(g, fmt.Sprintf("rule guest[%d] (%s) of the daemon's configuration", i, g), budget)
 		var err error
 		if r.uid, err = number(g.User, userNumber); err != nil {
-			found = append(found, problem{fmt.Sprintf("guest[%d].user", i), err.Error()})
+			found = append(found, problem{key: fmt.Sprintf("guest[%d].user", i), text: err.Error()})
 		}
 		if r.gid, err = number(g.Group, groupNumber); err != nil {
-			found = append(found, problem{fmt.Sprintf("guest[%d].group", i), err.Error()})
+			found = append(found, problem{key: fmt.Sprintf("guest[%d].group", i), text: err.Error()})
 		}
 		all.given = append(all.given, r)
 	}

@@ -44,7 +44,7 @@ func (s *server) withdraw(ctx context.Context, arguments json.RawMessage) (any, 
 	if err := s.host.WithdrawKept(k.UID, k.Name); err != nil {
 		return nil, err
 	}
-	s.log.Info("kept region withdrawn", "name", k.Name, "uid", k.UID, "by", caller.UID)
+	s.log.Info("kept region withdrawn", "name", k.Name, "uid", k.UID, "by_uid", caller.UID)
 	return k, nil
 }
 
@@ -63,7 +63,7 @@ func pick(all []control.Kept, w control.Withdraw) (k control.Kept, err error) {
 		func(k control.Kept) bool { return k.Name != w.Name || w.UID != nil && k.UID != *w.UID })
 	switch len(found) {
 	case 0:
-		return k, fmt.Errorf("no region %q is kept; list those that are with xdpfab kept", w.Name)
+		return k, fmt.Errorf("no region %q is kept; `xdpfab kept` lists those that are", w.Name)
 	case 1:
 		return found[0], nil
 	}

@@ -6,19 +6,34 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: cfg.LogLevel}
+	o := &slog.HandlerOptions{Level: cfg.LogLevel, ReplaceAttr: forPeople}
 	var h slog.Handler = slog.NewTextHandler(w, o)
 	if cfg.LogFormat == logJSON {
 		h = slog.NewJSONHandler(w, o)
 	}
 	return slog.New(limitedHandler{h, newLogLimit(time.Now)})
+}
+
+// forPeople leaves out of an error what only a programmer knows.
+func forPeople(_ []string, a slog.Attr) slog.Attr {
+	err, is := a.Value.Any().(error)
+	if !is && a.Key == "cause" {
+		err = errors.New(a.Value.String())
+	}
+	if err == nil {
+		return a
+	}
+	return slog.String(a.Key, tell.Plain(err))
 }
 
 // Peers and programs cause lines, some as often as they like, and must not fill a disk.

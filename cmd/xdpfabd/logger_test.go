@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,19 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
+
+// A line of the log names no field of a Go struct, and no package.
+func TestLogIsForPeople(t *testing.T) {
+	var out bytes.Buffer
+	log := newLogger(defaultConfig(), &out)
+	const text = "bpf: no native XDP: want it, or UDP sockets: --transport udp, DomainAttr.Transport"
+	log.Warn("an error", "reason", errors.New(text))
+	log.Warn("a text", "cause", text, "name", "bpf: x")
+	const want = `="no native XDP: want it, or UDP sockets: --transport udp"`
+	if strings.Count(out.String(), want) != 2 || !strings.Contains(out.String(), `name="bpf: x"`) {
+		t.Error(out.String())
+	}
+}
 
 // However often something happens that others cause, its lines are few, and none is lost
 // without a word. Errors, and other messages, are written beside them.

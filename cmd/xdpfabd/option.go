@@ -142,8 +142,9 @@ func checkName(s string) error {
 	if len(s) == 0 || len(s) > mr.MaxName {
 		return wants(s, "a name of 1 to "+strconv.Itoa(mr.MaxName)+" bytes")
 	}
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return wants(s, "a name of printable characters")
+	blank := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, blank) {
+		return wants(s, "a name of printable characters without spaces")
 	}
 	return nil
 }

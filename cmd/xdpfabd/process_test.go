@@ -287,7 +287,7 @@ func TestProcessRefuses(t *testing.T) {
 		"zero-copy on veth":         {net.A, socketPath(t), nil, []string{"--copy=zero-copy"}, exitInterface, []string{"zero-copy"}},
 		"too many queues":           {net.A, socketPath(t), nil, []string{"--queues=2"}, exitInterface, []string{"1 queue, 2 were asked for"}},
 		"no such core":              {net.A, socketPath(t), nil, []string{"--cores=1000"}, exitUsage, []string{"cores: core 1000"}},
-		"no memory": {net.A, socketPath(t), nil, []string{"--region=a=:backing=/nonexistent/a"}, exitFailure,
+		"no memory": {net.A, socketPath(t), nil, []string{"--region=a=:backing=/nonexistent/a"}, exitUsage,
 			[]string{`region "a"`, "no such file"}},
 		"no privilege": {net.A, "/nonexistent/c.sock", []uintptr{}, nil, exitInterface,
 			[]string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"}},

@@ -139,6 +139,7 @@ func (s *server) changed(what string, r control.Region, by uint32) {
 	if r.AuthKey {
 		log = log.With("auth_key", true)
 	}
-	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing, "by", by)
+	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
+		"by_uid", by)
 	s.notify(s.state())
 }

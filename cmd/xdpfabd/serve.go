@@ -25,6 +25,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
 )
@@ -41,14 +42,14 @@ func start(cfg Config, stderr io.Writer) error {
 	log := newLogger(cfg, stderr)
 	err := begin(cfg, log)
 	if err != nil && cfg.LogFormat == logJSON {
-		log.Error("xdpfabd failed", "error", err.Error())
+		log.Error("xdpfabd failed", "error", tell.Plain(err))
 		return &exitError{code: exitCode(err), err: err, told: true}
 	}
 	return err
 }
 
 func begin(cfg Config, log *slog.Logger) error {
-	ctx, stop := untilSignal(log, cfg.Interface)
+	ctx, stop := untilSignal(log, reloadOf(cfg))
 	defer stop()
 	if cfg.takeover {
 		return takeOver(ctx, cfg, log)
@@ -73,7 +74,7 @@ func begin(cfg Config, log *slog.Logger) error {
 	defer closeMonitor(cfg.monitor)
 	regions, err := allocate(cfg.Regions)
 	if err != nil {
-		return errors.Join(errFailure(err), l.Close())
+		return errors.Join(errMemory(err), l.Close())
 	}
 	claimFiles(regions, nil, log)
 	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, cfg.pinFolder(log)))
@@ -113,10 +114,17 @@ func explainListen(cfg Config, err error) error {
 			"alone, and give this daemon a path of its own with --control", control.ErrLive, s.PID, s.Interface.Name,
 			cfg.controlPath()))
 	}
+	takeover := " take its place with --takeover,"
+	if cfg.Transport == udpnode.UDP || hasSockets(s) { // such a daemon hands nothing over
+		takeover = ""
+	}
 	return errInterface(fmt.Errorf("%w: xdpfabd, process %d, serves %s already, at %s: use that one (`xdpfab region "+
-		"create` adds regions), take its place with --takeover, or stop it first", control.ErrLive, s.PID,
-		cfg.Interface, cfg.controlPath()))
+		"create` adds regions),%s or stop it first", control.ErrLive, s.PID, cfg.Interface, cfg.controlPath(),
+		takeover))
 }
+
+// hasSockets reports whether a daemon's frames go through UDP sockets.
+func hasSockets(s control.Status) bool { return s.Interface.Transport == udpnode.UDP.String() }
 
 // suchAs adds to the error of a control socket that this user may not have the path of
 // one that the user may have.

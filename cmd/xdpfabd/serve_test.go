@@ -29,6 +29,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -262,15 +263,19 @@ func checkStatus(t *testing.T, cfg Config) {
 	}
 }
 
-// A second daemon at the same control socket leaves the first alone.
+// A second daemon at the same control socket leaves the first alone. Of a takeover it
+// speaks only where there can be one.
 func TestServeRefusesLiveSocket(t *testing.T) {
 	conn, cfg := notifySocket(t), testConfig(t)
 	first := servePipe(t, cfg)
 	receive(t, conn)
-	var out lockedBuffer
-	if err := start(cfg, &out); !errors.Is(err, control.ErrLive) || exitCode(err) != exitInterface ||
-		!strings.Contains(err.Error(), "serves pipe already") {
-		t.Errorf("second: %v, code %d; want ErrLive", err, exitCode(err))
+	for _, by := range []udpnode.Transport{udpnode.XDP, udpnode.UDP} {
+		var out lockedBuffer
+		cfg.Transport = by
+		if err := start(cfg, &out); !errors.Is(err, control.ErrLive) || exitCode(err) != exitInterface ||
+			!strings.Contains(err.Error(), "serves pipe already") || strings.Contains(err.Error(), "--takeover") != (by == udpnode.XDP) {
+			t.Errorf("second, by %v: %v, code %d; want ErrLive", by, err, exitCode(err))
+		}
 	}
 	checkStatus(t, cfg)
 	if err := first.end(t); err != nil {

@@ -14,6 +14,8 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/unit"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // sameWish is the time for which a second signal to end is taken for the first one's
@@ -24,14 +26,14 @@ const sameWish = time.Second
 // sameWish, ends the process, code 1; the kernel then detaches the XDP program, and the
 // next daemon replaces the control socket. SIGHUP changes nothing, since nothing is read
 // again and a terminal that goes away is no reason to end: the log says what does.
-func untilSignal(log *slog.Logger, ifname string) (context.Context, func()) {
+func untilSignal(log *slog.Logger, reload string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		w := wishes{log: log, ifname: ifname, end: cancel, exit: os.Exit}
+		w := wishes{log: log, reload: reload, end: cancel, exit: os.Exit}
 		for {
 			select {
 			case <-done:
@@ -52,7 +54,7 @@ func untilSignal(log *slog.Logger, ifname string) (context.Context, func()) {
 // wishes are what signals have asked for. One goroutine has them.
 type wishes struct {
 	log    *slog.Logger
-	ifname string
+	reload string // what has the configuration take effect
 	end    func()
 	exit   func(code int)
 	at     time.Time // of the first signal to end; zero before it
@@ -62,7 +64,7 @@ func (w *wishes) handle(sig os.Signal, now time.Time) {
 	switch {
 	case sig == unix.SIGHUP:
 		w.log.Warn("SIGHUP changes nothing: a daemon reads its configuration at its start only, and goes on",
-			"reload", reloadOf(w.ifname), "regions", "xdpfab region create, xdpfab region remove")
+			"reload", w.reload, "regions", "xdpfab region create, xdpfab region remove")
 	case w.at.IsZero():
 		w.at = now
 		w.log.Info("closing sessions and giving the interface back", "signal", sig.String())
@@ -76,13 +78,21 @@ func (w *wishes) handle(sig os.Signal, now time.Time) {
 }
 
 // reloadOf returns what has the present configuration take effect: another daemon that
-// takes over. Under systemd the unit starts it.
-func reloadOf(ifname string) string {
+// takes over, or, where there are UDP sockets, a restart. Under systemd the unit does it.
+func reloadOf(cfg Config) string {
+	sockets := cfg.Transport == udpnode.UDP
 	if os.Getenv("NOTIFY_SOCKET") == "" {
+		if sockets {
+			return "stop xdpfabd, and start it again"
+		}
 		return "start xdpfabd as this one was, with --takeover"
 	}
-	if systemd.UnitNameEscape(ifname) != ifname {
-		ifname = "$(systemd-escape " + ifname + ")"
+	unit := "xdpfabd@" + cfg.Interface
+	if systemd.UnitNameEscape(cfg.Interface) != cfg.Interface {
+		unit = "xdpfabd@$(systemd-escape " + cfg.Interface + ")"
 	}
-	return "systemctl reload xdpfabd@" + ifname
+	if sockets {
+		return "systemctl restart " + unit
+	}
+	return "systemctl reload " + unit
 }

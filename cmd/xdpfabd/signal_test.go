@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // A signal to end that is repeated within a second is one wish; a later one is another,
@@ -34,14 +36,21 @@ func TestRepeatedSignals(t *testing.T) {
 
 // SIGHUP names what has a configuration take effect where the daemon runs.
 func TestReloadIsNamed(t *testing.T) {
-	for _, c := range []struct{ socket, ifname, want string }{
-		{"", "eth0", "start xdpfabd as this one was, with --takeover"},
-		{"/run/systemd/notify", "eth0", "systemctl reload xdpfabd@eth0"},
-		{"/run/systemd/notify", "br-lan", "systemctl reload xdpfabd@$(systemd-escape br-lan)"},
+	const systemd = "/run/systemd/notify"
+	for _, c := range []struct {
+		socket, ifname string
+		by             udpnode.Transport
+		want           string
+	}{
+		{"", "eth0", udpnode.XDP, "start xdpfabd as this one was, with --takeover"},
+		{"", "eth0", udpnode.UDP, "stop xdpfabd, and start it again"},
+		{systemd, "eth0", udpnode.XDP, "systemctl reload xdpfabd@eth0"},
+		{systemd, "br-lan", udpnode.XDP, "systemctl reload xdpfabd@$(systemd-escape br-lan)"},
+		{systemd, "br-lan", udpnode.UDP, "systemctl restart xdpfabd@$(systemd-escape br-lan)"},
 	} {
 		t.Setenv("NOTIFY_SOCKET", c.socket)
-		if got := reloadOf(c.ifname); got != c.want {
-			t.Errorf("%q on %s: %q, want %q", c.socket, c.ifname, got, c.want)
+		if got := reloadOf(Config{Interface: c.ifname, Transport: c.by}); got != c.want {
+			t.Errorf("%q on %s by %v: %q, want %q", c.socket, c.ifname, c.by, got, c.want)
 		}
 	}
 }

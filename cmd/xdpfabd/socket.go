@@ -67,24 +67,25 @@ func parseSocket(text string) (SocketConfig, error) {
 // validateSockets finds sockets that cannot be, and rules about none.
 func (c Config) validateSockets() (found []problem) {
 	paths := []string{c.controlPath()}
+	add := func(key, format string, args ...any) {
+		found = append(found, problem{key: key, text: fmt.Sprintf(format, args...)})
+	}
 	for i, s := range c.Sockets {
 		at := fmt.Sprintf("socket[%d].path", i)
 		switch {
 		case s.Path == "":
-			found = append(found, problem{at, "missing: programs connect to it"})
+			add(at, "missing: programs connect to it")
 		case len(s.Path) > control.MaxPath:
-			found = append(found,
-				problem{at, fmt.Sprintf("path of %d bytes: want at most %d", len(s.Path), control.MaxPath)})
+			add(at, "path of %d bytes: want at most %d", len(s.Path), control.MaxPath)
 		case slices.Contains(paths, s.Path):
-			found = append(found,
-				problem{at, fmt.Sprintf("%q: another control socket has this path; want one of its own", s.Path)})
+			add(at, "%q: another control socket has this path; want one of its own", s.Path)
 		}
 		paths = append(paths, s.Path)
 	}
 	for i, g := range c.Guests {
 		if g.Socket != "" && !slices.Contains(paths, g.Socket) {
-			found = append(found, problem{fmt.Sprintf("guest[%d].socket", i),
-				wants(g.Socket, "the path of one of the daemon's sockets: "+strings.Join(paths, ", ")).Error()})
+			add(fmt.Sprintf("guest[%d].socket", i), "%q: want the path of one of the daemon's sockets: %s", g.Socket,
+				strings.Join(paths, ", "))
 		}
 	}
 	return found

@@ -93,8 +93,8 @@ func TestSocketConfiguration(t *testing.T) {
 		"want mode=… or group=…":  {"--socket", "/a:path=/b"},
 		"octal notation":          {"--socket", "/a:mode=rw"},
 		"another control socket":  {"--socket", "/a", "--socket", "/a"},
-		"socket[0].path: path of": {"--socket", long},
-		"guest[0].socket: \"/b\": want the path of one of the daemon's sockets: /run/xdpfabd/e.sock, /a": {"--socket", "/a", "--guest", "deny:socket=/b"},
+		"path: path of 108 bytes": {"--socket", long},
+		"--guest deny:socket=/b: socket: \"/b\": want the path of one of the daemon's sockets: /run/xdpfabd/e.sock, /a": {"--socket", "/a", "--guest", "deny:socket=/b"},
 	} {
 		if _, code, msg := load(t, append(args, "--interface=e")...); code != exitUsage || !strings.Contains(msg, want) {
 			t.Errorf("%s: %d, %s; want %s", args, code, msg, want)

@@ -60,7 +60,9 @@ var (
 	descQueueSessions = desc("queue_sessions", "Sessions, of both roles, of a queue's poller.", "queue")
 	descQueueReceived = desc("queue_packets_received_total",
 		"Packets that a queue's poller took from its socket.", "queue")
-	descQueueSent     = desc("queue_packets_sent_total", "Packets that a queue's poller handed to its socket.", "queue")
+	descQueueSent = desc("queue_packets_sent_total",
+		"Packets that a queue's poller handed to its socket, and those to this node itself, which no socket sees.",
+		"queue")
 	descQueueRequests = desc("queue_requests_executed_total", "Request frames that a queue's poller executed.", "queue")
 	descQueueExecuted = desc("queue_ops_executed_total", "Operation records that a queue's poller executed.", "queue")
 	descQueueOps      = desc("queue_ops_sent_total", "Operation records that a queue's poller sent for the first time.",

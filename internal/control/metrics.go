@@ -143,7 +143,7 @@ var families = []struct{ prefix, name, label, help string }{
 // helps describe the other counters. One that is missing here is still reported.
 var helps = map[string]string{
 	"packets_received":           "Packets taken from the sockets.",
-	"packets_sent":               "Packets handed to the sockets.",
+	"packets_sent":               "Packets handed to the sockets, and those to this node itself, which no socket sees.",
 	"ops_sent":                   "Operation records sent for the first time.",
 	"frames_resent":              "Request frames sent again.",
 	"requests_executed":          "Request frames of peers executed.",
