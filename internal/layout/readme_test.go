@@ -23,8 +23,8 @@ var figures = []struct{ name, trip, rate, note, second string }{
 	{"a counter behind Go's net package, TCP", "plain Go over TCP", "plain Go over TCP, 64 connections", "", ""},
 }
 
-// README's speeds are those of the latest full run, as are its commit and the aims that it
-// met. With -update they are written anew, with the date of today.
+// README's speeds are those of the latest full run, as are its commit and the aims that
+// it met. With -update they are written anew, with the date of today.
 func TestReadmeFigures(t *testing.T) {
 	results, err := os.ReadFile(filepath.Join("..", "..", "bench", "results", "latest.txt"))
 	if err != nil {
