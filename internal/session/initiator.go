@@ -18,14 +18,13 @@ import (
 //	    └─────────────────▶ Closed ◀───────────────────── Settling
 //	                                 all known, silence
 //
-// A reset by which the target says that it does not know the session suspends it as
-// well: its next hello-ack, which names its life, tells whether it has restarted.
+// A reset by which the target says that it does not know the session suspends it as well:
+// its next hello-ack, which names its life, tells whether it has restarted.
 //
-// A closed initiator is done: the engine makes a new one, with a new nonce and so
-// a new epoch, for the next operation. A suspended one keeps its requests: when
-// the target can be reached again, the hello of the next session names the
-// suspended one, and the target says which requests ran and sends its cached
-// answers once more.
+// A closed initiator is done: the engine makes a new one, with a new nonce and so a new
+// epoch, for the next operation. A suspended one keeps its requests: when the target can
+// be reached again, the hello of the next session names the suspended one, and the target
+// says which requests ran and sends its cached answers once more.
 type State uint8
 
 // The states of an initiator.
@@ -127,7 +126,7 @@ type Initiator struct {
 	probeDue   bool
 	watched    bool   // probes are sent while nothing else is
 	busy       bool   // the target waits for room for a message: probes are sent
-	waited     bool   // the frame at hand says that the target waits, or has waited
+	waited     bool   // the current frame says that the target waits, or has waited
 	probeAt    int64  // when the next one is due, if watched or busy
 	probes     uint32 // sent so far: numbers them
 	echoed     uint32 // the latest of them that the target has answered, if it says which
@@ -146,8 +145,8 @@ type Initiator struct {
 	Resent  uint64 // frames sent again; read by statistics
 }
 
-// NewInitiator returns a session that begins with a hello on the next Emit.
-// pool lends the buffers for requests; the size of its buffers bounds the payload.
+// NewInitiator returns a session that begins with a hello on the next Emit. pool lends
+// the buffers for requests; the size of its buffers bounds the payload.
 func NewInitiator(cfg *Config, pool Lender, p Params, now int64) *Initiator {
 	s := &Initiator{cfg: cfg, pool: pool, fits: hasSmall(pool.Size()), p: p, helloDue: true,
 		proof: proof{narrow: p.Narrow}, heardAt: now, workedAt: now, seenAt: now}
@@ -158,8 +157,7 @@ func NewInitiator(cfg *Config, pool Lender, p Params, now int64) *Initiator {
 // State returns the state and, when it is Closed, the reason.
 func (s *Initiator) State() (State, Reason) { return s.state, s.why }
 
-// Life names the life of the target's process; it is 0 until the target has
-// answered.
+// Life names the life of the target's process; it is 0 until the target has answered.
 func (s *Initiator) Life() uint64 { return s.life }
 
 // Lasting names the life of what outlives the target's process, and may go on with the
@@ -169,8 +167,8 @@ func (s *Initiator) Lasting() uint64 { return s.lasting }
 // Features returns the features that both sides of an open session know.
 func (s *Initiator) Features() wire.Features { return s.shared }
 
-// Expired reports whether an open session has been without work for so long that it
-// must not be used again: the target may have forgotten it.
+// Expired reports whether an open session has been without work for so long that it must
+// not be used again: the target may have forgotten it.
 func (s *Initiator) Expired(now int64) bool {
 	return s.state == Open && s.wait == 0 && !s.watched && now-s.workedAt >= int64(IdleClose)
 }
@@ -182,10 +180,10 @@ func (s *Initiator) Doubtful(now int64) bool {
 	return s.state == Open && s.wait != 0 && now-s.workedAt >= int64(IdleClose)
 }
 
-// attend records that this side is looking at the clock. The time for which it did
-// not, because it was stopped, does not count as silence of the target. A method
-// that sets heardAt to the present calls attend first, or the next call would move
-// heardAt into the future.
+// attend records that this side is looking at the clock. The time for which it did not,
+// because it was stopped, does not count as silence of the target. A method that sets
+// heardAt to the present calls attend first, or the next call would move heardAt into the
+// future.
 func (s *Initiator) attend(now int64) {
 	if gap := now - s.seenAt; gap > int64(Stalled) {
 		s.heardAt, s.probeAt = s.heardAt+gap, s.probeAt+gap
@@ -193,12 +191,12 @@ func (s *Initiator) attend(now int64) {
 	s.seenAt = now
 }
 
-// Troubled reports whether the target has left a question unanswered for longer than
-// the network should take. It is no trouble that a message waits for room.
+// Troubled reports whether the target has left a question unanswered for longer than the
+// network should take. It is no trouble that a message waits for room.
 func (s *Initiator) Troubled() bool { return s.rtt.backoff >= s.excused+2 || s.unheard() }
 
-// Names reports whether a reset that quotes session id and epoch means this
-// session. Resets cannot be looked up by id: their sender has lost it.
+// Names reports whether a reset that quotes session id and epoch means this session.
+// Resets cannot be looked up by id: their sender has lost it.
 func (s *Initiator) Names(id, epoch uint32) bool {
 	return s.live() && s.remote == id && s.epoch == epoch
 }
@@ -219,8 +217,8 @@ func (s *Initiator) HeardAt() int64 { return s.heardAt }
 // InFlight returns the number of frames without answer.
 func (s *Initiator) InFlight() int { return bits.OnesCount64(s.wait) }
 
-// Stage lends the payload buffer of the next frame, or nil when the window, the
-// credit, the congestion window or the pool is exhausted. Follow with Commit or Unstage.
+// Stage lends the payload buffer of the next frame, or nil when the window, the credit,
+// the congestion window or the pool is exhausted. Follow with Commit or Unstage.
 func (s *Initiator) Stage() []byte {
 	if s.state != Open || s.next-s.una >= min(s.window, s.credit) {
 		return nil
@@ -238,9 +236,9 @@ func (s *Initiator) Stage() []byte {
 // Unstage gives an unused buffer of Stage back.
 func (s *Initiator) Unstage(b []byte) { s.pool.Put(b) }
 
-// Commit makes b, of which n bytes hold ops records, the next request frame and
-// returns its psn. b is the buffer of the last Stage. flags is FlagMessages, if the
-// records are those of messages, or 0.
+// Commit makes b, of which n bytes hold ops records, the next request frame and returns
+// its psn. b is the buffer of the last Stage. flags is FlagMessages, if the records are
+// those of messages, or 0.
 func (s *Initiator) Commit(now int64, b []byte, n int, ops, flags uint8) uint32 {
 	s.attend(now)
 	if s.fits && n <= SmallPayload {
@@ -273,8 +271,8 @@ func (s *Initiator) FrameOutcome(psn uint32) FrameOutcome {
 	return MayHaveRun
 }
 
-// Unanswered calls f for every psn without answer, in order. After f returns the
-// frame's buffer is given back, so it may be called on a closed session only.
+// Unanswered calls f for every psn without answer, in order. After f returns the frame's
+// buffer is given back, so it may be called on a closed session only.
 func (s *Initiator) Unanswered(f func(psn uint32, outcome FrameOutcome)) {
 	for psn := s.una; psn != s.next; psn++ {
 		bit := uint64(1) << (psn & slotMask)
@@ -307,8 +305,8 @@ func (s *Initiator) DropUnsent(f func(psn uint32)) {
 	}
 }
 
-// Watch keeps the session alive by probes also while nothing is in flight, or
-// stops doing so.
+// Watch keeps the session alive by probes also while nothing is in flight, or stops doing
+// so.
 func (s *Initiator) Watch(now int64, on bool) {
 	if on && !s.watched {
 		s.attend(now)
@@ -328,8 +326,8 @@ func (s *Initiator) Ask() {
 }
 
 // Settle wakes a suspended session. The target says what ran, and will never run the
-// rest: f is called for the frames that will not run. For the others the target sends
-// its answers again; when the last has arrived, the session is Closed.
+// rest: f is called for the frames that will not run. For the others the target sends its
+// answers again; when the last has arrived, the session is Closed.
 func (s *Initiator) Settle(now int64, ran Ran, f func(psn uint32)) {
 	s.attend(now)
 	s.state, s.heardAt = Settling, now
@@ -361,8 +359,8 @@ func (s *Initiator) slide() {
 }
 
 // acked returns the psn up to which the target may forget its answers. The window of a
-// session that is being settled may begin behind requests that will never run; the
-// target has no answers to these, and nothing can be said of them.
+// session that is being settled may begin behind requests that will never run; the target
+// has no answers to these, and nothing can be said of them.
 func (s *Initiator) acked() uint32 {
 	if s.state == Settling && wire.Diff(s.una-1, s.final.PSN) > 0 {
 		return s.final.PSN
@@ -380,8 +378,8 @@ func (s *Initiator) drop(psn uint32) {
 	s.reqs[psn&slotMask].buf = nil
 }
 
-// Close ends the session from this side. The target is told once, by the reset
-// that the next Emit writes.
+// Close ends the session from this side. The target is told once, by the reset that the
+// next Emit writes.
 func (s *Initiator) Close(why Reason) {
 	if s.state == Closed {
 		return

@@ -20,7 +20,7 @@ type Key struct {
 	id     uint32
 }
 
-// NewKey returns a key of which the target says that its number is id.
+// NewKey returns a key, whose number is id according to the target.
 func NewKey(secret []byte, id uint32) *Key { return &Key{append([]byte(nil), secret...), id} }
 
 // ID returns the number that the target has for the key: not 0, which is none.
@@ -82,7 +82,8 @@ func (k *Key) proven(of string, h *wire.Header, o *wire.Options, payload []byte)
 	return hmac.Equal(p[:], o.Proof[:])
 }
 
-// Admit judges a hello, of which h and payload are all, for an endpoint that has the key.
+// Admit judges a hello, which consists of h and payload, for an endpoint that has the
+// key.
 func (k *Key) Admit(h *wire.Header, m *wire.HelloMsg, payload []byte) wire.HelloStatus {
 	switch {
 	case k.proven(ofHello, h, &m.Options, payload):

@@ -8,7 +8,7 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // A nil Key among them accepts sessions without one, as an endpoint without any does.
 type Keys []*Key
 
-// Admit judges a hello, of which h and payload are all, and returns the key that it
+// Admit judges a hello, which consists of h and payload, and returns the key that it
 // proves, if it is accepted.
 func (k Keys) Admit(h *wire.Header, m *wire.HelloMsg, payload []byte) (*Key, wire.HelloStatus) {
 	if len(k) == 0 {

@@ -15,8 +15,8 @@ func loneTarget(answers, holds int) *Target {
 	}, 1)
 }
 
-// A held frame that could not run for want of an answer buffer, and then arrives
-// again, runs; its held copy stays and runs a second time 64 frames later.
+// A held frame that could not run for want of an answer buffer, and then arrives again,
+// runs; its held copy stays and runs a second time 64 frames later.
 func TestHeldFrameRunsTwice(t *testing.T) {
 	tgt := loneTarget(2, 8)
 	first := FirstPSN(7)
@@ -65,8 +65,8 @@ func TestHeldFrameRunsTwice(t *testing.T) {
 	}
 }
 
-// The farewell of an initiator that closes while frames are unexecuted is refused
-// by the target as invalid, so the target keeps the session and its buffers.
+// The farewell of an initiator that closes while frames are unexecuted is refused by the
+// target as invalid, so the target keeps the session and its buffers.
 func TestFarewellRefused(t *testing.T) {
 	p := newPair(t, 1, Config{})
 	p.open()
@@ -89,7 +89,7 @@ func TestFarewellRefused(t *testing.T) {
 	}
 }
 
-// A target that challenges every hello keeps the initiator connecting for ever.
+// A target that challenges every hello keeps the initiator connecting forever.
 func TestEndlessChallenge(t *testing.T) {
 	cfg, _ := Config{GiveUp: time.Second}.WithDefaults()
 	s := NewInitiator(&cfg, NewPool(1500, 8), Params{Local: 1 << 6, MaxFrame: 1500, Nonce: 5}, 1)
@@ -110,8 +110,8 @@ func TestEndlessChallenge(t *testing.T) {
 	t.Errorf("still connecting after 20 s, GiveUp is 1 s; %d hellos", hellos)
 }
 
-// A target that grants no credit, with nothing in flight, stops the session: no
-// timer runs, and GiveUp never comes.
+// A target that grants no credit, with nothing in flight, stops the session: no timer
+// runs, and GiveUp never comes.
 func TestNoCredit(t *testing.T) {
 	p := newPair(t, 1, Config{GiveUp: time.Second})
 	p.open()

@@ -14,9 +14,9 @@ import "github.com/xdpfab/xdpfab/internal/wire"
 // silent, and nothing is known of lengths.
 //
 // That conclusion may be wrong, or no longer right: a driver drops long packets for a
-// while, a path changes. So a narrow session tries long probes beside its requests, one
-// at a time and ever more seldom, and has long frames from the first echo on. Of a probe
-// without an echo it learns nothing.
+// while, a path changes. So a narrow session tries long probes alongside its requests,
+// one at a time and ever more seldom, and has long frames from the first echo on. Of a
+// probe without an echo it learns nothing.
 //
 // Only the proof before the first request can find a path narrow. By then no program but
 // the target's process has the session (internal/residence), so both lengths are answered
@@ -112,7 +112,7 @@ func (s *Initiator) emitProbe(b []byte, long bool) int {
 	return s.length
 }
 
-// judgeLength looks whether the frame at hand ends the proof, and reports Narrowed if
+// judgeLength looks whether the current frame ends the proof, and reports Narrowed if
 // long frames do not pass, and Widened if they do after all. An echo is news if it is
 // that of a later probe than those before. A long one proves the length in any case,
 // though it may be late: it went the present way.

@@ -24,7 +24,7 @@ type Callee interface {
 	Close()
 }
 
-// Send records that the frame at hand is away. If it came early, it is kept no longer.
+// Send records that the current frame is away. If it came early, it is kept no longer.
 func (t *Target) Send() {
 	t.away |= 1 << (t.turn & slotMask)
 	if t.heldMask&(1<<(t.turn&slotMask)) != 0 {
@@ -32,7 +32,7 @@ func (t *Target) Send() {
 	}
 }
 
-// Return makes a frame that is away the one at hand, which is answered next.
+// Return makes a frame that is away the current one, which is answered next.
 func (t *Target) Return(psn uint32) {
 	t.turn = psn
 	t.away &^= 1 << (psn & slotMask)

@@ -64,7 +64,7 @@ func (t *Target) Handed() int { return int(t.handed) }
 // MayHand reports whether another frame may be handed over.
 func (t *Target) MayHand() bool { return t.handed < mostHanded && !t.Ended() }
 
-// Await keeps the frame at hand until it can be handed over, or has its turn. It returns
+// Await keeps the current frame until it can be handed over, or has its turn. It returns
 // false if there is no buffer for that: then the frame will come again.
 func (t *Target) Await(payload []byte, ops, flags uint8) (kept bool) {
 	if !t.Ahead() {
@@ -76,9 +76,9 @@ func (t *Target) Await(payload []byte, ops, flags uint8) (kept bool) {
 	return !t.Ahead() && t.dropLast() && t.hold(t.turn, payload, ops, flags)
 }
 
-// dropLast drops the early frame with the highest psn, which will come again, and
-// reports whether there was one: the frame before it needs the buffer, and early frames
-// could have all buffers that there are.
+// dropLast drops the early frame with the highest psn, which will come again, and reports
+// whether there was one: the frame before it needs the buffer, and early frames could
+// have all buffers that there are.
 func (t *Target) dropLast() bool {
 	if t.heldMask == 0 {
 		return false
@@ -88,15 +88,15 @@ func (t *Target) dropLast() bool {
 	return true
 }
 
-// Hand records that the frame at hand, which is kept, has been handed over. It is the
+// Hand records that the current frame, which is kept, has been handed over. It is the
 // first one that was not.
 func (t *Target) Hand() { t.handed++ }
 
-// PSN is that of the frame at hand.
+// PSN is that of the current frame.
 func (t *Target) PSN() uint32 { return t.turn }
 
 // HandedOver returns the payload of the oldest frame that is handed over, and the number
-// of its records. It is the frame at hand from now on.
+// of its records. It is the current frame from now on.
 func (t *Target) HandedOver() (payload []byte, ops uint8) {
 	t.Turn()
 	_, payload, ops = t.Frame(0)

@@ -15,7 +15,7 @@ func (t *Target) Keep(payload []byte, ops, ran uint8) {
 	}
 }
 
-// Wait is called when the frame at hand waits for a place for its event. The initiator is
+// Wait is called when the current frame waits for a place for its event. The initiator is
 // told that it waits, if it is its turn and the initiator knows that this may be said of
 // it, and otherwise that the target lives. It is not kept, and will come again.
 func (t *Target) Wait(told bool) {
@@ -33,7 +33,7 @@ func (t *Target) Wait(told bool) {
 // hand.
 func (t *Target) Turn() { t.turn = t.expected }
 
-// Ahead reports whether the frame at hand runs ahead of its turn.
+// Ahead reports whether the current frame runs ahead of its turn.
 func (t *Target) Ahead() bool { return t.turn != t.expected }
 
 // Kept reports whether the next frame is kept until there is room for a message, or was
