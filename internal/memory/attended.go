@@ -44,7 +44,7 @@ func (m *Memory) Answer(resp []byte, streak uint32, said wire.Answers) (n int, f
 	return m.resp.Finish()
 }
 
-// take takes the answer to the operation at hand, number i of its frame.
+// take takes the answer to the current operation, number i of its frame.
 func (m *Memory) take(i int, said wire.Answers) wire.Status {
 	rec := &m.rec
 	if !rec.Verb.Array() {
@@ -83,7 +83,7 @@ func (m *Memory) Apply(rec *wire.Record, auth uint32, result []byte) wire.Status
 	return wire.StatusUnsupported
 }
 
-// value returns the place for the result of the operation at hand, number i of its frame,
+// value returns the place for the result of the current operation, number i of its frame,
 // or nil if it has no room.
 func (m *Memory) value(i, n int) []byte {
 	if m.result == nil { // nearly always

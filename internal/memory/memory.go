@@ -15,8 +15,8 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// kernels and access are looked up by the verb, operation and datatype bytes of
-// a record; a nil kernel means that the combination is not supported.
+// kernels and access are looked up by the verb, operation and datatype bytes of a record;
+// a nil kernel means that the combination is not supported.
 var (
 	kernels [wire.NumAtomicVerbs][atomic.NumOps][atomic.NumDatatypes]atomic.Kernel
 	aligns  [atomic.NumDatatypes]int
@@ -33,8 +33,8 @@ func init() {
 	}
 }
 
-// Memory applies records to registered memory, and answers requests for entries
-// of the catalogue of named regions. It belongs to one goroutine at a time.
+// Memory applies records to registered memory, and answers requests for entries of the
+// catalogue of named regions. It belongs to one goroutine at a time.
 type Memory struct {
 	table  *mr.Table
 	reader *mr.Reader
@@ -59,13 +59,13 @@ type Memory struct {
 	notice  wire.Notice
 	noticed bool // see Notice
 
-	offsets [wire.MaxOps]uint32  // of the run at hand
+	offsets [wire.MaxOps]uint32  // of the current run
 	result  []byte               // of the operation that Apply executes; nil otherwise
-	operand [wire.MaxSignal]byte // of the signal at hand: on the stack, a kernel would have it allocated
+	operand [wire.MaxSignal]byte // of the current signal: on the stack, a kernel would have it allocated
 }
 
-// New returns the memory that consists of the regions of table. It is a reader
-// of the table: close it when its caller has stopped.
+// New returns the memory that consists of the regions of table. It is a reader of the
+// table: close it when its caller has stopped.
 func New(table *mr.Table) *Memory {
 	return &Memory{table: table, reader: table.NewReader()}
 }
@@ -133,7 +133,7 @@ func (m *Memory) Touched() (reads, writes, bytesRead, bytesWritten int) {
 	return m.reads, m.writes, m.bytesRead, m.bytesWritten
 }
 
-// touched counts n operations like that at hand, which were applied to so many bytes
+// touched counts n operations like the current one, which were applied to so many bytes
 // of the region found last, and tells its observer.
 func (m *Memory) touched(n, bytes int) {
 	reads, writes, bytesRead, bytesWritten := m.count(n, bytes)
@@ -159,7 +159,7 @@ func (m *Memory) settleTally() {
 	}
 }
 
-// count counts n operations like that at hand, which were applied to so many bytes.
+// count counts n operations like the current one, which were applied to so many bytes.
 func (m *Memory) count(n, bytes int) (reads, writes, bytesRead, bytesWritten int) {
 	reads, bytesRead = n, bytes
 	if !m.rec.Verb.Returns() {
@@ -170,7 +170,7 @@ func (m *Memory) count(n, bytes int) (reads, writes, bytesRead, bytesWritten int
 	return reads, writes, bytesRead, bytesWritten
 }
 
-// applied counts the operation at hand, or this part of it, of so many bytes.
+// applied counts the current operation, or this part of it, of so many bytes.
 func (m *Memory) applied(bytes int) {
 	whole := 0
 	if m.rec.Total == m.rec.Count {
@@ -179,8 +179,8 @@ func (m *Memory) applied(bytes int) {
 	m.touched(whole, bytes)
 }
 
-// record executes the record at hand, whose first operation is number i of its frame,
-// and returns the number of the one after it.
+// record executes the current record, whose first operation is number i of its frame, and
+// returns the number of the one after it.
 func (m *Memory) record(i int) int {
 	n := m.rec.Ops()
 	if n > 1 && m.runAtOnce(i) {
@@ -196,7 +196,7 @@ func (m *Memory) record(i int) int {
 	return i + n
 }
 
-// fail records that the operation at hand, number i of its frame, has failed.
+// fail records that the current operation, number i of its frame, has failed.
 func (m *Memory) fail(i int, s wire.Status) {
 	if m.bad < 0 {
 		m.refused.Describe(&m.rec, s)
@@ -207,7 +207,7 @@ func (m *Memory) fail(i int, s wire.Status) {
 // Refused describes the first operation of the last frame that failed, if one did.
 func (m *Memory) Refused() *wire.RefusedOp { return &m.refused }
 
-// run executes the operation at hand, number i of its frame.
+// run executes the current operation, number i of its frame.
 func (m *Memory) run(i int) wire.Status {
 	switch {
 	case m.rec.Verb.Atomic():
@@ -220,8 +220,8 @@ func (m *Memory) run(i int) wire.Status {
 	return m.catalogue(i)
 }
 
-// atomic applies an atomic record. Whatever can fail is checked before anything
-// is changed.
+// atomic applies an atomic record. Whatever can fail is checked before anything is
+// changed.
 func (m *Memory) atomic(i int) wire.Status {
 	rec := &m.rec
 	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {
@@ -246,7 +246,7 @@ func (m *Memory) atomic(i int) wire.Status {
 	return wire.StatusOK
 }
 
-// resolve returns the bytes that the record at hand is about: elements of size bytes
+// resolve returns the bytes that the current record is about: elements of size bytes
 // each, whose addresses have to be multiples of align.
 func (m *Memory) resolve(size, align int) ([]byte, wire.Status) {
 	rec := &m.rec
@@ -263,8 +263,8 @@ func (m *Memory) resolve(size, align int) ([]byte, wire.Status) {
 	return target, statusOf(fault)
 }
 
-// needs returns the rights that a record requires, after fi_mr(3): an operation
-// that returns a value reads, and any operation but a read writes.
+// needs returns the rights that a record requires, after fi_mr(3): an operation that
+// returns a value reads, and any operation but a read writes.
 func needs(rec *wire.Record) mr.Access {
 	switch {
 	case !rec.Verb.Returns():

@@ -8,14 +8,14 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// touchFrom is the size in bytes of regions whose words are fetched into the cache
-// before a run is executed. Smaller ones are likely to be there.
+// touchFrom is the size in bytes of regions whose words are fetched into the cache before
+// a run is executed. Smaller ones are likely to be there.
 const touchFrom = 2 << 20
 
-// runAtOnce executes the run at hand, whose first operation is number i of its
-// frame, and checks only once the parts that its operations have in common. It returns
-// false and does nothing when an operation would fail, or the run is not of the usual
-// kind: then the operations are executed one by one.
+// runAtOnce executes the current run, whose first operation is number i of its frame, and
+// checks only once the parts that its operations have in common. It returns false and
+// does nothing when an operation would fail, or the run is not of the usual kind: then
+// the operations are executed one by one.
 func (m *Memory) runAtOnce(i int) bool {
 	rec := &m.rec
 	if rec.Op >= atomic.NumOps || rec.Datatype >= atomic.NumDatatypes {
@@ -66,7 +66,7 @@ func (m *Memory) find(key uint64) *mr.Region {
 	return m.last
 }
 
-// meant reports whether the record at hand means the region found.
+// meant reports whether the current record means the region found.
 func (m *Memory) meant() bool {
 	return m.rec.Incarnation == 0 || m.rec.Incarnation == m.last.Incarnation()
 }

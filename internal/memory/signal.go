@@ -18,7 +18,7 @@ type signalled struct {
 	bytes  []byte
 }
 
-// findSignal checks the signal of the write at hand as any atomic is checked, and changes
+// findSignal checks the signal of the current write as any atomic is checked, and changes
 // nothing.
 func (m *Memory) findSignal(w *signalled) wire.Status {
 	w.Signal = wire.SignalAt(m.rec.Compare)
