@@ -15,12 +15,12 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Queue is one queue of an interface: one AF_XDP socket with packet memory of its
-// own. It implements the engine's Port. All methods but Wake belong to one thread.
+// Queue is one queue of an interface: one AF_XDP socket with packet memory of its own. It
+// implements the engine's Port. All methods but Wake belong to one thread.
 //
-// The first chunks of the memory are for receiving: each is in the fill ring, with
-// the kernel, in the RX ring, or lent to the caller. The others are for sending,
-// and pool knows about them.
+// The first chunks of the memory are for receiving: each is in the fill ring, with the
+// kernel, in the RX ring, or lent to the caller. The others are for sending, and pool
+// knows about them.
 type Queue struct {
 	number int
 	sock   *xsk.Socket
@@ -45,11 +45,11 @@ type Queue struct {
 	extra [1]unix.PollFd // the event, for Poll
 }
 
-// bindTimeout is how long a queue may seem taken: the kernel frees the queue of a
-// process that has just ended in a work item, which may come late on a loaded
-// machine: it waits for the lock of all network configuration (rtnl), which the ends of
-// network namespaces hold for seconds. The XDP program is attached by then, so no other
-// xdpfab can have the queue; only for another user of AF_XDP is the wait in vain.
+// bindTimeout is how long a queue may seem taken: the kernel frees the queue of a process
+// that has just ended in a work item, which may come late on a loaded machine: it waits
+// for the lock of all network configuration (rtnl), which the ends of network namespaces
+// hold for seconds. The XDP program is attached by then, so no other xdpfab can have the
+// queue; only for another user of AF_XDP does the wait not help.
 //
 // A queue that only hands frames over is not worth so long a wait: its frames come again.
 const (
@@ -135,8 +135,8 @@ func (q *Queue) close() error {
 	return errors.Join(errs...)
 }
 
-// Receive fills packets with views of received packets and returns how many. The
-// views may be written to and are valid until Release. It does not block.
+// Receive fills packets with views of received packets and returns how many. The views
+// may be written to and are valid until Release. It does not block.
 func (q *Queue) Receive(packets [][]byte) int {
 	if q.stalled {
 		_ = q.push() // the next Flush returns the error
@@ -202,7 +202,7 @@ func (q *Queue) Buffer() []byte {
 }
 
 // take gets a chunk, or a slab, and reserves the slots in TX for it: while it is held,
-// slots for it beside the pending ones are reserved, also across a Flush.
+// slots for it are reserved besides the pending ones, also across a Flush.
 func (q *Queue) take() bool {
 	if want := q.pending + q.slab; q.tx.Reserve(want) < want {
 		return false
@@ -228,9 +228,9 @@ func (q *Queue) Send(n int) {
 	q.held = false
 }
 
-// Flush hands the queued packets to the kernel with one store and, as a rule, one
-// system call, and takes finished buffers back. Packets that the kernel will not
-// take yet stay queued: they go with the next Flush, Receive or Wait.
+// Flush hands the queued packets to the kernel with one store and, as a rule, one system
+// call, and takes finished buffers back. Packets that the kernel will not take yet stay
+// queued: they go with the next Flush, Receive or Wait.
 //
 // There is an error if the interface is down (ENETDOWN) or gone (ENXIO).
 func (q *Queue) Flush() error {
@@ -242,14 +242,14 @@ func (q *Queue) Flush() error {
 	return q.push()
 }
 
-// oldBudget is how many packets a kernel that cannot be told to take more takes for
-// each call: 32, and the oldest kernels 16 (TX_BATCH_SIZE in net/xdp/xsk.c).
+// oldBudget is how many packets a kernel that cannot be told to take more takes for each
+// call: 32, and the oldest kernels 16 (TX_BATCH_SIZE in net/xdp/xsk.c).
 const oldBudget = 16
 
-// push makes the kernel send what is in TX. Kernels before 6.17 take few packets
-// for each call, and most of them show in TX how far they got only when they have
-// taken all of it. So push calls again as long as TX shows progress, or until it
-// has made as many calls as a full TX takes.
+// push makes the kernel send what is in TX. Kernels before 6.17 take few packets for each
+// call, and most of them show in TX how far they got only when they have taken all of it.
+// So push calls again as long as TX shows progress, or until it has made as many calls as
+// a full TX takes.
 func (q *Queue) push() error {
 	budget := q.sock.TXBudget()
 	if budget <= 2*oldBudget {

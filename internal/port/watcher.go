@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// programCheck is the time between two checks of the program: the kernel gives
-	// no notice when a bpf_link is cut.
+	// programCheck is the time between two checks of the program: the kernel gives no
+	// notice when a bpf_link is cut.
 	programCheck = 250 * time.Millisecond
-	// settle is how long the watcher waits for further changes of routes before
-	// it reads them: they change by the thousand.
+	// settle is how long the watcher waits for further changes of routes before it reads
+	// them: they change by the thousand.
 	settle = 20 * time.Millisecond
 	// hints is how many calls of Silent may wait.
 	hints = 64
@@ -82,7 +82,7 @@ func (w *watcher) close() {
 }
 
 // Watch begins to follow the interface: addresses are served as they come and go, Follow
-// makes its calls, and f is told of every change since Open, on one goroutine. If the
+// makes its calls, and f hears of every change since Open, on one goroutine. If the
 // interface is down already, f hears that before Watch returns. f must not call Close.
 // Watch may be called once.
 func (i *Interface) Watch(f func(Event)) {
@@ -95,8 +95,8 @@ func (i *Interface) Watch(f func(Event)) {
 	w.group.Go(w.run)
 }
 
-// read passes the monitor's changes on. While run is busy, notices wait in the
-// socket, which tells when it has overflowed.
+// read passes the monitor's changes on. While run is busy, notices wait in the socket,
+// which tells when it has overflowed.
 func (w *watcher) read() {
 	for {
 		c, err := w.monitor.Next()
@@ -273,8 +273,8 @@ func (w *watcher) end(e Event, format string, args ...any) {
 	w.lost = true
 }
 
-// trouble reports that something could not be read, once until it can be read
-// again. The next change, or the next hint, causes another attempt.
+// trouble reports that something could not be read, once until it can be read again. The
+// next change, or the next hint, causes another attempt.
 func (w *watcher) trouble(err error) {
 	if !w.short && !errors.Is(err, route.ErrClosed) && !errors.Is(err, bpf.ErrClosed) {
 		w.say(Event{Kind: Trouble, To: err.Error()})
