@@ -102,7 +102,7 @@ func (d *Deferrals) Undo(i *Interface) error { return Undefer(d.n, d.path, i) }
 
 // Undefer undoes what a process has left that held interrupts back, if there was one: by
 // the file at path, whichever interface of the calling thread's network namespace that is
-// about by now, and by files beside it that are about this interface under another name.
+// about by now, and by files next to it that are about this interface under another name.
 // What somebody has changed since is left as it is, and so is what a driver has that has
 // made its queues anew.
 func Undefer(n NAPIs, path string, i *Interface) error {

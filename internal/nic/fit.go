@@ -38,8 +38,8 @@ const maxSegments = 16
 
 // segmentRoom is how many bytes of a packet the smallest part of a chunk of largeChunk
 // takes with zero-copy: from Linux 7 on what its headroom and struct skb_shared_info
-// leave. segmentOverhead is what counts beside the MTU then (ETH_HLEN, ETH_FCS_LEN, two
-// tags).
+// leave. segmentOverhead is what counts in addition to the MTU then (ETH_HLEN,
+// ETH_FCS_LEN, two tags).
 const (
 	segmentRoom     = 3456
 	segmentOverhead = 26
@@ -47,8 +47,7 @@ const (
 
 const coarseUnit = 1024 // bytes: the largest Limits.ZeroCopyUnit of any driver
 
-// whole returns how many bytes of a chunk any driver can receive into with
-// zero-copy.
+// whole returns how many bytes of a chunk any driver can receive into with zero-copy.
 func whole(chunk int) int { return (chunk - headroom) &^ (coarseUnit - 1) }
 
 // MostMTU is the largest MTU at which the driver takes the program, for all that is

@@ -53,8 +53,8 @@ func load(path string) (*before, error) {
 	return b, nil
 }
 
-// others are the files beside path that are about the same NIC: it had another name then,
-// or another control socket.
+// others are the files next to path that are about the same NIC: it had another name
+// then, or another control socket.
 func others(path string, id *Identity) (paths []string) {
 	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*"+SteerSuffix))
 	for _, p := range found {

@@ -35,7 +35,7 @@ func (s *Steering) Undo() (notes []string, err error) {
 var ErrSteerFile = errors.New("what was there before steering is not known")
 
 // Unsteer undoes what a process has left that steered the NIC, if there was one: by the
-// file at path, and by files beside it that are about this NIC under another name. A
+// file at path, and by files next to it that are about this NIC under another name. A
 // table that somebody has changed since is left as it is. A file about another NIC
 // changes nothing here: that one is found by its identity, and its own settings are put
 // back. The notes say what was met.
