@@ -16,8 +16,8 @@ type parkingContext struct {
 
 func (c parkingContext) Done() <-chan struct{} { c.f(); return nil }
 
-// A goroutine that takes the baton and then finds its signal raised passes the baton
-// on. If it kept the baton, the others would wait for ever, while the poller keeps off.
+// A goroutine that takes the baton and then finds its signal raised passes the baton on.
+// If it kept the baton, the others would wait forever, while the poller keeps off.
 func TestBatonIsPassedOn(t *testing.T) {
 	lost := 0
 	for range 1000 {

@@ -21,8 +21,8 @@ type neighbours struct {
 const (
 	nobody  = 1500 * time.Nanosecond
 	willing = 200 * time.Microsecond
-	// rarely is the most rounds between yields while nobody else wants the CPU. They
-	// take a few per cent of an idle thread's time.
+	// rarely is the most rounds between yields while nobody else wants the CPU. They take
+	// a few per cent of an idle thread's time.
 	rarely = 1024
 	// wary is the number of rounds without a yield after one to a thread that computes,
 	// and mostWary the number after many: about a thousand sleeps, so that a poller whose
@@ -46,7 +46,7 @@ func (n *neighbours) idle() bool {
 }
 
 // yielded sets the pause after a yield that took so long. A thread that computes keeps
-// the CPU for a time slice. So a thread that sleeps goes to sleep beside it without a
+// the CPU for a time slice. So a thread that sleeps goes to sleep next to it without a
 // yield: the kernel lets a thread that has slept have the CPU at once when work comes,
 // but not one that has yielded. A thread that never sleeps would seem to compute to the
 // others if it did not yield.

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Engine is what a stepper needs of an engine; *engine.Engine implements it.
-// The first group of methods is for the thread that has the turn, the second
-// for any thread.
+// Engine is what a stepper needs of an engine; *engine.Engine implements it. The first
+// group of methods is for the thread that has the turn, the second for any thread.
 type Engine interface {
 	Step() int                 // one round; returns how much there was to do
 	Spin() int                 // Step for a caller that calls again at once
@@ -70,7 +69,7 @@ type Stepper struct {
 const (
 	free    = iota
 	held    // by the thread that steps the engine, or posts to it
-	retired // for ever
+	retired // forever
 )
 
 // Phases of the life of a stepper.
@@ -97,8 +96,8 @@ func New(e Engine, c Config) *Stepper {
 	return s
 }
 
-// Progress steps the engine once, if progress is manual and no other thread steps,
-// and returns how much there was to do. In any case it starts deferred posts.
+// Progress steps the engine once, if progress is manual and no other thread steps, and
+// returns how much there was to do. In any case it starts deferred posts.
 func (s *Stepper) Progress() int {
 	s.runInterrupt()
 	s.Start()
@@ -114,8 +113,8 @@ func (s *Stepper) Progress() int {
 	return n
 }
 
-// Notify tells the thread that steps that an operation was posted that no
-// goroutine waits for yet. A caller alone has no such thread.
+// Notify tells the thread that steps that an operation was posted that no goroutine waits
+// for yet. A caller alone has no such thread.
 func (s *Stepper) Notify() {
 	if s.alone {
 		return
@@ -134,9 +133,9 @@ func (s *Stepper) Defer() {
 	}
 }
 
-// Start makes up for the Notify that Defer postponed. A caller that posts while the
-// mark is being taken away is covered as well, since the thread that steps looks at the
-// rings afterwards.
+// Start makes up for the Notify that Defer postponed. A caller that posts while the mark
+// is being taken away is covered as well, since the thread that steps looks at the rings
+// afterwards.
 func (s *Stepper) Start() {
 	if s.more.Load() {
 		s.more.Store(false)
@@ -154,7 +153,7 @@ func (s *Stepper) Close(limit time.Duration) {
 	close(s.ending)
 	s.eng.Wake()
 	s.poller.Wait()
-	s.held = s.alone // for ever
+	s.held = s.alone // forever
 	for !s.turn.CompareAndSwap(free, retired) {
 		s.eng.Wake() // the thread that has the turn may be asleep in the port
 		time.Sleep(shortNap)
