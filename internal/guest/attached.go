@@ -270,7 +270,7 @@ func (a *Attached) Link(ctx context.Context, to wire.Addr) (l wire.Link, err err
 	return l, a.Call(ctx, share.CallLink, share.Addr(to), &l)
 }
 
-// Watch implements device: the host's end is the one change that is told.
+// Watch implements device: the host reports only one change, its own end.
 func (a *Attached) Watch(changed func(port.Event)) {
 	a.Mu.Lock()
 	a.changed = changed

@@ -176,7 +176,7 @@ func (b *borrowed) Link(ctx context.Context, to wire.Addr) (l wire.Link, err err
 	return l, b.Call(ctx, share.CallLink, to, &l)
 }
 
-// Watch implements device: the host's end is the one change that is told.
+// Watch implements device: the host reports only one change, its own end.
 func (b *borrowed) Watch(changed func(port.Event)) {
 	b.Mu.Lock()
 	b.changed = changed

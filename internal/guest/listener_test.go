@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		if _, err := net.Listen("unix", path); err != nil {
 			panic(err)
 		}
-		time.Sleep(time.Hour) // the runtime ends a process whose goroutines all wait for ever
+		time.Sleep(time.Hour) // the runtime ends a process whose goroutines all wait forever
 	}
 	os.Exit(testnet.Run(m))
 }
