@@ -93,8 +93,8 @@ func TestRoomInTurn(t *testing.T) {
 	}
 }
 
-// A caller in line leaves with its context, with an entry of its own given back; the
-// next one gets it. The domain's end releases all.
+// A caller in line leaves with its context, with an entry of its own given back; the next
+// one gets it. The domain's end releases all.
 func TestRoomLeaving(t *testing.T) {
 	end, r, peers := crowd(t, 64, 1)
 	b := peers[0]
@@ -140,7 +140,7 @@ func TestRoomLeaving(t *testing.T) {
 	}
 }
 
-// No caller waits for ever, and no entry gets lost, whatever happens at the same time.
+// No caller waits forever, and no entry gets lost, whatever happens at the same time.
 func TestRoomUnderContention(t *testing.T) {
 	_, r, peers := crowd(t, 16, 3)
 	var wg sync.WaitGroup

@@ -37,7 +37,7 @@ type Guest struct {
 	Segment  *share.Segment
 	doorbell *share.Doorbell // this side's end
 	ring     *os.File        // the doorbell as a file, to be waited for
-	gifts    []int           // file descriptors that leave with the answer at hand
+	gifts    []int           // file descriptors that leave with the current answer
 	given    func()          // called when they have; nil for none
 	Ring     *share.HostRing
 	flights  *engine.Flights // of all its endpoints together

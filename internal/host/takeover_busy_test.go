@@ -14,7 +14,7 @@ import (
 )
 
 // A node that takes over waits for a queue that the kernel is slow to give back, longer
-// than the port does, and not for ever; and for nothing that does not pass.
+// than the port does, and not forever; and for nothing that does not pass.
 func TestTakeoverOfAQueueThatIsFreeLate(t *testing.T) {
 	taken := fmt.Errorf("queue 0: %w", xsk.ErrQueueBusy)
 	for name, c := range map[string]struct {

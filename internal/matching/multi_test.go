@@ -259,7 +259,7 @@ func TestMultiReceiveWantsAPlaceForEachMessage(t *testing.T) {
 }
 
 // What a multi-receive had no place for can be held when the buffer is full. A refusal
-// calls for no room: it would call itself, for ever.
+// calls for no room: it would call itself, forever.
 func TestFullMultiReceiveMakesRoom(t *testing.T) {
 	r := newRig(t, func(_ *Config, s *places) { s.free = 2 })
 	one, two, three := r.q.NewInflow(peer(1)), r.q.NewInflow(peer(2)), r.q.NewInflow(peer(3))

@@ -104,7 +104,7 @@ func (p *programTallies) awaited() bool {
 }
 
 // ObserveProgram has the program count what it applies to a region, for its tally. What
-// was applied before is no concern of a counter that is bound now.
+// was applied before does not concern a counter that is bound now.
 func (h *Residence) ObserveProgram(key uint64, t counted) error {
 	p := &h.Counted
 	p.look()

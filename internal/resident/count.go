@@ -15,7 +15,7 @@ type Touched struct{ Reads, Writes, BytesRead, BytesWritten uint64 }
 
 // Count reads what the program has applied to a region, for as long as that is
 // registered. The sums are the executor's, and those of another one begin anew: what
-// another process counts is no concern of this one.
+// another process counts does not concern this one.
 type Count struct {
 	mu   sync.Mutex
 	live touchedView

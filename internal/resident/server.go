@@ -62,8 +62,8 @@ func Suits(p *session.TargetParams) bool {
 // Takes reports whether a session can be resident.
 func Takes(p *session.TargetParams) bool { return Suits(p) && p.MaxFrame <= MaxFrame }
 
-// Begin makes a session that was accepted resident. It wraps ErrFull if there is no
-// place for another one.
+// Begin makes a session that was accepted resident. It wraps ErrFull if there is no place
+// for another one.
 func (v *Server) Begin(now int64, p session.TargetParams) (*Session, error) {
 	return v.Continue(now, p, session.FirstPSN(p.Epoch))
 }
@@ -76,7 +76,7 @@ func (v *Server) Continue(now int64, p session.TargetParams, psn uint32) (*Sessi
 			fmt.Errorf("%w: a session with events, messages or frames of %d bytes; want none of them, and at most %d",
 				ErrConfig, p.MaxFrame, MaxFrame)
 	}
-	if !v.x.hasRoom(p.Party) { // before anything is written down in vain
+	if !v.x.hasRoom(p.Party) { // before anything is written down without success
 		return nil, fmt.Errorf("%w for another session", ErrFull)
 	}
 	if p.Memo != nil { // first: a session that is not written down cannot be adopted

@@ -177,7 +177,7 @@ func TestCredit(t *testing.T) {
 }
 
 // Credit that is on its way while a message is announced for want of it comes back, so
-// that the message does not wait for it for ever.
+// that the message does not wait for it forever.
 func TestCreditCrosses(t *testing.T) {
 	p := newPost(t, 1, 0)
 	in := p.host.NewInflow(1, &p.credit, wire.Addr{})

@@ -22,7 +22,7 @@ const mostDiscards = 64
 var discards atomic.Int64
 
 // CloseAside closes file descriptors that came from another program, which may have
-// passed one whose closing takes for ever: the caller does not wait. Only while many
+// passed one whose closing takes forever: the caller does not wait. Only while many
 // others are closing theirs, it does.
 func CloseAside(fds []int) {
 	if len(fds) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// Descriptors whose closing takes for ever hold up nobody.
+// Descriptors whose closing takes forever hold up nobody.
 func TestDiscard(t *testing.T) {
 	free := make(chan struct{})
 	var mu sync.Mutex

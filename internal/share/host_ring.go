@@ -38,7 +38,7 @@ type HostRing struct {
 	held            bool // nothing is taken at present: see Hold
 	taking, unshown bool // inside Take; completions wait for its end to be shown
 
-	entry   engine.Entry // the copy of the entry at hand
+	entry   engine.Entry // the copy of the current entry
 	word    engine.Word  // scratch
 	open    openings
 	aside   []engine.Entry

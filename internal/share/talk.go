@@ -28,7 +28,7 @@ type Talk struct {
 	out  sync.Mutex
 	fds  []int // that have come and belong to no text yet; the receiver's
 
-	patience time.Duration // for the other side to take a text; 0 is for ever
+	patience time.Duration // for the other side to take a text; 0 is forever
 
 	paused atomic.Bool
 

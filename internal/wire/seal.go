@@ -13,7 +13,7 @@ import "encoding/binary"
 // header stays as it is, but for the four bytes of the checksum, which are the sealer's:
 // XDP programs and engines find the session of a sealed frame by its header.
 //
-// Frames arrive in any order, repeatedly, or never. Repetition is no concern of the
+// Frames arrive in any order, repeatedly, or never. Repetition does not concern the
 // sealer: the session tells by the psn. A frame that is sent again is sealed again, with
 // other acks in its header, so a sealer that must not use a nonce twice has to count what
 // it seals. Hellos and their answers, and frames that name no session which their
