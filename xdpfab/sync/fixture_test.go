@@ -40,7 +40,8 @@ type world struct {
 // time to keep their leases.
 var worlds = make(chan struct{}, 3)
 
-// eachSeed runs a test on a few seeds, or as many as XDPFAB_SEEDS says, some at a time.
+// eachSeed runs a test on a few seeds, or as many as XDPFAB_SEEDS says, some at a time,
+// until one fails.
 func eachSeed(t *testing.T, clients int, f func(w *world)) {
 	testnet.SkipOnNICs(t, "a network in memory")
 	seeds, first := 2, 1
@@ -51,11 +52,14 @@ func eachSeed(t *testing.T, clients int, f func(w *world)) {
 		first = n
 	}
 	for seed := first; seed < first+seeds; seed++ {
-		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
-			t.Parallel()
+		t.Run(fmt.Sprint("seed", seed), func(sub *testing.T) {
+			sub.Parallel()
 			worlds <- struct{}{}
 			defer func() { <-worlds }()
-			f(newWorld(t, clients, uint64(seed)))
+			if t.Failed() {
+				sub.Skip("another seed fails")
+			}
+			f(newWorld(sub, clients, uint64(seed)))
 		})
 	}
 }
