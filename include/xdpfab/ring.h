@@ -129,6 +129,8 @@ enum xdpfab_verb {
 	XDPFAB_ATOMIC = 0x01,
 	XDPFAB_FETCH = 0x02,   /* returns the values before */
 	XDPFAB_COMPARE = 0x03, /* likewise; has compare operands */
+	XDPFAB_WAIT = 0x04,    /* a compare that waits at the target until its condition holds: refused
+	                        * to programs, which poll by XDPFAB_COMPARE */
 	XDPFAB_READ = 0x10,
 	XDPFAB_WRITE = 0x11,
 	XDPFAB_SIGNAL = 0x12, /* a write with a signal: struct xdpfab_signal in the last 32 bytes of

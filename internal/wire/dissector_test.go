@@ -145,9 +145,9 @@ func checkDissectedRecords(t *testing.T, name string, d dissected, payload []byt
 	r.Reset(payload, ops)
 	for r.Next(&rec) {
 		verbs = append(verbs, fmt.Sprint(uint8(rec.Verb)))
-		if rec.Verb.Array() {
+		if rec.Verb.Array() || rec.Verb == VerbWait {
 			datatypes = append(datatypes, fmt.Sprint(rec.Datatype))
-			if rec.Flags&RecordKey != 0 {
+			if rec.Flags&RecordKey != 0 || rec.Verb == VerbWait {
 				keys = append(keys, fmt.Sprintf("0x%016x", rec.Key))
 			}
 		}

@@ -33,6 +33,7 @@ const (
 	// of that length pass.
 	FeatureLongProbes Features = 1 << 12
 	FeatureSignals    Features = 1 << 13 // together with FeatureMemory: VerbSignal
+	FeatureWaits      Features = 1 << 14 // VerbWait, and frames of tickets
 	FeatureCalls      Features = 1 << 15 // VerbCall
 	FeatureMore       Features = 1 << 31 // another word of features begins the remainder
 )
@@ -50,7 +51,7 @@ var featureNames = []struct {
 	{FeatureMemory, "memory"}, {FeatureMessages, "messages"}, {FeatureUnordered, "unordered"},
 	{FeatureOptions, "options"}, {FeatureNotices, "notices"}, {FeatureTaggedAtomics, "tagged-atomics"},
 	{FeatureRiders, "riders"}, {FeaturePadding, "padding"}, {FeatureEchoes, "echoes"}, {FeatureDelays, "delays"},
-	{FeatureLongProbes, "long-probes"}, {FeatureSignals, "signals"}, {FeatureCalls, "calls"},
+	{FeatureLongProbes, "long-probes"}, {FeatureSignals, "signals"}, {FeatureWaits, "waits"}, {FeatureCalls, "calls"},
 }
 
 // Names returns the names of the features of a set, in the order of their bits.
@@ -78,6 +79,8 @@ func (f Features) Allow(v Verb) bool {
 	switch {
 	case v.Atomic(), v == VerbLookup, v == VerbList:
 		return true
+	case v == VerbWait:
+		return f&FeatureWaits != 0
 	case v == VerbSignal:
 		const both = FeatureMemory | FeatureSignals
 		return f&both == both

@@ -314,11 +314,11 @@ func TestDocOfSessionID(t *testing.T) {
 // TestDocOfNumbers compares the numbers of types, verbs, features, datatypes and
 // operations with the code.
 func TestDocOfNumbers(t *testing.T) {
-	named(t, "In a hello, the id is the lane alone.", 1, int(Probe), func(n int) string { return Type(n).String() })
+	named(t, "In a hello, the id is the lane alone.", 1, int(Tickets), func(n int) string { return Type(n).String() })
 	named(t, "| lost: 1 if the answers", 0, int(NumHelloStatuses)-1, func(n int) string { return HelloStatus(n).String() })
 	named(t, "| 8 | 4 | reason |", 1, int(numResetReasons)-1, func(n int) string { return ResetReason(n).String() })
 	named(t, "With flag STATUS", 1, int(NumStatuses)-1, func(n int) string { return Status(n).String() })
-	verbs := map[string]Verb{"atomic": VerbAtomic, "fetch atomic": VerbFetch, "compare atomic": VerbCompare, "read": VerbRead, "write": VerbWrite, "write with a signal": VerbSignal, "send": VerbSend, "tagged send": VerbTagged, "part": VerbPart, "call": VerbCall,
+	verbs := map[string]Verb{"atomic": VerbAtomic, "fetch atomic": VerbFetch, "compare atomic": VerbCompare, "waiting compare": VerbWait, "read": VerbRead, "write": VerbWrite, "write with a signal": VerbSignal, "send": VerbSend, "tagged send": VerbTagged, "part": VerbPart, "call": VerbCall,
 		"tagged atomic": VerbTaggedAtomic, "tagged fetch": VerbTaggedFetch, "tagged compare": VerbTaggedCompare, "lookup": VerbLookup, "list": VerbList, "notice": VerbNotice}
 	for _, row := range table(t, "The first byte is the verb.") {
 		if row[1] == "" {

@@ -11,7 +11,7 @@ import (
 // goldens lists all recorded frames: every type, every form of a record and of a
 // response, every encapsulation.
 func goldens(t *testing.T) []golden {
-	return slices.Concat(goldenHellos(), goldenBare(), goldenRequests(t), goldenNotices(t), goldenTransfers(t), goldenSignals(t), goldenCalls(t), goldenMessages(t), goldenTaggedAtomics(t), goldenResponses(t), goldenPackets(t))
+	return slices.Concat(goldenHellos(), goldenBare(), goldenRequests(t), goldenNotices(t), goldenTransfers(t), goldenSignals(t), goldenWaits(t), goldenCalls(t), goldenMessages(t), goldenTaggedAtomics(t), goldenResponses(t), goldenPackets(t))
 }
 
 func goldenHellos() []golden {

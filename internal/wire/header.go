@@ -25,7 +25,7 @@ const (
 // Type describes what a frame is for.
 type Type uint8
 
-// The frame types. Those from 9 to 15 are kept for extensions.
+// The frame types. Those from 10 to 15 are kept for extensions.
 const (
 	Hello    Type = 1 + iota // initiator asks for a session
 	HelloAck                 // target's answer to a hello
@@ -35,10 +35,11 @@ const (
 	Nak                      // a gap: frames are held out of order
 	Reset                    // the receiver does not know this session
 	Probe                    // asks for an ack; has no payload but zeros (FeatureLongProbes)
+	Tickets                  // what is asked, or told, of operations that wait at the target: Ticket
 )
 
 var typeNames = [...]string{Hello: "hello", HelloAck: "hello-ack", Request: "request", Response: "response",
-	Ack: "ack", Nak: "nak", Reset: "reset", Probe: "probe"}
+	Ack: "ack", Nak: "nak", Reset: "reset", Probe: "probe", Tickets: "tickets"}
 
 // String returns the name of the type.
 func (t Type) String() string { return nameOf(typeNames[:], "type", t) }
@@ -78,7 +79,8 @@ type Header struct {
 var flagsOf = [...]uint8{Hello: FlagRetx, HelloAck: FlagRetx,
 	Request:  FlagDelay | FlagRetx | FlagMessages | FlagRider | FlagPadded,
 	Response: FlagStatus | FlagRetx | FlagBusy,
-	Ack:      FlagRetx | FlagBusy | FlagEcho, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx | FlagEcho}
+	Ack:      FlagRetx | FlagBusy | FlagEcho, Nak: FlagRetx | FlagBusy, Reset: FlagRetx, Probe: FlagRetx | FlagEcho,
+	Tickets: 0}
 
 // crcOff is where the checksum lies.
 const crcOff = 30
@@ -120,7 +122,7 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 	switch {
 	case h.Type == 0:
 		return nil, ReasonBadType
-	case h.Type > Probe:
+	case h.Type > Tickets:
 		return nil, ReasonReservedType
 	}
 	if h.Flags&^flagsOf[h.Type] != 0 {
@@ -148,6 +150,8 @@ func (h *Header) check(payload []byte) ([]byte, Reason) {
 		return exactly(payload, HelloLen)
 	case Reset:
 		return exactly(payload, ResetLen)
+	case Tickets:
+		return checkTickets(payload)
 	}
 	if h.Flags&FlagEcho != 0 && len(payload) > minPayload { // see FeatureLongProbes
 		return payload, checkZero(payload)

@@ -18,6 +18,8 @@ func goodHeader(t Type) Header {
 	switch t {
 	case Request, Response:
 		h.Ops = 0x61
+	case Tickets:
+		h.Flags = 0
 	}
 	return h
 }
@@ -29,6 +31,8 @@ func payloadFor(t Type, n int) []byte {
 		return make([]byte, HelloLen)
 	case Reset:
 		return make([]byte, ResetLen)
+	case Tickets:
+		return tickets(Ticket{PSN: 7, Kind: TicketAsk, Index: 3})
 	case Request, Response:
 		p := make([]byte, n)
 		for i := range p {
@@ -120,7 +124,7 @@ func TestParseRefuses(t *testing.T) {
 		{"zeros", make([]byte, MinFrame), ReasonBadVersion},
 		{"version", raw(func(b []byte) []byte { b[0] = b[0]&15 | 2<<4; return b }), ReasonBadVersion},
 		{"type 0", raw(func(b []byte) []byte { b[0] = 1 << 4; return b }), ReasonBadType},
-		{"type 9", raw(func(b []byte) []byte { b[0] = 1<<4 | 9; return b }), ReasonReservedType},
+		{"type 10", raw(func(b []byte) []byte { b[0] = 1<<4 | 10; return b }), ReasonReservedType},
 		{"type 15", raw(func(b []byte) []byte { b[0] = 1<<4 | 15; return b }), ReasonReservedType},
 		{"flags", raw(func(b []byte) []byte { b[1] = 4; return b }), ReasonBadFlags},
 		{"status in ack", raw(func(b []byte) []byte { b[1] = FlagStatus; return b }), ReasonBadFlags},
@@ -181,7 +185,7 @@ func TestChecksum(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	tests := map[string]fmt.Stringer{
-		"hello-ack": HelloAck, "probe": Probe, "type(0)": Type(0), "type(9)": Type(9), "ok": ReasonOK,
+		"hello-ack": HelloAck, "probe": Probe, "type(0)": Type(0), "type(10)": Type(10), "tickets": Tickets, "ok": ReasonOK,
 		"trailing bytes": ReasonTrailing, "reason(200)": Reason(200), "not executed": StatusNotExecuted,
 		"status(11)": Status(11), "cookie challenge": HelloChallenge, "out of window": ResetOutOfWindow,
 		"reset reason(0)": ResetReason(0), "udp6": UDP6,
@@ -238,7 +242,7 @@ func TestFrameAllocs(t *testing.T) {
 }
 
 func FuzzFrame(f *testing.F) {
-	for typ := Hello; typ <= Probe; typ++ {
+	for typ := Hello; typ <= Tickets; typ++ {
 		f.Add(seal(goodHeader(typ), payloadFor(typ, 30)), true)
 	}
 	f.Add([]byte{}, false)

@@ -96,6 +96,7 @@ type Record struct {
 	Operand     []byte
 	Compare     []byte
 	Name        []byte
+	Limit       uint32 // of VerbWait: microseconds for which it waits at most; NoLimit for none
 
 	// Run is the number of operations of a run, each of one element; 0 for any other
 	// record. Offset and, unless they are shared, Operand and Compare are set by Element.

@@ -256,6 +256,8 @@ func (r *RecordReader) nextOther(rec *Record, p []byte) bool {
 		}
 		rec.Ordinal = binary.LittleEndian.Uint32(p[4:])
 		r.pos += minRecord
+	case VerbWait:
+		return r.nextWait(rec, p)
 	case VerbNotice:
 		if !r.nextNotice(rec, p) {
 			return false

@@ -241,7 +241,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"trailing", append(bytes.Clone(good), 0, 0, 0, 0), 1, ReasonTrailing},
 		{"reserved verb 0x13", raw(0x13, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonReservedVerb},
 		{"verb 0", raw(0, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
-		{"verb 4", raw(4, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
+		{"verb 5", raw(5, opSum, dtUint64, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadVerb},
 		{"datatype", raw(VerbAtomic, opSum, NumDatatypes, RecordKey, 7, 0, 64, 1, 0), 1, ReasonBadDatatype},
 		{"flags", raw(VerbAtomic, opSum, dtUint64, 0x81, 7, 0, 64, 1, 0), 1, ReasonBadFlags},
 		{"run, shared", raw(VerbAtomic, opSum, dtUint64, 0x31, 7, 0, 2, 1, 0, 64, 72), 2, ReasonOK},
@@ -341,6 +341,10 @@ func FuzzRecords(f *testing.F) {
 		for rec := randomRecord(rng); w.Append(&rec); rec = randomRecord(rng) {
 		}
 		f.Add(buf[:w.Len()], uint8(w.Ops()))
+		wait := waitRecord()
+		w.Reset(buf, 1<<20)
+		w.Append(&wait)
+		f.Add(bytes.Clone(buf[:w.Len()]), uint8(w.Ops()))
 		n := randomNotice(rng)
 		rec := randomRecord(rng)
 		w.Reset(buf, 1<<20)

@@ -64,6 +64,8 @@ func (w *RecordWriter) Append(rec *Record) bool {
 		return w.array(rec, max(rec.Count, 1))
 	case rec.Verb.Transfer():
 		return rec.transfer() == ReasonOK && (rec.Count > 0 || rec.Total == 0) && w.array(rec, rec.Count)
+	case rec.Verb == VerbWait:
+		return w.wait(rec)
 	case rec.Verb == VerbLookup:
 		return w.lookup(rec.Name)
 	case rec.Verb == VerbList:

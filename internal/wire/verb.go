@@ -11,6 +11,7 @@ const (
 	VerbAtomic  Verb = 0x01 // base form: no result
 	VerbFetch   Verb = 0x02 // the result is the value before
 	VerbCompare Verb = 0x03 // with a compare operand; the result is the value before
+	VerbWait    Verb = 0x04 // VerbCompare that waits until its condition holds
 	VerbRead    Verb = 0x10 // the result is a copy of bytes
 	VerbWrite   Verb = 0x11 // bytes are overwritten; no result
 	VerbSignal  Verb = 0x12 // VerbWrite, and then an atomic on another word; see Signal
@@ -48,8 +49,8 @@ func (v Verb) reserved() bool {
 	return v >= firstMemory && v <= lastCatalogue && (v.Message() || v == VerbCall || verbNames[v] == "")
 }
 
-var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare", VerbRead: "read",
-	VerbWrite: "write", VerbSignal: "write with a signal",
+var verbNames = [...]string{VerbAtomic: "atomic", VerbFetch: "fetch", VerbCompare: "compare",
+	VerbWait: "waiting compare", VerbRead: "read", VerbWrite: "write", VerbSignal: "write with a signal",
 	VerbSend: "send", VerbTagged: "tagged send", VerbPart: "part", VerbCall: "call",
 	VerbTaggedAtomic: "tagged atomic", VerbTaggedFetch: "tagged fetch", VerbTaggedCompare: "tagged compare",
 	VerbLookup: "lookup", VerbList: "list", VerbNotice: "notice"}
@@ -89,6 +90,8 @@ func (v Verb) ResultLen(datatype uint8, count uint32) int {
 	switch {
 	case v.Returns():
 		return int(count) * int(elemSize[datatype])
+	case v == VerbWait:
+		return TicketLen
 	case v == VerbLookup || v == VerbList:
 		return EntryLen
 	}

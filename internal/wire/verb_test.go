@@ -17,6 +17,7 @@ func TestVerbs(t *testing.T) {
 		VerbAtomic:       {true, false, false, 5, 0, 1},
 		VerbFetch:        {true, false, true, 5, 40, 1},
 		VerbCompare:      {true, false, true, 5, 40, 2},
+		VerbWait:         {false, false, false, 1, TicketLen, 1},
 		VerbRead:         {false, true, true, 5, 40, 1},
 		VerbWrite:        {false, true, false, 5, 0, 1},
 		VerbSignal:       {false, true, false, 5, 0, 1},

@@ -13,9 +13,9 @@ local band, bxor, rshift = bits.band, bits.bxor, bits.rshift
 
 local ETHERTYPE, UDP_PORT, HEADER, MIN_FRAME = 0x88b5, 34997, 34, 46
 
-local types = { "hello", "hello-ack", "request", "response", "ack", "nak", "reset", "probe" }
+local types = { "hello", "hello-ack", "request", "response", "ack", "nak", "reset", "probe", "tickets" }
 local verbs = {
-  [0x01] = "atomic", [0x02] = "fetch", [0x03] = "compare", [0x10] = "read", [0x11] = "write",
+  [0x01] = "atomic", [0x02] = "fetch", [0x03] = "compare", [0x04] = "waiting compare", [0x10] = "read", [0x11] = "write",
   [0x12] = "write with a signal", [0x20] = "send", [0x21] = "tagged send", [0x22] = "part", [0x23] = "call",
   [0x31] = "tagged atomic", [0x32] = "tagged fetch", [0x33] = "tagged compare", [0x40] = "lookup", [0x41] = "list", [0x50] = "notice",
 }
@@ -32,6 +32,7 @@ local hello_statuses = { [0] = "accepted", "cookie challenge", "no such endpoint
   "shutting down", "outdated", "key wanted", "key not wanted", "wrong key", "connection request waits",
   "connection accepted", "connection rejected" }
 local reset_reasons = { "unknown session", "closed", "shutting down", "out of window" }
+local ticket_kinds = { "ask", "cancel", "taken", "parked", "ran", "late", "cancelled", "closed", "full", "gone" }
 local options = { "class", "proof", "connection", "resident" }
 
 local xdpfab = Proto("xdpfab", "xdpfab remote atomics")
@@ -105,6 +106,13 @@ field("total", "uint32", "Elements to the end of the array", base.DEC)
 field("most", "uint32", "Bytes of the reply that there is room for", base.DEC)
 field("operand", "bytes", "Operand")
 field("compare", "bytes", "Compare operand")
+-- operations that wait
+field("limit", "uint32", "Limit, microseconds", base.DEC)
+field("ticket", "bytes", "Ticket")
+field("ticket.psn", "uint32", "PSN of the request", base.DEC)
+field("ticket.kind", "uint8", "Kind", base.DEC, ticket_kinds)
+field("ticket.index", "uint8", "Record", base.DEC)
+field("ticket.value", "uint64", "Value before", base.HEX)
 -- the signal of a write
 field("signal", "bytes", "Signal")
 field("signal.key", "uint64", "Key", base.HEX)
@@ -340,8 +348,39 @@ function At:notice(t)
   return 1, ""
 end
 
-local takers = { [0x01] = At.array, [0x02] = At.array, [0x03] = At.array, [0x10] = At.array, [0x11] = At.array,
-  [0x12] = At.array, [0x20] = At.message, [0x21] = At.message, [0x22] = At.message, [0x23] = At.call,
+-- wait takes a waiting compare.
+function At:wait(t)
+  local op = self:le(t, "op", 1)
+  local datatype = self:le(t, "datatype", 1)
+  self:take(1, "reserved byte")
+  local size = sizes[datatype]
+  if not size or size > 8 then self:fail("bad datatype " .. datatype) end
+  self:le(t, "limit", 4)
+  self:le(t, "key", 8)
+  self:le(t, "offset", 8)
+  t:add(f.operand, self:take(8, "operand")(0, size))
+  t:add(f.compare, self:take(8, "compare operand")(0, size))
+  self:le(t, "incarnation", 4)
+  return 1, (ops[op] or "op " .. op) .. " " .. datatypes[datatype]
+end
+
+-- tickets takes what is asked or told of operations that wait.
+function At:tickets()
+  repeat
+    local t = self.tree:add(f.ticket, self.tvb(self.pos, 0))
+    self:le(t, "ticket.psn", 4)
+    local kind = self:le(t, "ticket.kind", 1)
+    self:le(t, "ticket.index", 1)
+    self:take(2, "reserved bytes")
+    self:le(t, "ticket.value", 8)
+    t:set_len(16)
+    if not ticket_kinds[kind] then self:fail("kind of ticket " .. kind) end
+    if #self.notes < 4 then self.notes[#self.notes + 1] = ticket_kinds[kind] end
+  until self.pos >= self.last
+end
+
+local takers = { [0x01] = At.array, [0x02] = At.array, [0x03] = At.array, [0x04] = At.wait, [0x10] = At.array,
+  [0x11] = At.array, [0x12] = At.array, [0x20] = At.message, [0x21] = At.message, [0x22] = At.message, [0x23] = At.call,
   [0x31] = At.tagged_atomic, [0x32] = At.tagged_atomic, [0x33] = At.tagged_atomic, [0x40] = At.lookup, [0x41] = At.list, [0x50] = At.notice }
 
 -- request takes the records of a request.
@@ -528,6 +567,8 @@ function xdpfab.dissector(tvb, pinfo, root)
         at.last = HEADER + trailer
       end
       at:request(h.ops)
+    elseif h.type == 9 then
+      at:tickets()
     elseif h.type == 4 then
       at:response(h.flags, h.ops)
     elseif h.type <= 2 then

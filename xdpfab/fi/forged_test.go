@@ -121,7 +121,7 @@ func TestVethForgedFrames(t *testing.T) {
 		{"oversized", edit(func(b []byte) []byte { return append(b, make([]byte, 1514-len(b))...) }), "refused_bad_crc"},
 		{"wrong version", edit(func(b []byte) []byte { b[14] = 0x23; return b }), "xdp_drop_version"},
 		{"type 0", edit(func(b []byte) []byte { b[14] = 0x10; return b }), "xdp_drop_type"},
-		{"type of an extension", forge(t, pair, wire.Header{Type: 9}, nil), "refused_reserved_type"},
+		{"type of an extension", forge(t, pair, wire.Header{Type: 15}, nil), "refused_reserved_type"},
 		{"bit flipped in the header", edit(func(b []byte) []byte { b[14+11] ^= 4; return b }), "refused_bad_crc"},
 		{"bit flipped in an operand", edit(func(b []byte) []byte { b[len(b)-3] ^= 128; return b }), "refused_bad_crc"},
 		{"bit flipped in the checksum", edit(func(b []byte) []byte { b[14+31] ^= 1; return b }), "refused_bad_crc"},
