@@ -14,8 +14,8 @@ type Tally struct{ Fetching, NonFetching, FetchingBytes, NonFetchingBytes uint64
 type tally struct {
 	_                                      [64]byte
 	reads, writes, bytesRead, bytesWritten atomic.Uint64
-	watcher                                atomic.Pointer[Watcher]
-	_                                      [24]byte
+	watcher, queues                        atomic.Pointer[Watcher]
+	_                                      [16]byte
 }
 
 // Tally returns what pollers have applied to the region since it was registered, up to
@@ -29,6 +29,12 @@ func (r *Region) Tally() Tally {
 // once for many operations. The sums come first: adding is a full barrier, so that what
 // the operations have changed can be seen by whoever the look at the watcher misses.
 func (r *Region) AddTally(t Tally) {
+	r.Count(t)
+	r.Changed()
+}
+
+// Count is AddTally by one who tells the watcher otherwise.
+func (r *Region) Count(t Tally) {
 	for _, x := range [...]struct {
 		n  uint64
 		to *atomic.Uint64
@@ -38,5 +44,4 @@ func (r *Region) AddTally(t Tally) {
 			x.to.Add(x.n)
 		}
 	}
-	r.Changed()
 }

@@ -2,6 +2,8 @@
 
 package mr
 
+import "sync/atomic"
+
 // Watcher learns when peers may have changed a region.
 type Watcher interface {
 	// Changed is called after operations of peers have been applied, once for a burst of
@@ -37,14 +39,36 @@ func (r *Region) Watcher() Watcher {
 // The owner calls it after it has changed the memory itself, by [Region.Uint64] or by
 // Bytes: the region does not notice that.
 func (r *Region) Changed() {
+	if w := r.applied.queues.Load(); w != nil {
+		(*w).Changed()
+	}
 	if w := r.applied.watcher.Load(); w != nil {
 		(*w).Changed()
 	}
 }
 
+// SetQueues is Watch for the one watcher that has the operations of peers which wait for
+// words of the region: it is told first.
+func (r *Region) SetQueues(w Watcher) bool {
+	if !r.applied.queues.CompareAndSwap(nil, &w) {
+		return false
+	}
+	return !r.closed.Load() || !r.applied.queues.CompareAndSwap(&w, nil)
+}
+
+// Queues returns the watcher of SetQueues, or nil.
+func (r *Region) Queues() Watcher {
+	if w := r.applied.queues.Load(); w != nil {
+		return *w
+	}
+	return nil
+}
+
 // notifyUnwatched tells the watcher that the region is closed.
 func (r *Region) notifyUnwatched() {
-	if w := r.applied.watcher.Swap(nil); w != nil {
-		(*w).Closed()
+	for _, at := range []*atomic.Pointer[Watcher]{&r.applied.queues, &r.applied.watcher} {
+		if w := at.Swap(nil); w != nil {
+			(*w).Closed()
+		}
 	}
 }

@@ -302,6 +302,7 @@ enum xdpfab_reason {
 	XDPFAB_REASON_REJECTED = 23,   /* a request for a connection: by the peer's program, */
 	XDPFAB_REASON_UNANSWERED = 24, /* or not answered */
 	XDPFAB_REASON_HOST_LOST = 25,
+	XDPFAB_REASON_CROWDED = 26, /* as many operations wait at the target as may */
 };
 
 /* The result of XDPFAB_LOOKUP and XDPFAB_LIST: a region that the peer serves under a name. */

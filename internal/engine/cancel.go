@@ -28,6 +28,8 @@ func (p *Peer) Cancel(context any) bool {
 		if c != nil {
 			if flying := c.letGo(match); flying != nil {
 				f = flying
+			} else if waiting := c.letTicketGo(match); waiting != nil {
+				f = waiting
 			}
 		}
 	}

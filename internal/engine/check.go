@@ -51,7 +51,7 @@ func (e *Engine) checkDirty() error {
 	look := func(o outgoing, listed bool) error {
 		n := times[o]
 		delete(times, o)
-		if listed != (n == 1) || n > 1 || o.due() && !listed {
+		if listed != (n == 1) || n > 1 || o.due() && !listed && !e.mail.Load() { // or a call is to list it
 			return fmt.Errorf("engine: a session (%T) is on the list of those with frames to send %d times (it has "+
 				"some: %t; it is marked as listed: %t)", o, n, o.due(), listed)
 		}
@@ -190,6 +190,11 @@ func (e *Engine) checkFlights() error {
 			remotes[c.r] = true
 			if err := c.countFragments(fragments, following); err != nil {
 				return err
+			}
+			for _, t := range c.tickets {
+				if t.f != nil {
+					fragments[t.f]++
+				}
 			}
 		}
 	}

@@ -72,8 +72,12 @@ func (c *conn) responded(psn uint32, h *wire.Header, payload []byte) {
 	r.Reset(payload, int(h.Ops), h.Flags)
 	succeeded(&r, at.told)
 	for i := range at.frags {
-		at.frags[i].results(&r)
-		at.frags[i].settle()
+		if s := &at.frags[i]; s.f.Verb == wire.VerbWait {
+			c.waited(s, &r, at)
+		} else {
+			s.results(&r)
+			s.settle()
+		}
 	}
 	c.r.e.drop(at)
 }

@@ -20,6 +20,7 @@ type conn struct {
 	message *flight                   // a part of it is under way, and the rest has still to be packed; or nil
 	severed uint64                    // bytes that are under way of a message which the target has to drop; or 0
 	frames  [session.MaxWindow]*cargo // of requests that wait for an answer, by psn
+	tickets []*ticket                 // operations that wait at the target
 	dirty   bool                      // on the engine's dirty list
 	doubted bool                      // suspended, and its operations have not been completed yet
 	until   int64                     // when a suspended session is given up, or its doubt ends
@@ -27,7 +28,7 @@ type conn struct {
 }
 
 func (c *conn) place() *slot { return &c.slot }
-func (c *conn) due() bool    { return c.ini.Due() }
+func (c *conn) due() bool    { return c.ini.Due() || len(c.tickets) > 0 && c.ticketsDue() }
 
 // aim makes the frames go to an address of the remote.
 func (c *conn) aim(by *Peer) {
@@ -38,6 +39,9 @@ func (c *conn) aim(by *Peer) {
 func (c *conn) emit(b []byte) int {
 	e := c.r.e
 	e.look() // frames that are sent carry the time
+	if len(c.tickets) > 0 && !c.ini.Due() {
+		return c.ini.EmitTickets(b, c.nextTicket)
+	}
 	c.pickUp()
 	c.ini.Follow(c.follows())
 	n := c.ini.Emit(e.now, b)
@@ -92,6 +96,10 @@ func (c *conn) receive(h *wire.Header, payload []byte) bool {
 	e := c.r.e
 	e.look()
 	c.traffic.received(len(e.at.packet))
+	if h.Type == wire.Tickets {
+		c.onTickets(h, payload)
+		return true
+	}
 	ev := c.ini.Receive(e.now, h, payload)
 	if ev.Kind == session.Responded {
 		c.responded(ev.First, h, payload)
@@ -150,7 +158,7 @@ func (c *conn) opened() {
 // it is over.
 func (c *conn) progress() {
 	e := c.r.e
-	if c.ini.Due() {
+	if c.due() {
 		e.touch(c, &c.dirty)
 	}
 	if state, _ := c.ini.State(); state == session.Closed && c.r.suspended == c {
@@ -167,8 +175,9 @@ func (c *conn) tick(now int64) int64 {
 		return c.wait(now)
 	}
 	c.alarm(now)
+	next := c.tickTickets(now)
 	c.progress()
-	return c.ini.Deadline()
+	return soonest(c.ini.Deadline(), next)
 }
 
 // alarm tells Config.Suspect that nothing is heard from the peer: perhaps its next hop
@@ -206,6 +215,7 @@ func (c *conn) ended() {
 		c.by.narrow = c.ini.Narrow()
 	}
 	c.silent(why)
+	c.endTickets(why)
 	staged := c.spill()
 	c.halve(why)
 	if why != session.PeerClosed {

@@ -174,7 +174,10 @@ const HeadLen = 64
 
 // resultLen returns the bytes that the operation returns.
 func (x *Entry) resultLen() int {
-	if x.Verb == wire.VerbCall {
+	switch x.Verb {
+	case wire.VerbWait: // its record has a longer one
+		return wire.ElemSize(x.Datatype)
+	case wire.VerbCall:
 		return wire.ReplyHead + x.mostReply()
 	}
 	return x.Verb.ResultLen(x.Datatype, x.Count)
@@ -194,7 +197,7 @@ func (x *Entry) bytes() int {
 // Completed returns the flags of the completion.
 func (x *Entry) Completed() (flags uint8) {
 	switch {
-	case x.Verb.Returns():
+	case x.Verb.Returns(), x.Verb == wire.VerbWait:
 		flags = CompletedRead
 	case x.Verb.Array():
 		flags = CompletedWrite
@@ -228,7 +231,8 @@ func (x *Entry) malformed() bool {
 		x.Verb == wire.VerbSignal && x.Flags&(FlagExtents|FlagData) != 0 ||
 		x.Flags&FlagData != 0 && !x.Verb.Array() && !x.Verb.Message() ||
 		x.Verb == wire.VerbPart || x.Flags&FlagMatch != 0 && !x.Verb.Message() ||
-		x.Verb.TaggedAtomic() && x.misshapen() || x.Verb == wire.VerbCall && x.Flags&(FlagExtents|FlagStream) != 0 ||
+		x.Verb.TaggedAtomic() && x.misshapen() || x.Verb == wire.VerbWait && x.misshapenWait() ||
+		x.Verb == wire.VerbCall && x.Flags&(FlagExtents|FlagStream) != 0 ||
 		x.Flags&FlagOutside == 0 && x.inlineLen() > x.InlineRoom()
 }
 
@@ -243,8 +247,11 @@ func (x *Entry) misshapen() bool {
 // InlineRoom returns how many bytes of operands the entry of such an operation has room
 // for.
 func (x *Entry) InlineRoom() uint64 {
-	if x.Verb == wire.VerbSignal {
+	switch x.Verb {
+	case wire.VerbSignal:
 		return InlineLen - wire.SignalLen
+	case wire.VerbWait:
+		return InlineLen - limitLen
 	}
 	return InlineLen
 }
@@ -293,7 +300,7 @@ func (x *Entry) Lens() (operand, compare, result uint64) {
 // operandLens returns the bytes of operand and compare operand that the operation has.
 func (x *Entry) operandLens() (operand, compare uint64) {
 	switch {
-	case x.Verb.Array(), x.Verb.TaggedAtomic():
+	case x.Verb.Array(), x.Verb.TaggedAtomic(), x.Verb == wire.VerbWait:
 	case x.Verb.Message(), x.Verb == wire.VerbCall:
 		return uint64(x.Count), 0
 	default:
@@ -303,7 +310,7 @@ func (x *Entry) operandLens() (operand, compare uint64) {
 	if x.Opcode != wire.OpRead {
 		operand = n
 	}
-	if x.Verb == wire.VerbCompare || x.Verb == wire.VerbTaggedCompare {
+	if x.Verb == wire.VerbCompare || x.Verb == wire.VerbTaggedCompare || x.Verb == wire.VerbWait {
 		compare = n
 	}
 	return operand, compare

@@ -28,13 +28,14 @@ type flight struct {
 	covered uint32 // with FlagData: how many records have been packed
 	within  uint32 // elements packed of Extents[extent]
 	long    bool   // memory for a long list of extents was afforded
-	_       [3]byte
+	leaving bool   // of a VerbWait: its caller has let it go
+	_       [2]byte
 }
 
 // begin prepares for an operation.
 func (f *flight) begin() {
 	f.sent, f.within, f.pending = 0, 0, 0
-	f.ran, f.failed, f.queued = false, false, false
+	f.ran, f.failed, f.queued, f.leaving = false, false, false, false
 }
 
 // fail records that a part of the operation failed. The first failure is the one

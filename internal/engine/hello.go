@@ -158,6 +158,7 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 		Local: t.slot.id, Remote: t.remote, Lane: h.Lane, Endpoint: t.endpoint, Epoch: t.epoch,
 		MaxFrame: min(e.maxFrame(&t.path), int(m.MaxFrame)), Window: e.windowFor(m), Party: owner.key, Key: key,
 		Kind: t.path.Kind(), Class: t.class, Memo: t.memo,
+		Soon: e.Soon, Wake: func() { e.Soon(t.woken) },
 	}
 	e.grant(t, m, &params)
 	e.shorten(&params)
@@ -186,13 +187,15 @@ func (e *Engine) begin(h *wire.Header, m *wire.HelloMsg, src *wire.Source, p *pa
 	return t
 }
 
-// shorten makes the frames of a session no longer than its executor takes.
+// shorten makes the frames of a session no longer than the XDP program takes, if it may
+// get the session; then no operation waits in it, since the program keeps none.
 func (e *Engine) shorten(p *session.TargetParams) {
 	if e.cfg.Longest == nil {
 		return
 	}
 	if longest := e.cfg.Longest(p); longest > 0 {
 		p.MaxFrame = min(p.MaxFrame, longest)
+		p.Features &^= wire.FeatureWaits
 	}
 }
 

@@ -57,6 +57,7 @@ func standIn(f *flight) *flight {
 		in.Result = f.whatCame()
 	}
 	in.Flags &^= FlagPieces
+	in.leaving = true // nobody waits for it now
 	if !f.packed() {
 		in.fail(Result{Outcome: NotExecuted, Reason: session.GaveUp})
 	}

@@ -118,7 +118,7 @@ func (r *remote) packFrame() bool {
 // owes reports whether an operation in flight has still to be completed: one of the
 // present session, or of a session in doubt, whose answers the present one has asked for.
 func (r *remote) owes() bool {
-	return r.conn.ini.InFlight() > 0 || r.suspended != nil && r.suspended.doubted
+	return r.conn.ini.InFlight() > 0 || r.conn.holds() || r.suspended != nil && r.suspended.doubted
 }
 
 // packOp appends as much of f to the frame as fits. When it appends no record, either the
@@ -299,6 +299,13 @@ func (r *remote) packOther(w *wire.RecordWriter, f *flight, frag *fragment) {
 		r.watches = append(r.watches, f)
 		r.conn.ini.Watch(r.e.now, true)
 		return
+	case wire.VerbWait:
+		if r.conn.ini.Features().Allow(f.Verb) {
+			if r.conn.packWait(w, f) {
+				f.sent, frag.count, frag.records = 1, 1, 1
+			}
+			return
+		}
 	case wire.VerbLookup:
 		rec.Name = f.Name()
 	case wire.VerbList:

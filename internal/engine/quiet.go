@@ -110,6 +110,12 @@ func (c *conn) waitFor(x *quiet) {
 			x.left++
 		}
 	}
+	for _, t := range c.tickets {
+		if t.f != nil {
+			t.quiets = append(t.quiets, x)
+			x.left++
+		}
+	}
 }
 
 // settleQuiets is called when everything that the cargo carries has ended.
@@ -171,6 +177,11 @@ func (e *Engine) checkQuiets() error {
 		if c, is := x.(*conn); is {
 			for _, g := range c.frames {
 				g.countQuiets(parts)
+			}
+			for _, t := range c.tickets {
+				for _, x := range t.quiets {
+					parts[x]++
+				}
 			}
 		}
 	}

@@ -248,7 +248,7 @@ func (r *remote) unwatch(res Result, pick func(f *flight) bool) {
 		f.fail(res)
 		f.finish()
 	}
-	if len(r.watches) == 0 && r.conn != nil {
+	if len(r.watches) == 0 && r.conn != nil && len(r.conn.tickets) == 0 {
 		r.conn.ini.Watch(r.e.now, false)
 	}
 }
@@ -266,6 +266,9 @@ func (r *remote) leave(p *Peer) {
 	r.avoid(p)
 	r.failWhere(closedHere, ofPeer)
 	r.unwatch(closedHere, ofPeer)
+	if r.conn != nil {
+		r.conn.recallAll(ofPeer)
+	}
 }
 
 // avoid moves the sessions whose frames go to p, which is no address of the remote any
@@ -278,7 +281,7 @@ func (r *remote) avoid(p *Peer) {
 		case c == nil || c.by != p:
 		case i >= 0:
 			c.aim(r.peers[i])
-		case !c.spent() && c.ini.InFlight() == 0:
+		case !c.spent() && c.ini.InFlight() == 0 && len(c.tickets) == 0:
 			c.close(session.Renamed)
 			if len(r.watches) > 0 {
 				r.connect()

@@ -61,6 +61,14 @@ type Served interface {
 	Release()
 }
 
+// Timed is an executor of operations that wait for a limited time.
+type Timed interface {
+	// Limit returns when the first of them has waited for too long, or math.MaxInt64;
+	// Expire ends those that have, and then does the same. Times are those of Receive.
+	Limit() (next int64)
+	Expire(now int64) (next int64)
+}
+
 // Restless is an executor that has something to do from time to time, whether frames come
 // or not.
 type Restless interface {

@@ -70,6 +70,10 @@ func (e *Engine) route(f *flight, p *Peer) {
 		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		e.say()
+	case e.viaHost != nil && f.Verb == wire.VerbWait: // guests have no way to recall what waits
+		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusUnsupported})
+		f.finish()
+		e.say()
 	case e.viaHost != nil:
 		e.viaHost.send(f, p)
 	default:

@@ -277,6 +277,7 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 		Local: s.ID, Remote: t.remote, Endpoint: t.endpoint, Epoch: t.epoch, MaxFrame: t.frame,
 		Window:   e.cfg.Session.Window,
 		Features: t.features, Kind: t.path.Kind(), Class: t.class, Party: s.Party, Memo: t.memo,
+		Soon: e.Soon, Wake: func() { e.Soon(t.woken) },
 	}
 	gone := !t.ended && !e.rebind(t, &params, s.Key)
 	if err := t.restore(s, params); err != nil {

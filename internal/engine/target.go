@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"math"
+
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -181,10 +183,34 @@ func (t *target) tick(int64) int64 {
 	if r, is := t.s.(Restless); is {
 		r.Tick(t.e.lived)
 	}
-	if t.midway {
-		return t.stalled()
+	next := int64(math.MaxInt64)
+	if s, is := t.s.(Timed); is {
+		if at := s.Expire(t.e.lived); at != math.MaxInt64 {
+			next = t.e.now + at - t.e.lived
+		}
+		t.woken()
 	}
-	return 0 // idleness is checked in the next period
+	if t.midway {
+		return soonest(t.stalled(), next)
+	}
+	return soonest(0, next) // idleness is checked in the next period
+}
+
+// limit returns when, in lived, the next of the operations that wait has waited for too
+// long, or math.MaxInt64.
+func (t *target) limit() int64 {
+	if s, is := t.s.(Timed); is {
+		return s.Limit()
+	}
+	return math.MaxInt64
+}
+
+// woken is called when something may be due that no frame has brought about: a parked
+// operation has ended.
+func (t *target) woken() {
+	if t.slot.id != 0 && t.s.Due() {
+		t.e.touch(t, &t.listed)
+	}
 }
 
 // deadline returns when, in lived, the session is forgotten if nothing is heard until

@@ -12,7 +12,7 @@ import (
 // Check reports contradictions in the state of the executor, for tests: nil unless
 // there is a bug. It is called between two steps of the engine.
 func (x *Executor) Check() error {
-	var answers, holds int
+	var answers, holds, waiting int
 	sessions := map[session.Party]int{}
 	for s := range x.sessions {
 		if err := s.Check(); err != nil {
@@ -23,12 +23,16 @@ func (x *Executor) Check() error {
 			a++
 		}
 		a += s.ticketed() + bits.OnesCount64(s.Away())
+		waiting += s.Waiting()
 		answers, holds = answers+a, holds+h
 		sessions[s.party]++
 	}
 	if a, h := x.answers.Lent(), x.holds.Lent(); a != answers || h != holds {
 		return fmt.Errorf("executor: buffers for %d answers and %d early frames are lent, but sessions have %d and %d",
 			a, h, answers, holds)
+	}
+	if waiting != x.waiting {
+		return fmt.Errorf("executor: %d operations wait, but sessions have %d", x.waiting, waiting)
 	}
 	for key, p := range x.parties {
 		if p.sessions != sessions[key] {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/waiting"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -48,6 +49,9 @@ type Memory interface {
 	// outcomes of. After either, Leave is called.
 	Foreign(room int) bool
 	Answer(resp []byte, streak uint32, said wire.Answers) (n int, flags uint8)
+	// Serve names the session whose operations may wait, before the execution of a frame
+	// that has some; nil if they may not.
+	Serve(s waiting.Session)
 	// Leave is called when nothing will be executed for a while. Calling it again does
 	// nothing.
 	Leave()
@@ -65,11 +69,15 @@ type Executor struct {
 
 	sessions map[*Session]struct{} // begun and not released
 	response wire.ResponseWriter   // of the frame of messages at hand
+
+	waitable bool // operations may wait for words of the memory
+	waiting  int  // that do: see waits
 }
 
 // party is all initiators at one address, as long as they have sessions.
 type party struct {
 	sessions       int
+	waiting        int // operations
 	answers, holds *session.Share
 }
 
@@ -96,12 +104,14 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 		answers: session.NewPool(payload, buffers),
 		holds:   session.NewPool(payload, buffers),
 		parties: map[session.Party]*party{}, sessions: map[*Session]struct{}{}, refused: new(session.Failures),
+		waitable: true,
 	}, nil
 }
 
 // WithMemory returns an executor of requests on other memory, for the same engine. The
 // two share one set of buffers, and a party has one share of them, whatever memory its
-// sessions are about.
+// sessions are about. No operation waits for words of that memory: its owner is another
+// program, whose own changes nobody would notice here.
 func (x *Executor) WithMemory(memory Memory) *Executor {
 	return &Executor{memory: memory, answers: x.answers, holds: x.holds, parties: x.parties, sessions: x.sessions,
 		refused: x.refused}
@@ -122,8 +132,8 @@ func (x *Executor) Begin(now int64, p session.TargetParams, o Observer) *Session
 	}
 	room.sessions++
 	s := &Session{Target: session.NewTarget(room.answers, room.holds, p, now), x: x, party: p.Party, observer: o,
-		features: p.Features, places: p.Places, inflow: p.Inflow, auth: p.Key.ID(), attendant: p.Attendant,
-		callee: p.Callee}
+		features: p.Features, places: p.Places, soon: p.Soon, wake: p.Wake, inflow: p.Inflow,
+		auth: p.Key.ID(), attendant: p.Attendant, callee: p.Callee}
 	x.sessions[s] = struct{}{}
 	return s
 }
@@ -141,11 +151,12 @@ type Usage struct {
 	Answers, Holds session.PoolUsage
 	Parties        int // with sessions
 	Handed         int // frames that are with other programs
+	Waiting        int // operations that wait, or whose ends their initiators may not know
 }
 
 // Usage returns what the sessions hold.
 func (x *Executor) Usage() Usage {
-	u := Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties)}
+	u := Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties), Waiting: x.waiting}
 	for s := range x.sessions {
 		u.Handed += s.ticketed()
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/waiting"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -20,6 +21,7 @@ type echo struct {
 }
 
 func (m *echo) Present(uint32)           {}
+func (m *echo) Serve(waiting.Session)    {}
 func (m *echo) Refused() *wire.RefusedOp { return &wire.RefusedOp{} }
 
 func (m *echo) Touched() (_, _, _, _ int) { return 0, 0, 0, 0 }

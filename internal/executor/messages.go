@@ -147,6 +147,7 @@ func (s *Session) Retry() (o session.Outcome) {
 // dropped, since its initiator will not go on, and calls that wait for the function end.
 func (s *Session) Freeze(now int64, ack uint32) session.Ran {
 	s.endInflow()
+	s.endWaits()
 	s.recall()
 	return s.Target.Freeze(now, ack)
 }
@@ -155,6 +156,7 @@ func (s *Session) Freeze(now int64, ack uint32) session.Ran {
 // whose owner has ended are given up.
 func (s *Session) Shutdown(why wire.ResetReason) {
 	s.endInflow()
+	s.endWaits()
 	s.recall()
 	s.Target.Shutdown(why)
 	if s.ticketed() > 0 && s.attendant.Gone() {

@@ -3,6 +3,8 @@
 package executor
 
 import (
+	"sync/atomic"
+
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -23,6 +25,12 @@ type Session struct {
 	inflow   session.Inflow // nil if the session has no messages
 	partial  partial
 
+	waits  *waits // nil before the first operation that waits
+	silent atomic.Bool
+	soon   func(f func())
+	wake   func()
+	now    int64 // of the frame at hand
+
 	attendant session.Attendant // nil if there is none
 	tickets   *tickets          // of the frames that it has; nil before the first one
 
@@ -42,10 +50,19 @@ type Session struct {
 // that is to be sent, and out is not nil, it is written to out at once.
 func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o session.Outcome) {
 	s.notices = s.notices[:0]
+	s.now = now
+	if h.Type == wire.Tickets {
+		o.Verdict = s.onTickets(h, payload)
+		o.Due, o.Waits, o.Midway = s.Due(), s.Kept(), s.midway
+		return o
+	}
 	if s.attendant != nil && s.attendant.Attends() {
 		s.Order()
 	}
 	o.Verdict = s.Target.Receive(now, h, payload)
+	if s.silent.Load() {
+		s.heard()
+	}
 	if o.Verdict == session.Execute {
 		o.Verdict, o.Refused = s.execute(payload, h.Ops, h.Flags)
 		if o.Verdict == session.Execute && o.Refused == wire.ReasonOK {
@@ -121,6 +138,9 @@ func (s *Session) execute(payload []byte, ops, flags uint8) (session.Verdict, wi
 		s.Unbuffer(b)
 		return session.Execute, reason
 	}
+	if uses&wire.FeatureWaits != 0 {
+		s.serves()
+	}
 	if s.attendant != nil {
 		if v := s.attend(payload, b, ops, flags, notice); v != session.Execute {
 			return v, wire.ReasonOK
@@ -168,6 +188,7 @@ func (s *Session) Release() {
 	delete(s.x.sessions, s)
 	s.endInflow()
 	s.endTickets()
+	s.dropWaits()
 	s.endCalls()
 	s.Target.Release()
 	room := s.x.parties[s.party]

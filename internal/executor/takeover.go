@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // sessionState is everything that a session knows, for the executor of another process.
@@ -18,6 +19,8 @@ type sessionState struct {
 	Inflow  *session.InflowState `json:",omitempty"`
 	// Attendant names the session to the program that executes for it.
 	Attendant uint64 `json:",omitempty"`
+	// Ends are what is known of operations that waited.
+	Ends []wire.Ticket `json:",omitempty"`
 }
 
 // partialState is a frame of messages that ran in part.
@@ -28,9 +31,10 @@ type partialState struct {
 	Answer []byte
 }
 
-// State implements engine.Mobile.
+// State implements engine.Mobile. What waits in the session ends here, and never ran; the
+// next process says so.
 func (s *Session) State(now int64) ([]byte, error) {
-	x := sessionState{TargetState: s.Target.State(now), Streak: s.streak}
+	x := sessionState{TargetState: s.Target.State(now), Streak: s.streak, Ends: s.exportWaits()}
 	if p := &s.partial; p.answer != nil {
 		x.Partial = &partialState{p.ran, p.ops, p.said, p.answer[:p.n]}
 	}
@@ -70,6 +74,7 @@ func (s *Session) Restore(state []byte, now int64) error {
 		return err
 	}
 	s.streak = x.Streak
+	s.importWaits(x.Ends)
 	if p := x.Partial; p != nil {
 		b := s.Reclaim(x.Spared, p.Answer)
 		if b == nil {

@@ -47,6 +47,9 @@ func (m *Memory) Answer(resp []byte, streak uint32, said wire.Answers) (n int, f
 // take takes the answer to the current operation, number i of its frame.
 func (m *Memory) take(i int, said wire.Answers) wire.Status {
 	rec := &m.rec
+	if rec.Verb == wire.VerbWait {
+		return wire.StatusUnsupported
+	}
 	if !rec.Verb.Array() {
 		return m.run(i)
 	}

@@ -12,5 +12,11 @@ var forms = [wire.NumAtomicVerbs]atomic.Func{
 	wire.VerbAtomic: atomic.Base, wire.VerbFetch: atomic.Fetch, wire.VerbCompare: atomic.Compare,
 }
 
-// FormOf returns the form of fi_atomic(3) that an atomic verb asks for.
-func FormOf(verb wire.Verb) atomic.Func { return forms[verb] }
+// FormOf returns the form of fi_atomic(3) that an atomic verb, or one that waits, asks
+// for.
+func FormOf(verb wire.Verb) atomic.Func {
+	if verb == wire.VerbWait {
+		return atomic.Compare
+	}
+	return forms[verb]
+}

@@ -11,6 +11,7 @@ package memory
 
 import (
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/waiting"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -57,7 +58,8 @@ type Memory struct {
 	bad     int            // number of the last operation in the frame that failed; -1 for none
 	refused wire.RefusedOp // the first of them
 	notice  wire.Notice
-	noticed bool // see Notice
+	session waiting.Session // see Serve
+	noticed bool            // see Notice
 
 	offsets [wire.MaxOps]uint32  // of the current run
 	result  []byte               // of the operation that Apply executes; nil otherwise
@@ -162,7 +164,7 @@ func (m *Memory) settleTally() {
 // count counts n operations like the current one, which were applied to so many bytes.
 func (m *Memory) count(n, bytes int) (reads, writes, bytesRead, bytesWritten int) {
 	reads, bytesRead = n, bytes
-	if !m.rec.Verb.Returns() {
+	if !m.rec.Verb.Returns() && m.rec.Verb != wire.VerbWait {
 		reads, writes, bytesRead, bytesWritten = 0, n, 0, bytes
 	}
 	m.reads, m.writes = m.reads+reads, m.writes+writes
@@ -214,6 +216,8 @@ func (m *Memory) run(i int) wire.Status {
 		return m.atomic(i)
 	case m.rec.Verb.Transfer():
 		return m.transfer(i)
+	case m.rec.Verb == wire.VerbWait:
+		return m.wait(i)
 	case m.rec.Verb == wire.VerbNotice:
 		return m.tell(i)
 	}
@@ -267,7 +271,7 @@ func (m *Memory) resolve(size, align int) ([]byte, wire.Status) {
 // returns a value reads, and any operation but a read writes.
 func needs(rec *wire.Record) mr.Access {
 	switch {
-	case !rec.Verb.Returns():
+	case !rec.Verb.Returns() && rec.Verb != wire.VerbWait:
 		return mr.RemoteWrite
 	case rec.Op == wire.OpRead:
 		return mr.RemoteRead

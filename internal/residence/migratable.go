@@ -7,6 +7,7 @@ package residence
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -84,6 +85,22 @@ func (m *Migratable) Receive(now int64, h *wire.Header, payload, out []byte) ses
 		m.move(now, h.PSN)
 	}
 	return m.Served.Receive(now, h, payload, out)
+}
+
+// Limit implements engine.Timed.
+func (m *Migratable) Limit() int64 {
+	if m.Ordinary == nil { // no operation waits in the program
+		return math.MaxInt64
+	}
+	return m.Ordinary.Limit()
+}
+
+// Expire implements engine.Timed.
+func (m *Migratable) Expire(now int64) int64 {
+	if m.Ordinary == nil {
+		return math.MaxInt64
+	}
+	return m.Ordinary.Expire(now)
 }
 
 // Unseen implements engine.Apart.
@@ -175,7 +192,7 @@ func (m *Migratable) Detach() {
 func (m *Migratable) quiet(h *wire.Header) bool {
 	ran := m.Ordinary.Ran()
 	return h.Type == wire.Request && h.PSN == ran.PSN+1 && h.Ack == ran.PSN && ran.Early == 0 && !m.Ordinary.Holds() &&
-		!m.Ordinary.Due()
+		!m.Ordinary.Due() && m.Ordinary.Waiting() == 0
 }
 
 // move makes the session resident. If there is no place for it, it stays with the poller.

@@ -129,6 +129,7 @@ type Initiator struct {
 	waited     bool   // the current frame says that the target waits, or has waited
 	probeAt    int64  // when the next one is due, if watched or busy
 	probes     uint32 // sent so far: numbers them
+	ticketed   uint32 // frames of tickets, likewise
 	echoed     uint32 // the latest of them that the target has answered, if it says which
 	conveyed   uint32 // highest ack that the target has been told
 	rtt        rttEstimator

@@ -177,6 +177,7 @@ const (
 	Rejected               // the owner of the target has rejected the request for a connection
 	Unanswered             // the request for a connection was not answered
 	HostLost               // the process that takes the operations to their targets has ended
+	Crowded                // the target has no room for another operation that waits
 )
 
 var reasonNames = [...]string{
@@ -184,7 +185,7 @@ var reasonNames = [...]string{
 	"no such endpoint", "target full", "version refused", "target shuts down",
 	"protocol error", "closed", "idle", "settled", "outdated", "renamed",
 	"cancelled", "no events", "no messages", "key wanted", "key not wanted", "wrong key", "key not proven",
-	"connection rejected", "connection request not answered", "host lost",
+	"connection rejected", "connection request not answered", "host lost", "no room to wait",
 }
 
 func (r Reason) String() string {

@@ -111,6 +111,7 @@ type Target struct {
 	ended      wire.ResetReason // why this side ended the session, if it did
 	heardAt    int64            // when a frame last brought something new
 	probes     uint32           // number of the latest probe
+	asks       uint32           // number of the latest frame of tickets
 	echoPad    int              // bytes of zeros in the answer: the most of those answered by it
 	payload    int
 	credit     uint16
@@ -135,6 +136,10 @@ type TargetParams struct {
 	Attendant Attendant
 	Callee    Callee // answers calls; nil if the session has none
 	Key       *Key   // that the initiator has proven; nil for none
+	// Soon has a function called on the engine's thread, and Wake has the engine look
+	// whether something is due. Any thread may call them, with any locks held.
+	Soon func(f func())
+	Wake func()
 	// Memo returns what another process must know to continue the session and its
 	// executor does not know. It may be nil.
 	Memo func() []byte

@@ -74,7 +74,7 @@ var bugs = []bug{
 	{"fence waits for the frame at hand only", "", []edit{
 		{enginePack, "(s.w.Ops() > 0 || r.owes())", "s.w.Ops() > 0"}}},
 	{"result copied after completion", "", []edit{
-		{engineComplete, "at.frags[i].results(&r)\n\t\tat.frags[i].settle()", "at.frags[i].settle()\n\t\tat.frags[i].results(&r)"}}},
+		{engineComplete, "s.results(&r)\n\t\t\ts.settle()", "s.settle()\n\t\t\ts.results(&r)"}}},
 	{"reset of another session believed", "", []edit{
 		{engineReceive, "e.begun[atTarget{m.Session, h.Epoch}]", "e.begun[atTarget{m.Session, 0}]"},
 		{engineConn, "atTarget{known.Session, known.Epoch}", "atTarget{known.Session, 0}"},

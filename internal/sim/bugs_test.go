@@ -18,7 +18,7 @@ import (
 )
 
 // sources are the packages that a run of the simulator is built from.
-var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/errno", "internal/wire", "internal/session", "internal/executor", "internal/memory", "internal/matching", "internal/engine", "internal/death", "internal/share", "internal/sim"}
+var sources = []string{"go.mod", "go.sum", "atomic", "mr", "internal/errno", "internal/wire", "internal/session", "internal/waiting", "internal/executor", "internal/memory", "internal/matching", "internal/engine", "internal/death", "internal/share", "internal/sim"}
 
 // mostSeeds is how many seeds a bug may survive before it is found.
 const mostSeeds = "2000"

@@ -41,7 +41,8 @@ const (
 // Offered are those that a node of this release knows. FeatureUnordered it announces only
 // where it applies.
 const Offered = FeatureMemory | FeatureMessages | FeatureUnordered | FeatureNotices | FeatureTaggedAtomics |
-	FeatureRiders | FeaturePadding | FeatureEchoes | FeatureDelays | FeatureLongProbes | FeatureSignals | FeatureCalls
+	FeatureRiders | FeaturePadding | FeatureEchoes | FeatureDelays | FeatureLongProbes | FeatureSignals | FeatureWaits |
+	FeatureCalls
 
 // featureNames are what people call them.
 var featureNames = []struct {

@@ -10,7 +10,7 @@ import (
 // Each feature that a node offers has a name, and one of a later release is shown, too.
 func TestFeaturesHaveNames(t *testing.T) {
 	names := Offered.Names()
-	if len(names) != 12 || slices.ContainsFunc(names, func(n string) bool { return n[:3] == "bit" }) {
+	if len(names) != 13 || slices.ContainsFunc(names, func(n string) bool { return n[:3] == "bit" }) {
 		t.Errorf("%q", names)
 	}
 	if got := (FeatureMessages | 1<<20).Names(); !slices.Equal(got, []string{"messages", "bit-20"}) {

@@ -152,6 +152,7 @@ var causeOfReason = map[session.Reason]error{
 	session.Rejected:        fmt.Errorf("%w: its program rejected the connection", ErrRefused),
 	session.Unanswered:      ErrUnanswered,
 	session.HostLost:        ErrHostLost,
+	session.Crowded:         fmt.Errorf("%w: no room for another operation that waits there", ErrBusy),
 	session.Cancelled:       context.Canceled, // in place of the context's own cause
 }
 
