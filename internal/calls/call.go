@@ -73,6 +73,9 @@ func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter,
 		s.SetExtents(extents)
 	}
 	w.fill(s.Submission, c)
+	if c.Verb == wire.VerbWait {
+		s.SetLimit(limitOf(ctx))
+	}
 	if c.Signal != nil {
 		s.SetSignal(c.Signal)
 	}
@@ -84,6 +87,11 @@ func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter,
 // Await waits for the end of an operation that Start has posted.
 func (p *Peer) Await(ctx context.Context, c Call, w *Waiter) error {
 	err := p.Stepper.Wait(ctx, &w.Signal)
+	if c.Verb == wire.VerbWait {
+		if known, ended := p.outwait(ctx, c, w, err); ended {
+			return known
+		}
+	}
 	if err != nil {
 		silence := p.letGo(w)
 		if o := w.detach(); o != nil { // no thread steps the engine from now on
@@ -227,4 +235,6 @@ func (w *Waiter) detach() *Outcome {
 }
 
 // effect reports whether an operation changes anything at the peer.
-func effect(v wire.Verb) bool { return v.Array() || v.Message() || v == wire.VerbCall }
+func effect(v wire.Verb) bool {
+	return v.Array() || v.Message() || v == wire.VerbCall || v == wire.VerbWait
+}

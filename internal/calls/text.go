@@ -30,6 +30,9 @@ func NameOf(s *engine.Submission) string {
 		what = fmt.Sprintf("%v %v %v[%d]", memory.FormOf(s.Verb), atomic.Op(s.Opcode),
 			atomic.Datatype(s.Datatype), s.Count)
 	}
+	if s.Verb == wire.VerbWait {
+		what = fmt.Sprintf("waiting %v %v", atomic.Op(s.Opcode), atomic.Datatype(s.Datatype))
+	}
 	switch {
 	case s.Verb.TaggedAtomic():
 		return fmt.Sprintf("%v %v %v[%d] at offset %#x of the receive with tag %#x", memory.FormOf(s.Verb.Form()),

@@ -55,7 +55,7 @@ var imports = map[string][]string{
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/process", "internal/session", "internal/share", "internal/wire", "mr"},
 	"internal/host":         {"bpf", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/udpnode", "internal/wire", "mr", "xsk"},
 	"xdpfab/fi":             {"bpf", "internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/handler", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
-	"xdpfab":                {"xdpfab/directory", "xdpfab/fi", "internal/calls", "internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/tell", "internal/wire", "mr", "atomic"},
+	"xdpfab":                {"xdpfab/directory", "xdpfab/fi", "internal/calls", "internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/tell", "internal/waiting", "internal/wire", "mr", "atomic"},
 	"xdpfab/sync":           {"xdpfab", "internal/errno", "atomic"},
 	"xdpfab/directory":      {},
 	"xdpfab/directory/etcd": {"xdpfab/directory"},
