@@ -34,6 +34,7 @@ type world struct {
 	rng *rand.Rand // of one goroutine
 	net *xdpfab.Network
 	mem *mr.Memory // of the home; nil if it was lost
+	reg *mr.Region // in which the home serves it now
 }
 
 // worlds is how many worlds there are at a time: on a busy machine more would have no
@@ -96,13 +97,14 @@ func (w *world) serve(d *xdpfab.Domain) {
 		}
 	}
 	ep, err := d.NewEndpoint(xdpfab.EndpointAttr{})
-	_, err2 := d.Register(w.mem, mr.Options{Name: "parts", Access: mr.RemoteRead | mr.RemoteWrite})
+	reg, err2 := d.Register(w.mem, mr.Options{Name: "parts", Access: mr.RemoteRead | mr.RemoteWrite})
 	if err := errors.Join(err, err2); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := ep.Enable(); err != nil {
 		w.t.Fatal(err)
 	}
+	w.reg = reg
 }
 
 // restart has the home die at whatever it does and come back, with its memory or with new

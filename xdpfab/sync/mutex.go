@@ -4,6 +4,7 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -79,25 +80,18 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 	if ticket, err = xdpfab.Settle(ctx, ticket, err); err != nil {
 		return nil, m.again(ctx, mem, err) // a ticket that nobody knows costs a lease
 	}
-	own := ticket << beatBits
-	at, err := look.Wait(ctx)
-	if err == nil && at < own {
-		at, err = m.wait(ctx, mem, ticket)
-		if err == nil && at == own { // others may have seen for some time that it is our turn
-			began = time.Now()
-			own++
-			at, err = exchange(ctx, mem.at(turnWord), own-1, own)
-			at++
-		}
+	turn, err := look.Wait(ctx)
+	if err == nil && turn>>beatBits < ticket {
+		turn, began, err = m.wait(ctx, mem, ticket)
 	}
 	switch {
 	case err != nil:
 		mem.leave(ctx, ticket, m.lease)
 		return nil, m.again(ctx, mem, err)
-	case at != own:
+	case turn>>beatBits != ticket:
 		return nil, nil
 	}
-	return m.hold(ctx, mem, turnWord, own, (ticket+1)<<beatBits, m.lease, began), nil
+	return m.hold(ctx, mem, turnWord, turn, (ticket+1)<<beatBits, m.lease, began), nil
 }
 
 // again returns an error, or nothing if another attempt makes sense.
@@ -109,10 +103,14 @@ func (m *Mutex) again(ctx context.Context, mem *memory, err error) error {
 }
 
 // wait waits for the turn of a ticket, and gives the turn on for those who cannot. It
-// returns the word of the turn. Whenever that goes on, pauses begin anew, short for the
-// next one, and longer for those behind it: so the lock is on its way for a part of the
-// time for which it was held.
-func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint64, err error) {
+// returns the word of the turn, and a time before it wrote that, if it is its own turn.
+//
+// The home swaps the word for those who wait there, so the lock is on its way for one
+// round trip. Now and then they look themselves: who is next may not be able to go on. At
+// a home where nobody can wait they look again and again. Whenever the turn goes on,
+// pauses begin anew, short for the next one, and longer for those behind it: so the lock
+// is on its way for a part of the time for which it was held.
+func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint64, began time.Time, err error) {
 	var (
 		seen sight
 		now  [1 + leftWords]uint64
@@ -120,17 +118,32 @@ func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint
 	)
 	for p := (pauses{of: m.part, most: m.lease / 16}); ; {
 		if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
-			return 0, err
+			return 0, began, err
 		}
 		turn = now[0]
 		at := turn >> beatBits
-		if at >= ticket {
-			return turn, nil
+		if at > ticket {
+			return turn, began, nil
+		}
+		began = time.Now()
+		if at == ticket { // others may have seen that for some time
+			was, err := exchange(ctx, mem.at(turnWord), turn, turn+1)
+			if err != nil || was == turn {
+				return turn + 1, began, err
+			}
+			continue
 		}
 		if left := now[1+at%leftWords] == at && at > 0; left || seen.expired(turn, m.lease) {
 			if _, err := exchange(ctx, mem.at(turnWord), turn, (at+1)<<beatBits); err != nil {
-				return 0, err
+				return 0, began, err
 			}
+			continue
+		}
+		swapped, over := mem.await(ctx, ticket<<beatBits, p.most)
+		switch {
+		case swapped && time.Since(began) < m.lease/2:
+			return ticket<<beatBits + 1, began, nil
+		case swapped, over: // late, as from a home that was silent: the beat after it counts
 			continue
 		}
 		if at != last {
@@ -138,9 +151,26 @@ func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint
 			last = at
 		}
 		if err := p.pause(ctx); err != nil {
-			return 0, err
+			return 0, began, err
 		}
 	}
+}
+
+// await has the home swap the word of the turn, once it is a program's turn, to the same
+// turn with the next beat, and reports whether it has, and whether the time for it is
+// over. Neither is so if nobody can wait there, or too many do. If the answer got lost,
+// the swap has run all the same: a look finds that.
+func (m *memory) await(ctx context.Context, turn uint64, most time.Duration) (swapped, over bool) {
+	if m.polled.Load() {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := m.at(turnWord).WaitCompareAndSwap(ctx, turn, turn+1)
+	if errors.Is(err, xdpfab.ErrOpNotSupported) {
+		m.polled.Store(true)
+	}
+	return err == nil, ctx.Err() != nil
 }
 
 // leave records that nobody waits with a ticket. It does not wait for that itself.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/waiting"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -164,6 +165,86 @@ func TestMutexInOrder(t *testing.T) {
 		if got := <-order; got != want {
 			t.Errorf("ticket %d holds, want %d", got, want)
 		}
+	}
+}
+
+// Those who want a lock wait at its home: sixteen get it one after the other, and all that
+// the home executes meanwhile is their releases.
+func TestMutexWaitsAtHome(t *testing.T) {
+	const nodes, clients = 4, 16
+	w := newWorld(t, nodes, 1)
+	const lease = 24 * time.Hour // nobody renews it, nor looks whether it is over
+	m := newTestMutex(w, 1, lease)
+	words := must(xdpfab.Vector[uint64](patient(t), w.at(1, 0).Home, "parts"))(t)
+	if err := words.Store(patient(t), []uint64{ticketWord, turnWord}, []uint64{4, 5 << beatBits}); err != nil {
+		t.Fatal(err)
+	}
+	h := must(m.Lock(patient(t)))(t)
+	waits := func(n int) {
+		t.Helper()
+		testnet.Eventually(t, "clients wait at the home", func() bool {
+			q, is := w.reg.Queues().(*waiting.Queues)
+			return is && q.Len() == n
+		})
+	}
+	got, released := make(chan uint64, clients), make(chan error, clients)
+	for i := range clients {
+		m := newTestMutex(w, 1+i%nodes, lease)
+		go func() {
+			h, err := m.Lock(patient(t))
+			if err != nil {
+				t.Error(err)
+				got <- 0
+				released <- err
+				return
+			}
+			got <- h.Token() - m.epoch
+			released <- h.Unlock()
+		}()
+		waits(i + 1)
+	}
+	ops := func() uint64 { return must(w.net.Node(home).Stats())(t)["ops_executed"] }
+	before := ops()
+	if err := h.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(clients) {
+		if x := <-got; x != 6+i {
+			t.Errorf("ticket %d got the lock, want %d", x, 6+i)
+		}
+	}
+	for range clients {
+		if err := <-released; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := ops() - before; n != clients+1 {
+		t.Errorf("the home has executed %d operations, want the %d releases", n, clients+1)
+	}
+}
+
+// At a home where nobody can wait a lock is handed over to those who look again and
+// again.
+func TestMutexPolls(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	a, b := newTestMutex(w, 1, testLease), newTestMutex(w, 2, testLease)
+	must(a.memory(patient(t)))(t).polled.Store(true)
+	must(b.memory(patient(t)))(t).polled.Store(true)
+	for range 3 {
+		ha := must(a.Lock(patient(t)))(t)
+		next := make(chan *Held)
+		go func() { next <- must(b.Lock(patient(t)))(t) }()
+		if err := ha.Unlock(); err != nil {
+			t.Error(err)
+		}
+		if hb := <-next; hb.Token() <= ha.Token() {
+			t.Errorf("token %d after %d", hb.Token(), ha.Token())
+		} else if err := hb.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	if q := w.reg.Queues(); q != nil {
+		t.Error("somebody waits at the home")
 	}
 }
 

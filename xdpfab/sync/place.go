@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -49,13 +50,15 @@ type part struct {
 	newest uint64  // no number that this program has seen is greater
 }
 
-// memory is the words of a part in one registration of its region. It never changes:
-// after a restart another one is found.
+// memory is the words of a part in one registration of its region. It never changes,
+// except for what is found out about the home: after a restart another one is found.
 type memory struct {
 	words xdpfab.RemoteVector[uint64]
 	cells xdpfab.RemoteVector[xdpfab.U128] // the same bytes, two words at a time
 	first uint64                           // of the words
 	epoch uint64
+
+	polled atomic.Bool // nobody can wait at the home
 }
 
 // at returns a word by its number in the part.
