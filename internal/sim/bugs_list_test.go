@@ -119,7 +119,7 @@ var bugs = []bug{
 // edit's old text stands exactly once in its file.
 func TestSownBugsQuote(t *testing.T) {
 	known := map[string]bool{}
-	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover, bugsOfProcesses, bugsOfAcks, bugsOfAttending, bugsOfCalls, bugsOfLengths) {
+	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover, bugsOfProcesses, bugsOfAcks, bugsOfAttending, bugsOfCalls, bugsOfWaits, bugsOfLengths) {
 		known[b.name] = true
 		for _, e := range b.edits {
 			src, err := os.ReadFile(filepath.Join("..", "..", e.file))

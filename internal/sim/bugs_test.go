@@ -52,7 +52,7 @@ func TestSeededBugs(t *testing.T) {
 	if out, err := simulate(dir, "TestSim$", "mended", 1); err != nil {
 		t.Fatalf("the sources fail as they are:\n%s", tail(out))
 	}
-	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover, bugsOfProcesses, bugsOfAcks, bugsOfAttending, bugsOfCalls, bugsOfLengths) {
+	for _, b := range slices.Concat(bugs, bugsOfTime, bugsOfPairs, bugsOfStaging, bugsOfOrder, bugsOfEvents, bugsOfCopies, bugsOfMessages, bugsOfTakeover, bugsOfProcesses, bugsOfAcks, bugsOfAttending, bugsOfCalls, bugsOfWaits, bugsOfLengths) {
 		t.Run(b.name, func(t *testing.T) {
 			undo := b.sow(t, dir)
 			defer undo()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+const (
+	waitingQueues   = "internal/waiting/waiting.go"
+	executorWaiting = "internal/executor/waiting.go"
+	engineTicket    = "internal/engine/ticket.go"
+	sessionTickets  = "internal/session/tickets.go"
+)
+
+// Bugs of operations that wait at the target.
+var bugsOfWaits = []bug{
+	{"a wait runs though its condition does not hold", "TestWaitsUnderFaults", []edit{
+		{waitingQueues, "if !ops.Applied(n.Op, n.Datatype, before[:size], n.Operand[:size], n.Compare[:size]) {", "if false {"}}},
+	{"the last that came to wait is served first", "TestWaitsUnderFaults", []edit{
+		{waitingQueues, "\treturn slices.IndexFunc(q.notes, func(n *Note) bool { return !n.Owner.Silent() })\n",
+			"\tfor i := len(q.notes) - 1; i >= 0; i-- {\n\t\tif !q.notes[i].Owner.Silent() {\n\t\t\treturn i\n\t\t}\n\t}\n\treturn -1\n"}}},
+	{"a wait that was cancelled keeps its place", "TestWaitsUnderFaults", []edit{
+		{waitingQueues, "\t\t\tw.remove(i, j)\n\t\t\tbreak\n", "\t\t\t_ = i\n\t\t\tbreak\n"}}},
+	{"a region that closes releases nobody who waits", "TestWaitsUnderFaults", []edit{
+		{waitingQueues, "\t\t\tn.state.Store(uint32(Closed))\n\t\t}\n\t}\n\tw.mu.Unlock()\n", "\t\t\t_ = n\n\t\t}\n\t}\n\tw.mu.Unlock()\n"}}},
+	{"what waits outlives its session", "TestWaitsUnderFaults", []edit{
+		{executorWaiting, "\t\t\ts.waits.all[i].note.End(waiting.Closed)\n", "\t\t\t_ = i\n"}}},
+	{"a dead program is served", "TestWaitsUnderFaults", []edit{
+		{executorWaiting, "return s.silent.Load() }", "return false }"}}},
+	{"a copy of a question keeps a dead program alive", "TestWaitsUnderFaults", []edit{
+		{sessionTickets, "if wire.Diff(h.PSN, t.asks) <= 0 {", "if false {"}}},
+	{"the limit of a wait is not looked at", "TestWaitsUnderFaults", []edit{
+		{executorWaiting, "p.deadline != 0 && p.deadline <= now", "p.deadline < 0"}}},
+	{"the end of a wait is forgotten before its caller knows it", "TestWaitsUnderFaults", []edit{
+		{executorWaiting, "t.Kind == wire.TicketTaken && w.all[i].ended()", "w.all[i].ended()"}}},
+	{"news of a wait that got lost is not asked for", "TestWaitsUnderFaults", []edit{
+		{engineTicket, "\t\tif now >= x.at {\n", "\t\tif now < 0 {\n"}}},
+	{"a wait is told its end twice", "TestWaitsUnderFaults", []edit{
+		{engineTicket, "\tx.f = nil\n\tf.tell(t)\n", "\tf.tell(t)\n"}}},
+	{"a restart does not release those who wait", "TestWaitsUnderFaults", []edit{
+		{engineTicket, "\t\t\tf.fail(r)\n\t\t\t(&fragment{f: f}).settle()\n\t\t}\n\t\tx.settleQuiets()", "\t\t\t_ = r\n\t\t}\n\t\tx.settleQuiets()"}}},
+	{"a cancelled wait is not cancelled at the target", "TestWaitsUnderFaults", []edit{
+		{executorWaiting, "\t\tw.all[i].note.End(waiting.Cancelled)\n", ""}}},
+}
