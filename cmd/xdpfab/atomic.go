@@ -19,7 +19,6 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
 	"github.com/xdpfab/xdpfab/internal/tell"
-	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -293,11 +292,6 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 			plural(count, "element"), dt, one)
 	}
 	return b, nil
-}
-
-func isAddress(text string) bool {
-	_, err := wire.ParseAddr(text)
-	return err == nil
 }
 
 // formFor returns the form named, or else one that returns the values from before.

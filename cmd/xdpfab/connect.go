@@ -274,3 +274,8 @@ func (a *app) settings() (*settings.Settings, error) {
 func (a *app) userSettings() {
 	a.env, a.files = os.Getenv, settings.Files(os.Getenv)
 }
+
+func isAddress(text string) bool {
+	_, err := wire.ParseAddr(text)
+	return err == nil
+}

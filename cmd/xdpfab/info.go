@@ -131,10 +131,11 @@ func (a *app) infoCmd() *cobra.Command {
 	}
 	a.jsonFlag(c)
 	c.Flags().BoolVar(&f.advises, "advise", false, "compare the machine with docs/tuning.md")
-	c.Flags().BoolVar(&f.probe, "probe", false, "open the interface for an instant, to show the mode that it really gets")
+	c.Flags().BoolVar(&f.probe, "probe", false,
+		"open the interface for an instant, to show the mode that it really gets")
 	c.Flags().BoolVar(&f.fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
-	c.Flags().StringVar(&f.socket, "control", "", "control socket of the daemon that may serve the interface; default: "+
-		"that of the configuration")
+	c.Flags().StringVar(&f.socket, "control", "",
+		"control socket of the daemon that may serve the interface; default: that of the configuration")
 	c.Flags().BoolVar(&f.operations, "operations", false, "print the table of operations without an interface, too")
 	return c
 }

@@ -29,8 +29,8 @@ type Arch struct {
 // thread for all CPUs: with several, one CPU may meet the breakpoint with which another
 // patches the kernel's code after it is gone. That costs a tenth of the speed. Without
 // erms and fsrm kernels copy and clear memory by words; they take those two for a sign
-// that bytes are as fast, which TCG moves one by one: with them, tests of package xsk took
-// twice the time.
+// that bytes are as fast, which TCG moves one by one: with them, tests of package xsk
+// took twice the time.
 //
 // Under TCG all clocks are the host's, which may take the thread away between two
 // readings. So the kernel is told that the TSC is right, and its frequency (tscFlag). Nor

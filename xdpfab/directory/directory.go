@@ -59,8 +59,8 @@ type Directory struct {
 	changed chan struct{} // closed at the next change
 }
 
-// Open reads a source, and follows it until Close. A file that is missing or wrong fails at
-// once. For etcd Open waits until it has answered, and fails when ctx ends first: the
+// Open reads a source, and follows it until Close. A file that is missing or wrong fails
+// at once. For etcd Open waits until it has answered, and fails when ctx ends first: the
 // error wraps what etcd is waited for, and the cause of ctx.
 func Open(ctx context.Context, s Source) (*Directory, error) {
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -64,7 +64,8 @@ func ask(ifindex int, command uint8, attrs ...*nl.RtAttr) (answer [][]byte, err 
 func setQueues(ifindex, n int) error {
 	count := func(attr int) *nl.RtAttr { return nl.NewRtAttr(attr, nl.Uint32Attr(uint32(n))) }
 	err := ethtool(ifindex, ethtoolChannelsSet, count(channelsCombined))
-	if errors.Is(err, unix.EINVAL) && ethtool(ifindex, ethtoolChannelsSet, count(channelsRX), count(channelsTX)) == nil {
+	if errors.Is(err, unix.EINVAL) &&
+		ethtool(ifindex, ethtoolChannelsSet, count(channelsRX), count(channelsTX)) == nil {
 		return nil
 	}
 	if err != nil {
