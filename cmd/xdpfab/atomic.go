@@ -176,9 +176,6 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 		return r, usage(c, "missing OP and DATATYPE")
 	}
 	if r.op, err = parseOp(args[0]); err != nil {
-		if _, swapped := atomic.ParseDatatype(args[0]); swapped == nil {
-			err = fmt.Errorf("%q is a datatype: the order is OP DATATYPE VALUE", args[0])
-		}
 		return r, usage(c, "%v", err)
 	}
 	if r.dt, err = parseDatatype(args[1]); err != nil {
@@ -190,13 +187,13 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	r.offset = f.offset
 	values := args[2:]
 	if f.count < 0 || f.count > maxArray || f.count == 0 && c.Flags().Changed("count") {
-		return r, usage(c, "count %d: want 1 to %d", f.count, maxArray)
+		return r, usage(c, "--count %d: want 1 to %d", f.count, maxArray)
 	}
 	if r.count = f.count; r.count == 0 {
 		r.count = f.countOf(r.dt, values)
 	}
 	if r.op == atomic.Read && len(values) > 0 {
-		return r, usage(c, "read takes no values")
+		return r, usage(c, "read takes no values, and %q is one", values[0])
 	}
 	if r.op != atomic.Read {
 		if r.operand, err = f.array(r.dt, "VALUE", values, r.count); err != nil {
@@ -217,22 +214,16 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 
 func parseOp(text string) (atomic.Op, error) {
 	op, err := atomic.ParseOp(text)
+	_, other := atomic.ParseDatatype(text)
 	switch name := otherNames[strings.ToLower(text)]; {
+	case err != nil && other == nil:
+		err = fmt.Errorf("%q is a datatype: the order is OP DATATYPE VALUE", text)
 	case err != nil && name != "":
 		err = fmt.Errorf("unknown operation %q: here it is %s", text, name)
 	case err != nil:
 		err = unknown("operation", text, opNames())
 	}
 	return op, err
-}
-
-// otherNames are the names that other libraries have for operations, and those here.
-var otherNames = map[string]string{
-	"add": "sum", "inc": "sum, with the value 1", "increment": "sum, with the value 1", "fetch_add": "sum",
-	"fetchadd": "sum", "faa": "sum", "sub": "diff", "subtract": "diff", "mul": "prod", "multiply": "prod",
-	"or": "bor, of bits, or lor", "and": "band, of bits, or land", "xor": "bxor, of bits, or lxor",
-	"cas": "cswap", "compare_and_swap": "cswap", "cmpxchg": "cswap", "swap": "write", "exchange": "write",
-	"xchg": "write", "set": "write", "store": "write", "get": "read", "load": "read",
 }
 
 func parseDatatype(text string) (atomic.Datatype, error) {

@@ -91,7 +91,7 @@ func TestNotSwapped(t *testing.T) {
 		want string // on stderr
 	}{
 		{"write int32 9 9 --offset 0 -q", 0, ""},
-		{"cswap int32 10 --compare -1 -q", exitNotSwapped, "1 of 1 elements stayed as they were; the first is r+0, which is 9"},
+		{"cswap int32 10 --compare -1 -q", exitNotSwapped, "not swapped: r+0, which is 9: to swap it"},
 		{"cswap int32 9 --compare 9 -q", 0, ""}, // swapped, by an equal one
 		{"cswap int32 10 10 --compare 9,8 -q", exitNotSwapped, "1 of 2 elements stayed as they were; the first is r+4, which is 9"},
 		{"cswap_gt int32 11 --compare 10 -q", exitNotSwapped, "which is 10"},
@@ -104,7 +104,7 @@ func TestNotSwapped(t *testing.T) {
 		{"mswap uint8 0xff --compare 0 --offset 64 -q", 0, ""}, // has no condition
 		{"sum_at_most int8 3 --compare 5 --offset 72 -q", 0, ""},
 		{"sum_at_most int8 3 --compare 5 --offset 72 -q", exitNotSwapped,
-			"not within the bound: 1 of 1 elements stayed as they were; the first is r+72, which is 3: with 3 more it would be above 5, or beyond int8"},
+			"not within the bound: r+72, which is 3: with 3 more it would be above 5, or beyond int8"},
 		{"diff_at_least int8 4 0 --compare 0 --offset 72 -q", exitNotSwapped,
 			"1 of 2 elements stayed as they were; the first is r+72, which is 3: with 4 less it would be below 0"},
 		{"diff_at_least int8 -125 --compare 0 --offset 72 -q", exitNotSwapped, "with -125 less it would be below 0"},

@@ -118,9 +118,9 @@ func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Confi
 	case csv && json:
 		return nil, usage(c, "want one of --csv and --json")
 	case f.Window < 0 || c.Flags().Changed("window") && f.Window == 0:
-		return nil, usage(c, "window %d: want 1 to %d", f.Window, bench.MaxWindow)
+		return nil, usage(c, "--window %d: want 1 to %d", f.Window, bench.MaxWindow)
 	case c.Flags().Changed("words") && f.Words < 1:
-		return nil, usage(c, "%d words a post: want 1 to %d", f.Words, bench.MaxWords)
+		return nil, usage(c, "--words %d: want 1 to %d", f.Words, bench.MaxWords)
 	}
 	f.Stream, f.Manual = f.mode == "throughput", f.link.progress == fi.ProgressManual
 	if f.Datatype, err = atomic.ParseDatatype(f.datatype); err != nil {

@@ -116,7 +116,7 @@ func (a *app) capture(c *cobra.Command, f *captureFlags) (err error) {
 	if f.write != "-" {
 		file, err := os.OpenFile(f.write, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
-			return err
+			return usage(c, "--write: %v: want a file in a folder that is there, and that this user may write", err)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		out = file

@@ -90,7 +90,7 @@ var refusals = []refusal{
 	{"atomic sum uint64 x", exitUsage, "want an integer"},
 	{"atomic sum uint8 256", exitUsage, "want 0 to 255"},
 	{"atomic sum uint8 -1", exitUsage, "want 0 to 255"},
-	{"atomic read uint8 1", exitUsage, "read takes no values"},
+	{"atomic read uint8 1", exitUsage, `read takes no values, and "1" is one`},
 	{"atomic sum uint8 1 --compare 2", exitUsage, "takes no compare values"},
 	{"atomic cswap uint8 1", exitUsage, "missing --compare: want one uint8"},
 	{"atomic cswap uint8 1 --compare 300", exitUsage, "want 0 to 255"},

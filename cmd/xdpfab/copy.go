@@ -132,8 +132,8 @@ func (a *app) copying(c *cobra.Command, f *copyFlags, peer string) (*copying, er
 	}
 	r, err := f.region.find(c.Context(), cl.peer)
 	if err == nil && f.region.name != "" && f.offset > r.Size {
-		err = fmt.Errorf("--offset %d: region %v has %d bytes: want less: %w", f.offset, &f.region, r.Size,
-			xdpfab.ErrOutOfBounds)
+		err = fmt.Errorf("%w: --offset %d: region %v has %d bytes: want less", xdpfab.ErrOutOfBounds, f.offset,
+			&f.region, r.Size)
 	}
 	if err != nil {
 		return nil, errors.Join(err, cl.close())
@@ -204,8 +204,8 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		x.total = x.region.Size - f.offset
 	}
 	if f.region.name != "" && x.total > x.region.Size-f.offset {
-		return fmt.Errorf("--length %d from offset %d on: region %v has %d bytes: want %d or less: %w",
-			x.total, f.offset, &f.region, x.region.Size, x.region.Size-f.offset, xdpfab.ErrOutOfBounds)
+		return fmt.Errorf("%w: --length %d from offset %d on: region %v has %d bytes: want %d or less",
+			xdpfab.ErrOutOfBounds, x.total, f.offset, &f.region, x.region.Size, x.region.Size-f.offset)
 	}
 	out := io.Writer(flushed{a})
 	if path != "-" {
@@ -331,9 +331,9 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	}
 	defer func() { err = errors.Join(err, x.close()) }()
 	if f.region.name != "" && size > x.region.Size-f.offset {
-		return fmt.Errorf("%s has %d bytes, and region %v has %d from offset %d on: nothing was written: cut the "+
-			"file, or have a larger region: %w", path, size, &f.region, x.region.Size-f.offset, f.offset,
-			xdpfab.ErrOutOfBounds)
+		return fmt.Errorf("%w: %s has %d bytes, and region %v has %d from offset %d on: nothing was written: cut the "+
+			"file, or have a larger region", xdpfab.ErrOutOfBounds, path, size, &f.region, x.region.Size-f.offset,
+			f.offset)
 	}
 	s, err := f.signal.find(c.Context(), x.peer)
 	if err != nil {
@@ -347,9 +347,9 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	if err := x.store(c.Context(), in, s); err != nil {
 		x.bar.End()
 		if errors.Is(err, xdpfab.ErrOutOfBounds) && f.region.name != "" {
-			return fmt.Errorf("the input has more bytes than region %v has from offset %d on, which is %d; its first "+
-				"%d bytes were written: shorten the input, or have a larger region: %w", &f.region, f.offset,
-				x.region.Size-f.offset, x.sure, xdpfab.ErrOutOfBounds)
+			return fmt.Errorf("%w: the input has more bytes than region %v has from offset %d on, which is %d; its "+
+				"first %d bytes were written: shorten the input, or have a larger region", xdpfab.ErrOutOfBounds,
+				&f.region, f.offset, x.region.Size-f.offset, x.sure)
 		}
 		if err = f.link.denied(err, x.region, "put", mr.RemoteWrite); errors.Is(err, xdpfab.ErrAccess) {
 			return err

@@ -117,7 +117,7 @@ func (a *app) infoCmd() *cobra.Command {
   xdpfab info eth0 --json | jq '.interfaces[0].plan'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(c, "unexpected argument %q", args[1])
+				return usage(c, "unexpected argument %q: want one interface, or none for all", args[1])
 			}
 			return nil
 		},

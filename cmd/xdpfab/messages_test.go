@@ -137,6 +137,12 @@ func TestReceive(t *testing.T) {
 	if r = n.run("", n.line("receive --raw --count 2")...); r.code != 0 || r.out != "ab\n\x00" {
 		t.Errorf("%+v", r)
 	}
+	n.begun = func(client, _ *xdpfab.Domain) {
+		if _, err := client.NewMailbox(xdpfab.MailboxAttr{Number: mailbox}); err != nil {
+			t.Error(err)
+		}
+	}
+	checkRefusal(t, "mailbox taken", n.run("", n.line("receive")...), exitFailed, "another program of this node receives at mailbox 5: end it, or choose another")
 	n.begun = nil
 	for _, c := range []refusal{
 		{"receive --wait 1ms", exitFailed, "no message came for 1ms, after 0"},

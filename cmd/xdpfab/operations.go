@@ -63,3 +63,12 @@ func classOf(dt atomic.Datatype) int {
 	}
 	return 2
 }
+
+// otherNames are the names that other libraries have for operations, and those here.
+var otherNames = map[string]string{
+	"add": "sum", "inc": "sum, with the value 1", "increment": "sum, with the value 1", "fetch_add": "sum",
+	"fetchadd": "sum", "faa": "sum", "sub": "diff", "subtract": "diff", "mul": "prod", "multiply": "prod",
+	"or": "bor, of bits, or lor", "and": "band, of bits, or land", "xor": "bxor, of bits, or lxor",
+	"cas": "cswap", "compare_and_swap": "cswap", "cmpxchg": "cswap", "swap": "write", "exchange": "write",
+	"xchg": "write", "set": "write", "store": "write", "get": "read", "load": "read",
+}

@@ -94,8 +94,8 @@ func (f *signalFlag) find(ctx context.Context, p *xdpfab.Peer) (*putSignal, erro
 		return nil, fmt.Errorf("--signal: %w", err)
 	}
 	if r.Size < 8 || f.offset > r.Size-8 {
-		return nil, fmt.Errorf("--signal: a word at %d of region %s, which has %d bytes; nothing was written: %w",
-			f.offset, f.region, r.Size, xdpfab.ErrOutOfBounds)
+		return nil, fmt.Errorf("%w: --signal: a word at %d of region %s, which has %d bytes; nothing was "+
+			"written: want a lower offset", xdpfab.ErrOutOfBounds, f.offset, f.region, r.Size)
 	}
 	word := xdpfab.Signal{Region: r, Index: f.offset / 8, Op: f.op, Value: f.value}
 	return &putSignal{flag: f, Signal: word}, nil

@@ -60,7 +60,13 @@ serve the number.`,
   xdpfab receive -i eth0 --mailbox 9 --tag 7 --count 1 --wait 10s
   xdpfab receive -i eth0 --json | jq .text
   xdpfab receive -i eth0 --raw --count 1 > message`,
-		Args: exactArgs(),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(c, "unexpected argument %q: receive takes messages of all peers, at the number of "+
+					"--mailbox", args[0])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return a.receive(c, &f) },
 	}
 	f.link.register(c)
@@ -83,7 +89,7 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	case size > maxMessage:
 		return usage(c, "--size %s: want at most %s", f.size, show.Size(maxMessage))
 	case f.mailbox < 1 || f.mailbox >= math.MaxUint16:
-		return usage(c, "mailbox %d: want 1 to %d", f.mailbox, math.MaxUint16-1)
+		return usage(c, "--mailbox %d: want 1 to %d", f.mailbox, math.MaxUint16-1)
 	case f.count < 0 || f.wait < 0:
 		return negative(c, "count", "wait")
 	case f.raw && a.json:
@@ -101,6 +107,10 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeAll(c.Context(), dom)) }()
 	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: f.mailbox})
+	if errors.Is(err, xdpfab.ErrBusy) {
+		err = fmt.Errorf("another program of this node receives at mailbox %d: end it, or choose another one with "+
+			"--mailbox", f.mailbox)
+	}
 	if err != nil {
 		return err
 	}

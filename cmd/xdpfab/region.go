@@ -58,7 +58,10 @@ func oneRegion(c *cobra.Command, args []string) error {
 	if !is || name == "" {
 		return usage(c, "%q: want NAME=SIZE[:OPTION,...], such as scores=1MiB", args[0])
 	}
-	size, _, _ := strings.Cut(rest, ":")
+	size, options, _ := strings.Cut(rest, ":")
+	if size == "" && strings.Contains(options, "backing=") {
+		return nil // a file has a size of its own
+	}
 	if _, err := show.ParseSize(size); err != nil {
 		return usage(c, "%q: %v", args[0], err)
 	}

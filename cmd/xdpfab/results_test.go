@@ -133,6 +133,9 @@ func TestNearMisses(t *testing.T) {
 		"atomic uint64 sum 1": `"uint64" is a datatype: the order is OP DATATYPE VALUE`,
 		"stat foo":            "want guests or peers or regions or sessions",
 		"stat region":         `did you mean "regions"?`,
+		"stat --count 2":      "--count 2: want --watch",
+		"info eth0 eth1":      "want one interface, or none for all",
+		"receive 10.0.0.2":    "receive takes messages of all peers",
 	} {
 		checkRefusal(t, line, n.run("", strings.Fields(line)...), exitUsage, say)
 	}

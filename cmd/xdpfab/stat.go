@@ -165,6 +165,9 @@ func (a *app) stat(c *cobra.Command, f *statFlags) (err error) {
 	if err := negative(c, "watch", "count"); err != nil {
 		return err
 	}
+	if f.count > 0 && f.watch == 0 {
+		return usage(c, "--count %d: want --watch, whose requests it counts", f.count)
+	}
 	d, err := f.dial(a, c)
 	if err != nil {
 		return err

@@ -154,8 +154,12 @@ func (r *request) stayed(before []byte, region fmt.Stringer) error {
 	case atomic.DiffAtLeast:
 		err, remedy = errNotWithin, fmt.Sprintf(beyond, operand, "less", "below", bound, r.dt)
 	}
-	return &codeError{fmt.Errorf("%w: %d of %d elements stayed as they were; the first is %v+%d, which is %s: %s",
-		err, len(left), r.count, region, r.offset+uint64(i*size), element(before), remedy), exitNotSwapped}
+	some := ""
+	if r.count > 1 {
+		some = fmt.Sprintf("%d of %d elements stayed as they were; the first is ", len(left), r.count)
+	}
+	return &codeError{fmt.Errorf("%w: %s%v+%d, which is %s: %s", err, some, region, r.offset+uint64(i*size),
+		element(before), remedy), exitNotSwapped}
 }
 
 // unapplied returns the elements that the operation left as they were, by index.

@@ -119,7 +119,7 @@ func (r *Report) Text(w io.Writer) {
 		r.Progress)
 	fmt.Fprintf(w, "%s, window %d", show.Plural(r.Endpoints, "endpoint"), r.Window)
 	if r.Datatype != "" {
-		fmt.Fprintf(w, ", %d words, %d a post", r.Words, r.PostWords)
+		fmt.Fprintf(w, ", %s, %d a post", show.Plural(r.Words, "word"), r.PostWords)
 	}
 	fmt.Fprintf(w, "\n%d operations in %.2f s: %s/s, %s/s\n", r.Ops, r.Seconds, show.Count(r.OpsPerSecond),
 		show.Size(uint64(r.BytesPerSecond)))
