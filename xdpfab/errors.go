@@ -19,12 +19,12 @@ type OpError = fi.OpError
 var (
 	// ErrNotExecuted means that the operation never ran and never will.
 	ErrNotExecuted = fi.ErrNotExecuted
-	// ErrOutcomeUnknown means that the operation ran once or not at all; of an
-	// array, some elements may have been changed.
+	// ErrOutcomeUnknown means that the operation ran once or not at all; of an array,
+	// some elements may have been changed.
 	ErrOutcomeUnknown = fi.ErrOutcomeUnknown
 	// ErrPeerRestarted means that the peer has lost its state, or that the region meant
-	// no longer has its key: the memory may be new. The operation ran in
-	// the former life once or not at all, unless the error says ErrNotExecuted as well.
+	// no longer has its key: the memory may be new. The operation ran in the former life
+	// once or not at all, unless the error says ErrNotExecuted as well.
 	ErrPeerRestarted = fi.ErrPeerRestarted
 )
 
@@ -75,6 +75,9 @@ var (
 	ErrBusy = fi.ErrBusy
 	// ErrDenied means that a rule of the daemon forbids it.
 	ErrDenied = fi.ErrDenied
+	// ErrArgument means that no call accepts such an argument or attribute: an address
+	// that is none, say. The text names it, and what is wanted.
+	ErrArgument = fi.ErrArgument
 	// ErrForeign means that it belongs to another domain.
 	ErrForeign = fi.ErrForeign
 	// ErrInterfaceLost means that the interface cannot be used any more: see Domain.Err.

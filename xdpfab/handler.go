@@ -43,8 +43,8 @@ const mostRequests = 1 << 16
 // withDefaults checks the attributes, and fills in the true values.
 func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
 	if a.Requests < 0 || a.Requests > mostRequests || a.Goroutines < 0 {
-		return a, fmt.Errorf("xdpfab: handler of %d requests with %d goroutines: want 1..%d requests, and at least 1 "+
-			"goroutine, or 0 for the defaults", a.Requests, a.Goroutines, mostRequests)
+		return a, errno.Refuse(ErrArgument, "xdpfab: handler of %d requests with %d goroutines: want 1..%d "+
+			"requests, and at least 1 goroutine, or 0 for the defaults", a.Requests, a.Goroutines, mostRequests)
 	}
 	if a.Requests == 0 {
 		a.Requests = 1024
@@ -80,7 +80,7 @@ func (d *Domain) Handle(attr HandlerAttr, f func(ctx context.Context, from Sende
 		return nil, err
 	}
 	if f == nil {
-		return nil, errors.New("xdpfab: handler without a function: want one")
+		return nil, errno.Refuse(ErrArgument, "xdpfab: handler without a function: want one")
 	}
 	h, err := calls.Of(d.Domain).OpenHandler(calls.HandlerAttr{Number: attr.Number, Requests: attr.Requests,
 		Goroutines: attr.Goroutines, TrafficClass: uint16(attr.TrafficClass), AuthKey: attr.AuthKey,

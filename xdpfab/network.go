@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -34,12 +35,12 @@ type Network struct {
 func NewNetwork(n int, attr ...DomainAttr) (*Network, error) {
 	switch {
 	case n < 1 || n > node.MostPipes:
-		return nil, fmt.Errorf("xdpfab: network of %d nodes: want 1..%d", n, node.MostPipes)
+		return nil, errno.Refuse(ErrArgument, "xdpfab: network of %d nodes: want 1..%d", n, node.MostPipes)
 	case len(attr) == 0:
 		attr = make([]DomainAttr, 1)
 	case len(attr) != 1 && len(attr) != n:
-		return nil, fmt.Errorf("xdpfab: network of %d nodes with %d attributes: want one for all, or one for each", n,
-			len(attr))
+		return nil, errno.Refuse(ErrArgument, "xdpfab: network of %d nodes with %d attributes: want one for all, or "+
+			"one for each", n, len(attr))
 	}
 	if len(attr) == 1 {
 		attr = slices.Repeat(attr, n)
@@ -131,7 +132,7 @@ func (w *Network) SetFaults(from, to int, f Faults) error {
 		return err
 	}
 	if err := port.Faults(f).Check(); err != nil {
-		return fmt.Errorf("xdpfab: %w", err)
+		return errno.Refuse(ErrArgument, "xdpfab: %w", err)
 	}
 	w.ends[from].Port.SetFaultsTo(w.ends[to].Port, port.Faults(f))
 	return nil
@@ -178,8 +179,12 @@ func (w *Network) Close() error {
 
 // check refuses a number that no node has.
 func (w *Network) check(i int) error {
+	if w == nil || w.ends == nil {
+		return none("Network", "NewNetwork")
+	}
 	if i < 0 || i >= len(w.ends) {
-		return fmt.Errorf("xdpfab: node %d of a network of %d: want 0..%d", i, len(w.ends), len(w.ends)-1)
+		return errno.Refuse(ErrArgument, "xdpfab: node %d of a network of %d: want 0..%d", i, len(w.ends),
+			len(w.ends)-1)
 	}
 	return nil
 }

@@ -4,21 +4,25 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Peer is an endpoint of another node that was dialled. Its methods wait for the
 // operation to end; any number of goroutines may call them.
 type Peer struct{ to *calls.Peer }
 
-// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet, or an IP
-// address or a host's name for UDP, each optionally with "/" and an endpoint number. It
-// fails with ErrPeerSilent when there is no answer within the domain's GiveUp time, with
-// ErrRefused when the node has no such endpoint, or with the context. A silent IP address
-// may cost another second, in which raw Ethernet is tried: the error says so if it is UDP
-// alone that the node does not serve. An endpoint to which a session is open is not asked
-// again: the next operation tells whether it is still there.
+// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet, or an
+// IP address or a host's name for UDP, each optionally with "/" and an endpoint number.
+// It fails with ErrArgument when addr is no address, with ErrPeerSilent when there is no
+// answer within the domain's GiveUp time, with ErrRefused when the node has no such
+// endpoint, or with the context; all of these wrap ErrNotExecuted, too. A silent IP
+// address may cost another second, in which raw Ethernet is tried: the error says so if
+// it is UDP alone that the node does not serve. An endpoint to which a session is open is
+// not asked again: the next operation tells whether it is still there.
 func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 	if err := d.there(); err != nil {
 		return nil, err
@@ -28,8 +32,11 @@ func (d *Domain) Dial(ctx context.Context, addr string) (*Peer, error) {
 
 // dialled makes a Peer of the result of a Dial.
 func dialled(to *calls.Peer, err error) (*Peer, error) {
+	if errors.Is(err, wire.ErrAddr) {
+		err = errno.Refuse(ErrArgument, "%w", err)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errno.Unsent(err)
 	}
 	return &Peer{to}, nil
 }

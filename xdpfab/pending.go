@@ -93,6 +93,9 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 			context.Cause(ctx))
 	}
 	defer p.turn.release()
+	if p.r.bind == nil && p.err == nil {
+		return p.value, none("Pending", "a Start method")
+	}
 	if p.w == nil {
 		return p.value, p.err
 	}
@@ -164,6 +167,21 @@ func (t *turn) release() {
 // check refuses what cannot be posted.
 func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error { return errno.Unsent(r.fault(verb, op)) }
 
+// undefined is the error of an operation that is not defined on a datatype in this form.
+func undefined(verb wire.Verb, op atomic.Op, dt atomic.Datatype) error {
+	remedy := "nor in any other form: atomic.Valid tells which operations are"
+	switch {
+	case atomic.Valid(atomic.Compare, op, dt):
+		remedy = "want Compare"
+	case atomic.Valid(atomic.Fetch, op, dt):
+		remedy = "want Fetch"
+	case atomic.Valid(atomic.Base, op, dt):
+		remedy = "want Apply"
+	}
+	return errno.Refuse(ErrOpNotSupported, "xdpfab: %v %v is not defined on %v: %s", memory.FormOf(verb), op, dt,
+		remedy)
+}
+
 // fault returns why the operation cannot be posted.
 func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
 	if r.bind == nil {
@@ -176,7 +194,7 @@ func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
 		return r.outside
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, r.dt, ErrOpNotSupported)
+		return undefined(verb, op, r.dt)
 	}
 	return nil
 }

@@ -35,8 +35,9 @@ func (d *Domain) Serve(region string, size int) (*Service, error) {
 		return nil, err
 	}
 	if region == "" {
-		return nil, errno.Refuse(mr.ErrName, "xdpfab: service without a name: want that of the region, by which peers "+
-			"find it; NewRegion makes one without")
+		return nil, errno.Refuse(mr.ErrName,
+			"xdpfab: service without a name: want that of the region, by which peers find it; NewRegion makes one "+
+				"without")
 	}
 	name, err := d.entry.enter(d.Domain)
 	if err != nil {

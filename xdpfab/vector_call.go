@@ -79,7 +79,7 @@ func (v RemoteVector[T]) fault(verb wire.Verb, op atomic.Op, p places, b *buffer
 	case v.bind == nil:
 		return errZeroVector()
 	case !atomic.Valid(memory.FormOf(verb), op, v.dt):
-		return fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), op, v.dt, ErrOpNotSupported)
+		return undefined(verb, op, v.dt)
 	}
 	if err := b.check(verb, op, p.n); err != nil {
 		return err

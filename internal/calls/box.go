@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/progress"
@@ -150,8 +151,9 @@ func (b *Box) open(ctx context.Context, l *receiveCall, buf []byte) (matching.Do
 			"of %d and changed nothing: %w",
 			b.Number(), d.Length, d.From, len(buf), b.Cause(d.Reason))
 	case d.Reason == matching.Truncated:
-		return *d, fmt.Errorf("xdpfab: mailbox %d: message of %d bytes from %v, buffer of %d: give a longer one: %w",
-			b.Number(), d.Length, d.From, len(buf), b.Cause(d.Reason))
+		return *d, errno.Refuse(b.Cause(d.Reason),
+			"xdpfab: mailbox %d: message of %d bytes from %v is longer than the buffer of %d: give a longer one",
+			b.Number(), d.Length, d.From, len(buf))
 	case ctx.Err() != nil:
 		return matching.Done{}, b.nothing(ctx)
 	}

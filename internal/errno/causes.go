@@ -32,6 +32,7 @@ var (
 	Length         = cause("buffer length does not match the element count", syscall.EINVAL)
 	CMData         = cause("more bytes than go with a request for a connection", syscall.EINVAL)
 	Connected      = cause("an endpoint is connected once in its life", syscall.EISCONN)
+	Argument       = cause("impossible argument", syscall.EINVAL)
 	Foreign        = cause("belongs to another domain", 262) // FI_EDOMAIN, which no system has
 )
 

@@ -3,11 +3,11 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/session"
 )
 
@@ -38,14 +38,15 @@ var DefaultGiveUp = 5 * time.Second
 
 // WithDefaults checks a configuration and fills in the defaults.
 func (c Config) WithDefaults() (Config, error) {
-	switch {
-	case c.Window < 0 || c.Window > session.MaxWindow:
-		return c, fmt.Errorf("xdpfab: window of %d frames: want 1..%d, or 0 for the default", c.Window,
-			session.MaxWindow)
-	case c.GiveUp < 0 || c.RTOMin < 0 || c.Spin < 0 || c.IdleRetire < 0 || c.BaseRTT < 0:
-		return c,
-			errors.New(
-				"xdpfab: a duration among the domain attributes is negative: want more than 0, or 0 for its default")
+	for name, d := range map[string]time.Duration{"GiveUp": c.GiveUp, "RTOMin": c.RTOMin, "Spin": c.Spin,
+		"IdleRetire": c.IdleRetire, "BaseRTT": c.BaseRTT} {
+		if d < 0 {
+			return c, errno.Refuse(errno.Argument, "xdpfab: %s of %v: want more than 0, or 0 for its default", name, d)
+		}
+	}
+	if c.Window < 0 || c.Window > session.MaxWindow {
+		return c, errno.Refuse(errno.Argument, "xdpfab: window of %d frames: want 1..%d, or 0 for the default",
+			c.Window, session.MaxWindow)
 	}
 	if err := checkCores(c.Cores); err != nil {
 		return c, err

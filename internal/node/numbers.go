@@ -137,7 +137,7 @@ func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 	defer n.mu.Unlock()
 	if number != AnyNumber {
 		if number < 0 || number > 0xffff {
-			return 0, fmt.Errorf("xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
+			return 0, errno.Refuse(errno.Argument, "xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
 		}
 		if n.taken(uint16(number)) || n.blocks[uint16(number)] != of {
 			return 0, errno.Refuse(errno.Busy,

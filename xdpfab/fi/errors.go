@@ -69,6 +69,7 @@ var (
 	ErrBadFlags     = reason(EBADFLAGS, "unsupported flags")
 	ErrDenied       = errno.Denied
 	ErrForeign      = errno.Foreign
+	ErrArgument     = errno.Argument
 	ErrErrorPending = reason(EAVAIL, "xdpfab: an error completion is next: take it with ReadErr")
 	ErrSignalled    = reason(syscall.EAGAIN, "xdpfab: the wait was ended by Signal")
 
