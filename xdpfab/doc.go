@@ -1,28 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xdpfab is remote atomics for Ethernet clusters. A program adds to,
-// swaps, compares or reads values in memory that another node registered; the
-// operation runs there, exactly once, in a few microseconds, on any NIC that
-// Linux has a driver for. The semantics are libfabric's, fi_atomic(3) and
-// fi_domain(3); in place of RDMA queues there are AF_XDP sockets.
+// Package xdpfab is remote atomics for Ethernet clusters. A program adds to, swaps,
+// compares or reads values in memory that another node registered; the operation runs
+// there, exactly once, in a few microseconds, on any NIC that Linux has a driver for. The
+// semantics are libfabric's, fi_atomic(3) and fi_domain(3); in place of RDMA queues there
+// are AF_XDP sockets.
 //
-// # Two levels
+// # Which type for what
 //
-// The shortest way is a typed handle on a remote word, in the shape of
-// sync/atomic:
+//	Domain        an interface in use: Open; or, in memory, Pipe and NewNetwork
+//	Service       memory of this node that peers can use: Domain.Serve
+//	Peer          an endpoint of another node: Domain.Dial
+//	Remote        a word of a peer's region: Word by its name, WordAt; AddAtMost and the
+//	              like for quotas, bits and fields; Pending for what Start has begun
+//	RemoteVector  many words at once, which is fastest: Vector, VectorAt
+//	RemoteRegion  a region, for bytes: Peer.Lookup; then Peer.Read, Peer.Write, BytesAt,
+//	              ReadSlice and WriteSlice, ReadStruct and WriteStruct
+//	Signal        a word that changes when the bytes are there: Peer.WriteSignal
+//	Condition     what a word of this node is waited to be: Wait
+//	Mailbox       receives the messages of Peer.Send: Domain.NewMailbox
+//	Handler       a function that answers Peer.Call: Domain.Handle
+//	Cluster       the nodes of a directory, by their names: NewCluster
+//	Network       nodes in memory, which tests separate, crash and restart
+//
+// Package [github.com/xdpfab/xdpfab/xdpfab/sync] has locks, queues, limiters and counters
+// made of these. Package [fi] has the objects of libfabric by their own names, for many
+// operations in flight; a [Domain] has the methods of [fi.Domain].
+//
+// # Words, bytes, messages
+//
+// The shortest way is a typed handle on a remote word, in the shape of sync/atomic:
 //
 //	dom, err := xdpfab.Open(ctx, "eth0", xdpfab.DomainAttr{})
 //	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b") // or an IP address
 //	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0)
 //	n, err := hits.Add(ctx, 1) // ran exactly once on the other node
 //
-// [Word] finds a region by its name and an index in it; [Vector] takes all words of a
-// region, for many at once, and [RemoteVector.At] one of them. [WordAt] and [VectorAt]
-// take a [RemoteRegion] that was found before. [Peer.Read], [Peer.Write], [ReadSlice],
-// [WriteSlice], [ReadStruct], [WriteStruct] and [BytesAt] copy bytes, numbers and structs
-// from and to a region; [Peer.WriteSignal] changes a word when the bytes are there.
-// [Peer.Flush] and [Domain.Quiet] wait until all that was begun has ended. Messages go by
-// [Peer.Send] to a [Mailbox]:
+// Indexes count words, offsets count bytes; both begin at 0. Bytes that are copied are in
+// one order with atomics, and no word of 8 bytes is ever torn. Messages go to a mailbox:
 //
 //	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: 5})
 //	m, err := box.Receive(ctx, buf) // m.Bytes, m.From
@@ -30,15 +45,31 @@
 //	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b/5") // on another node
 //	err = peer.Send(ctx, []byte("hello"))
 //
-// Beneath are the objects of libfabric by their own names, package [fi], for many
-// operations in flight. A [Domain] has the methods of [fi.Domain].
+// Calls wait for their operation; their context ends the wait. [Peer.Flush] and
+// [Domain.Quiet] wait until all that was begun has ended. All types may be used by any
+// number of goroutines, unless DomainAttr.Threading says otherwise. Closing twice is no
+// error; an operation on what is closed, nil or a zero value fails with [ErrClosed].
+// Close of a domain reports [ErrBusy] as long as anything on it is open, as fi_close(3)
+// does; Domain.CloseAll closes everything.
 //
-// Close of a domain reports ErrBusy as long as anything on it is open, as
-// fi_close(3) does; Domain.CloseAll closes everything.
+// # Errors
 //
-// Bytes are copied by [Peer.Read] and [Peer.Write], by the [io.ReaderAt] and
-// [io.WriterAt] that [BytesAt] returns, or posted as an [fi.RMA]; fi_rma(3). They are in
-// one order with atomics, and no word of 8 bytes is ever torn.
+// The error of an operation has two parts that errors.Is finds. Its certainty says what
+// is known of the effect, and what to do:
+//
+//	ErrNotExecuted     it never ran: it may be repeated, once the cause is mended
+//	ErrOutcomeUnknown  it ran once or not at all: Settle may find out
+//	ErrPeerRestarted   the memory may be new: Rebind or Lookup, then decide
+//
+// The cause says why, and errors.Is finds an errno of libfabric in it, too:
+//
+//	the way         ErrPeerSilent, ErrPeerClosed, ErrSessionLost, ErrRefused, ErrProtocol
+//	the region      ErrNoRegion, ErrNoKey, ErrAccess, ErrOutOfBounds, ErrMisaligned
+//	the operation   ErrOpNotSupported, ErrCount, ErrLength, ErrTooMany, ErrTooBig
+//	the argument    ErrArgument, ErrForeign, ErrNotImplemented
+//	the receiver    ErrNoReceiver of a message, ErrTruncated, FunctionError of a call
+//	this node       ErrClosed, ErrBusy, ErrInterfaceLost, ErrHostLost, ErrDenied
+//	the context     context.Canceled, context.DeadlineExceeded, or its cause
 //
 // # Guarantees
 //
@@ -68,8 +99,8 @@
 //
 // # Running without a network
 //
-// [Pipe] joins two domains in memory. The examples use it; with two interfaces in
-// place of it they run on two machines. [Domain.SetFaults] makes the cable lose, repeat,
+// [Pipe] joins two domains in memory. The examples use it; with two interfaces in place
+// of it they run on two machines. [Domain.SetFaults] makes the cable lose, repeat,
 // reorder, corrupt or delay packets. A [Network] has more nodes, which a test can
 // separate, crash and restart.
 package xdpfab

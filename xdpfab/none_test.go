@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -66,6 +67,53 @@ func TestNothingThere(t *testing.T) {
 	}
 	if peer.Addr() != "" {
 		t.Errorf("address %q", peer.Addr())
+	}
+}
+
+// What no call accepts is told by one error, whose text names it and what is wanted.
+func TestWrongArguments(t *testing.T) {
+	w := newNetwork(t, 1)
+	node := w.Node(0)
+	echo := func(_ context.Context, _ xdpfab.Sender, b []byte) ([]byte, error) { return b, nil }
+	for want, call := range map[string]func() error{
+		`bad address "02:00"`: func() error { _, err := node.Dial(ctx(t), "02:00"); return err },
+		"endpoint number 70000: want 0..65535": func() error {
+			_, err := node.NewMailbox(xdpfab.MailboxAttr{Number: 70000})
+			return err
+		},
+		"handler without a function": func() error { _, err := node.Handle(xdpfab.HandlerAttr{}, nil); return err },
+		"handler of -1 requests":     func() error { _, err := node.Handle(xdpfab.HandlerAttr{Requests: -1}, echo); return err },
+		"network of 0 nodes":         func() error { _, err := xdpfab.NewNetwork(0); return err },
+		"node 1 of a network of 1":   func() error { return w.Crash(1) },
+		"probability 2":              func() error { return w.SetFaults(0, 0, xdpfab.Faults{Loss: 2}) },
+		"GiveUp of -1ns":             func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: -1}); return err },
+	} {
+		if err := call(); !errors.Is(err, xdpfab.ErrArgument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want ErrArgument, and %q", err, want)
+		}
+	}
+	if err := (*xdpfab.Network)(nil).Crash(0); !errors.Is(err, xdpfab.ErrClosed) {
+		t.Errorf("no network: %v", err)
+	}
+	if _, err := (&xdpfab.Pending[uint64]{}).Wait(ctx(t)); !errors.Is(err, xdpfab.ErrClosed) {
+		t.Errorf("no operation: %v", err)
+	}
+}
+
+// An operation in the wrong form names the method for it.
+func TestWrongForm(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0)
+	_, fetched := w.Fetch(ctx(t), atomic.Cswap, 1)
+	_, compared := w.Compare(ctx(t), atomic.Sum, 1, 1)
+	for want, err := range map[string]error{"want Compare": fetched, "want Fetch": compared} {
+		if !errors.Is(err, xdpfab.ErrOpNotSupported) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v: %q", err, want)
+		}
 	}
 }
 

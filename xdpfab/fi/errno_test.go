@@ -34,6 +34,7 @@ var reasons = map[error]fi.Errno{
 	fi.ErrNotEnabled: fi.EOPBADSTATE, fi.ErrErrorPending: fi.EAVAIL, fi.ErrNoCQ: fi.ENOCQ,
 	fi.ErrSignalled: fi.Errno(syscall.EAGAIN),
 	fi.ErrNoAV:      fi.ENOAV, fi.ErrNoEQ: fi.ENOEQ, fi.ErrBadFlags: fi.EBADFLAGS, fi.ErrForeign: fi.EDOMAIN,
+	fi.ErrArgument:  fi.Errno(syscall.EINVAL),
 	fi.ErrTruncated: fi.ETRUNC, fi.ErrNoMessage: fi.Errno(syscall.ENOMSG), fi.ErrNotClaimed: fi.Errno(syscall.ENOMSG),
 	fi.ErrNoReceiver: fi.Errno(syscall.ENOSYS), fi.ErrNotReceiving: fi.ENOCQ, fi.ErrNoReceive: fi.Errno(syscall.ENOENT),
 	fi.ErrCancelled: fi.Errno(syscall.ECANCELED), fi.ErrMultiRecv: fi.Errno(syscall.EINVAL), fi.ErrContext: fi.Errno(syscall.EINVAL),
