@@ -168,8 +168,8 @@ func TestMutexInOrder(t *testing.T) {
 	}
 }
 
-// Those who want a lock wait at its home: sixteen get it one after the other, and all
-// that the home executes meanwhile is their releases.
+// Those who want a lock wait at its home: sixteen get it one after the other, and
+// meanwhile the home executes their releases, and nothing else.
 func TestMutexWaitsAtHome(t *testing.T) {
 	const nodes, clients = 4, 16
 	w := newWorld(t, nodes, 1)
