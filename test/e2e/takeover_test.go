@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	fab "github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // startAdding starts an adder that runs until it is asked to end, and returns it and how
@@ -231,4 +233,49 @@ func TestTakeoverFails(t *testing.T) {
 		t.Errorf("the memory that the guest adds to holds %d, want %d", word(t, far), sum)
 	}
 	next.end()
+}
+
+// Operations that wait at a daemon end with it, as not executed, and hinder no takeover.
+// They never run in the next one, at which others can wait.
+func TestTakeoverEndsWaits(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	flags := []string{"--region", "locks=4KiB", "--region", "saved=4KiB"}
+	d := launch(t, net.B, filepath.Join(t.TempDir(), socketName), flags...)
+	d.ready()
+	c := newCook(t, net.A, d)
+	if err := c.lock.Store(c.ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	const waiting = 3
+	ends := make(chan error, waiting)
+	wait := func(old, new uint64) { ends <- c.lock.WaitCompareAndSwap(c.ctx, old, new) }
+	before := d.counters()["ops_executed"]
+	for range waiting {
+		go wait(0, 7)
+	}
+	d.eventually("waited at", func() bool { return d.counters()["ops_executed"] >= before+waiting })
+	next := launch(t, net.B, d.socket, append(flags, "--takeover")...)
+	next.ready()
+	d.wants(0)
+	for range waiting {
+		if err := <-ends; !errors.Is(err, fab.ErrNotExecuted) || c.ctx.Err() != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	if err := c.lock.Store(c.ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	before = next.counters()["ops_executed"]
+	go wait(5, 6)
+	next.eventually("waited at", func() bool { return next.counters()["ops_executed"] > before })
+	if was, err := c.lock.Swap(c.ctx, 5); was != 0 || err != nil {
+		t.Errorf("the word was %d, %v: what had ended has run", was, err)
+	}
+	if err := <-ends; err != nil {
+		t.Error(err)
+	}
+	if v, err := c.lock.Load(c.ctx); v != 6 || err != nil {
+		t.Errorf("the word is %d, %v", v, err)
+	}
 }
