@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/capture"
@@ -88,6 +89,8 @@ func (c *Client) Capture(ctx context.Context, o capture.Options) (conn *net.Unix
 		err = silent(c.path, c.pid, limit)
 	case errors.Is(err, errOlder):
 		err = errors.New("the daemon is of an older release, which captures nothing: restart it")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		err = fmt.Errorf("the daemon has ended, or another one took its place: %w", err)
 	case err == nil && answer.Error != "":
 		err = errors.New(answer.Error)
 	case err == nil && o.Resident && !answer.Resident:
