@@ -59,8 +59,8 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		_ = control.Tell(conn, refusal(err))
 		if hungUp(err) {
-			err = fmt.Errorf("it has hung up, as it does when another one takes its place already (`xdpfab stat` shows "+
-				"which serves): %w", err)
+			err = fmt.Errorf("it has hung up, as it does when another one takes its place already (`xdpfab stat` "+
+				"shows which serves): %w", err)
 		}
 		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon continues, and its log says more",
 			cfg.controlPath(), err))
