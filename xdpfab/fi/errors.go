@@ -153,9 +153,9 @@ var causeOfReason = map[session.Reason]error{
 	session.Rejected:        fmt.Errorf("%w: its program rejected the connection", ErrRefused),
 	session.Unanswered:      ErrUnanswered,
 	session.HostLost:        ErrHostLost,
-	session.Crowded:         fmt.Errorf("%w: as many operations wait there as may, 64 of an endpoint and 512 of a "+
+	session.Crowded: fmt.Errorf("%w: as many operations wait there as may, 64 of an endpoint and 512 of a "+
 		"node: begin this one when another has ended", ErrBusy),
-	session.Cancelled:       context.Canceled, // in place of the context's own cause
+	session.Cancelled: context.Canceled, // in place of the context's own cause
 }
 
 var certainties = map[engine.Outcome]error{
