@@ -24,7 +24,8 @@ func (leaver) Host(conn *net.UnixConn) {
 }
 func (leaver) Leave() {}
 
-// A daemon that ends before it has answered is named, and not the end of a connection alone.
+// A daemon that ends before it has answered is named, and not the end of a connection
+// alone.
 func TestDaemonEndsBeforeCapture(t *testing.T) {
 	path := startService(t, Service{Source: steady, Capture: func(context.Context, Program) (Place, error) {
 		return leaver{}, nil
