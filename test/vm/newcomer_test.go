@@ -179,8 +179,10 @@ func (d *debian) typed(prompt, command string) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
+	// Both outputs go through one pipe, as to a terminal: through two a line of the one
+	// may overtake one of the other.
 	var out bytes.Buffer
-	code, err := d.m.Run(ctx, guest.Command{Args: []string{"/bin/sh", "-c", script}, Dir: "/root"}, &out, &out)
+	code, err := d.m.Run(ctx, guest.Command{Args: []string{"/bin/sh", "-c", "exec 2>&1; " + script}, Dir: "/root"}, &out, &out)
 	if err != nil {
 		d.t.Fatalf("%s %s: %v", prompt, command, err)
 	}
