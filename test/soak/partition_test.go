@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/testnet/faultwire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -34,11 +35,11 @@ func TestShortPartitions(t *testing.T) {
 	}
 }
 
-// A partition longer than the give-up time leaves operations of unknown outcome;
-// when it has healed, each outcome becomes known, and the sums are exact again: if
-// requests were lost, none of those in flight ran; if answers were lost, some did. A
-// live peer answers within the give-up time on any machine, which makes it long, so
-// the cases wait in parallel.
+// A partition longer than the give-up time leaves operations of unknown outcome; when it
+// has healed, each outcome becomes known, and the sums are exact again: if requests were
+// lost, none of those in flight ran; if answers were lost, some did. A live peer answers
+// within the give-up time on any machine, which makes it long, so the cases wait in
+// parallel.
 func TestResolveAfterPartition(t *testing.T) {
 	for d, lost := range []string{"requests", "answers"} {
 		for _, udp := range []bool{false, true} {
@@ -46,9 +47,9 @@ func TestResolveAfterPartition(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, setting{seed: 4, udp: udp, client: xdpfab.DomainAttr{GiveUp: 30 * time.Second}})
 				c := w.hire(plan{actors: 3, depth: 100, limit: math.MaxInt, seed: 4, pace: 50 * time.Microsecond}).start()
-				// Sessions are open when operations complete; then the
-				// partition begins. However late that is, operations are in
-				// flight: the actors post until they are told to stop.
+				// Sessions are open when operations complete; then the partition begins.
+				// However late that is, operations are in flight: the actors post until
+				// they are told to stop.
 				w.until(func(s *faultwire.Stats) bool { return s[faultwire.BtoA][faultwire.Received] > 50 })
 				w.wire.Set(faultwire.Direction(d), faultwire.Faults{Cut: true})
 				w.until(func(s *faultwire.Stats) bool { return s[d][faultwire.Cut] > 5 })
@@ -70,8 +71,11 @@ func TestResolveAfterPartition(t *testing.T) {
 					}
 				}
 				// On a busy machine congestion control may leave one frame in flight, and
-				// that may be of a long operation, whose outcome stays unknown.
-				if unresolved != 0 || n[[]fate{neverRan, ran}[d]]+n[unknown] == 0 || d == 0 && n[ran] != 0 {
+				// that may be of a long operation, whose outcome stays unknown. Where
+				// instructions are translated, a ring may overflow and lose answers, too,
+				// whose operations ran.
+				wrong := d == 0 && n[ran] != 0 && testnet.Slow == 1
+				if unresolved != 0 || n[[]fate{neverRan, ran}[d]]+n[unknown] == 0 || wrong {
 					t.Errorf("unresolved %d, ran %d, never ran %d, long and unknown %d", unresolved, n[ran], n[neverRan], n[unknown])
 				}
 			})
