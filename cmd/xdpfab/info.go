@@ -321,11 +321,7 @@ func (i *interfaceEntry) text(w io.Writer) {
 	} else if i.Silent != "" {
 		fmt.Fprintf(w, "served by\tnobody that answers: %s\n", i.Silent)
 	} else if i.Plan.Usable {
-		mode := fmt.Sprintf("%s XDP, %s", i.Plan.XDP, i.Plan.Copy)
-		if i.Plan.XDP == "unknown" {
-			mode = "XDP, in a mode that is known once its program is attached"
-		}
-		fmt.Fprintf(w, "xdpfab would use\t%s, %s\n", mode, plural(i.Plan.Queues, "queue"))
+		fmt.Fprintf(w, "xdpfab would use\t%s, %s\n", i.Plan.How(), plural(i.Plan.Queues, "queue"))
 	} else {
 		fmt.Fprintf(w, "xdpfab can not use it\t%s\n", strings.Join(i.Plan.Problems, "; "))
 	}

@@ -150,7 +150,7 @@ func (d *diagnosis) lookAtKernel(context.Context) Step {
 		return doubtful(text+"; "+tell.Plain(plan.Missing()), "run it as root to try raw Ethernet, or give the "+
 			"peer's IP address")
 	}
-	return ok(fmt.Sprintf("%s; %s XDP, %s, and the privileges are there", text, plan.XDP, plan.Copy))
+	return ok(text + "; the privileges for AF_XDP are there; " + plan.How())
 }
 
 func (d *diagnosis) lookAtAddresses(context.Context) Step {

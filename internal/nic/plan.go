@@ -77,6 +77,15 @@ type Plan struct {
 	privilege error    // the privileges that the caller lacks
 }
 
+// How says which XDP is used and whether packets are copied, as far as it is known before
+// the program is attached.
+func (p *Plan) How() string {
+	if p.XDP == "unknown" {
+		return "XDP, in a mode that is known once its program is attached"
+	}
+	return p.XDP + " XDP, " + p.Copy
+}
+
 // RingSize is how many entries the rings of a queue have, apart from Fill, which takes
 // all buffers. RX holds as many packets as there are buffers to receive into, and with
 // zero-copy half of them: so Fill has buffers left for the driver's ring, whatever waits
