@@ -255,10 +255,3 @@ func known(is bool, v any) any {
 	}
 	return v
 }
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
