@@ -12,7 +12,7 @@ import (
 	xsync "github.com/xdpfab/xdpfab/xdpfab/sync"
 )
 
-// counts is how many counts there are. Two customers that meet there share a quota.
+// counts is the number of words for counts. Customers with the same word share a quota.
 const counts = 500
 
 // limiter admits so many requests of a customer in each period. If the home does not

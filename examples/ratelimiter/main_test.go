@@ -5,7 +5,10 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"regexp"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,5 +132,28 @@ func TestRun(t *testing.T) {
 	n := try.New(t, "limits", 1<<16)
 	if err := run(try.Context(t), n.Client, n.Addr); err != nil {
 		t.Error(err)
+	}
+}
+
+// The last command of docs/tutorial.md reads the count of the customer that it names.
+func TestTutorialReadsACount(t *testing.T) {
+	page, err := os.ReadFile("../../docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`--region limits --offset (\d+) .* the count of one customer`).FindSubmatch(page)
+	if command == nil || !bytes.Contains(page, []byte(`whose name is "customer 0"`)) {
+		t.Fatal("the page has no such command")
+	}
+	offset, _ := strconv.Atoi(string(command[1]))
+	n, ctx := try.New(t, "limits", 1<<16), try.Context(t)
+	l := newTestLimiter(t, n)
+	for range 3 {
+		if !l.allow(ctx, "customer 0") {
+			t.Error("a request was refused")
+		}
+	}
+	if admitted := n.Word(offset/8).Load() & (1<<24 - 1); admitted != 3 {
+		t.Errorf("a count of %d at %d, want 3", admitted, offset)
 	}
 }

@@ -16,28 +16,21 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/examples/internal/tutorial/step1"
-	"github.com/xdpfab/xdpfab/examples/internal/tutorial/step2"
-	"github.com/xdpfab/xdpfab/examples/internal/tutorial/step3"
+	"github.com/xdpfab/xdpfab/examples/internal/tutorial/limiter"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
 
-func page(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "tutorial.md"))
+// Every block of the tutorial is part of a file that is compiled and tested.
+func TestPrinted(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "tutorial.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
-}
-
-// Every block of the tutorial is part of a file that is compiled and tested.
-func TestPrinted(t *testing.T) {
 	var code []string
-	for _, pattern := range []string{"step*/*.go", "../../ratelimiter/*.go", "../../counter/*.go"} {
+	for _, pattern := range []string{"*/*.go", "../../ratelimiter/*.go", "../../counter/*.go"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
@@ -50,7 +43,7 @@ func TestPrinted(t *testing.T) {
 			code = append(code, string(text))
 		}
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page(t), -1)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) < 10 {
 		t.Errorf("only %d blocks looked at", len(blocks))
 	}
@@ -65,17 +58,6 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// The first step prints what the page says.
-func TestStep1(t *testing.T) {
-	var out strings.Builder
-	if err := step1.Demo(try.Context(t), &out); err != nil {
-		t.Fatal(err)
-	}
-	if line := strings.TrimSpace(out.String()); !strings.Contains(page(t), "\n    "+line+"\n") {
-		t.Errorf("step 1 prints %q, which the tutorial does not", line)
-	}
-}
-
 // Programs at the same time admit the quota together, in one period and in the next.
 func TestStep2(t *testing.T) {
 	n, ctx := try.New(t, "limits", 4096), try.Context(t)
@@ -84,7 +66,7 @@ func TestStep2(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Faults(try.Bad)
-	l := step2.Limiter{Word: word, Quota: 50, Period: 1000 * time.Hour}
+	l := limiter.Limiter{Word: word, Quota: 50, Period: 1000 * time.Hour}
 	for period := range 2 {
 		var admitted atomic.Int64
 		var all sync.WaitGroup
@@ -116,7 +98,7 @@ func TestStep3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := step3.Limiter{Words: words, Quota: 3, Period: 1000 * time.Hour}
+	l := limiter.Customers{Words: words, Quota: 3, Period: 1000 * time.Hour}
 	for _, customer := range []string{"a", "b"} {
 		for i := range 5 {
 			if ok, err := l.Allow(ctx, customer); ok != (i < 3) || err != nil {

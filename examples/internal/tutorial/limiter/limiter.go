@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step2 is the second limiter of docs/tutorial.md: periods.
-package step2
+// Package limiter has the second and the third limiter of docs/tutorial.md: periods, and
+// customers.
+package limiter
 
 import (
 	"context"

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step1 is the first limiter of docs/tutorial.md: one word, no failures.
-package step1
+// Command step1 is the first limiter of docs/tutorial.md: one word, no failures.
+package main
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"log"
+	"os"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// Demo admits ten requests by a quota of three.
-func Demo(ctx context.Context, w io.Writer) error {
+func main() {
+	if err := demo(context.Background(), os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// demo admits ten requests by a quota of three.
+func demo(ctx context.Context, w io.Writer) error {
 	client, home, err := xdpfab.Pipe() // two nodes, and a cable in memory
 	if err != nil {
 		return err
@@ -20,7 +28,7 @@ func Demo(ctx context.Context, w io.Writer) error {
 	defer home.CloseAll()
 	defer client.CloseAll()
 
-	limits, err := home.Serve("limits", 4096) // the node with the memory: all that it does
+	limits, err := home.Serve("limits", 4096) // peers can dial from now on
 	if err != nil {
 		return err
 	}
@@ -33,17 +41,18 @@ func Demo(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for range 10 {
-		ok, err := Allow(ctx, used, 3)
+		ok, err := allow(ctx, used, 3)
 		if err != nil {
 			return err
 		}
 		fmt.Fprint(w, ok, " ")
 	}
+	fmt.Fprintln(w)
 	return nil
 }
 
-// Allow counts a request, and reports whether it is among the first quota.
-func Allow(ctx context.Context, used xdpfab.Remote[uint64], quota uint64) (bool, error) {
+// allow counts a request, and reports whether it is among the first quota.
+func allow(ctx context.Context, used xdpfab.Remote[uint64], quota uint64) (bool, error) {
 	n, err := used.Add(ctx, 1)
 	return n <= quota, err
 }
