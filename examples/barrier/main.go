@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command barrier makes several programs wait for each other: none goes on before all
+// Command barrier makes several programs wait for each other: none continues before all
 // have arrived.
 package main
 
@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	parties = flag.Int("n", 4, "how many programs there are")
-	self    = flag.Int("self", -1, "which of them this is, from 0; -1: all are goroutines of this one")
-	rounds  = flag.Uint64("rounds", 10, "how often to wait")
+	parties = flag.Int("n", 4, "number of programs")
+	self    = flag.Int("self", -1, "number of this program, from 0; -1 runs all of them as goroutines of this one")
+	rounds  = flag.Uint64("rounds", 10, "how many rounds to wait for")
 )
 
 func main() { start.Main(start.Region("barrier", 4096), run) }
@@ -42,7 +42,7 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	fmt.Printf("%d programs were together %d times\n", *parties, *rounds)
+	fmt.Printf("%d programs met %d times\n", *parties, *rounds)
 	return nil
 }
 

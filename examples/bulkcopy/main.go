@@ -16,7 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-var file = flag.String("file", "", "what to copy; without it 4 MiB of noise")
+var file = flag.String("file", "", "file to copy; without it, 4 MiB of random bytes")
 
 func main() { start.Main(start.Region("bulk", size), run) }
 
@@ -37,8 +37,8 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) (err error) {
 	}
 	back, err := fetch(ctx, peer)
 	if err == nil && !bytes.Equal(back, data) {
-		err = errNothing // another program copies, too
+		err = errNothing // another program is copying, too
 	}
-	fmt.Printf("%d bytes there, %d back\n", len(data), len(back))
+	fmt.Printf("%d bytes written, %d read back\n", len(data), len(back))
 	return err
 }

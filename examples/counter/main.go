@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command counter counts in a word of another node, and says how exact its count is. Any
-// number of counters can run at a time: no count gets lost, and none counts twice.
+// Command counter increments a word on another node, and reports how exact the result is.
+// Any number of counters can run at a time: no increment is lost, and none counts twice.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	times    = flag.Int("n", 10_000, "how often to count")
-	patience = flag.Duration("patience", time.Second, "how long to wait for one answer")
+	times    = flag.Int("n", 10_000, "how many times to increment the counter")
+	patience = flag.Duration("patience", time.Second, "how long to wait for each answer")
 )
 
 func main() { start.Main(start.Region("counters", 4096), run) }
@@ -28,7 +28,7 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		return err
 	}
 	defer peer.Close()
-	// A counter may start over when its node restarts, so its handle may, too.
+	// This counter may start from 0 when its node restarts, so the handle may rebind.
 	hits, err := xdpfab.Word[uint64](ctx, peer, "counters", 0, xdpfab.AutoRebind())
 	if err != nil {
 		return err
@@ -38,21 +38,21 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		_, err := count(ctx, hits)
 		switch {
 		case errors.Is(err, xdpfab.ErrOutcomeUnknown):
-			unknown++ // it is counted, or not
+			unknown++ // it may have been counted
 		case errors.Is(err, xdpfab.ErrPeerRestarted):
-			gone++ // the counter began again at 0, with this count or without
+			gone++ // the counter started from 0, with this increment or without it
 		case err != nil:
 			return err
 		}
 	}
 	n, err := hits.Load(ctx)
-	fmt.Printf("counted %d times: %d for sure, %d perhaps, %d as the node restarted; the counter is at %d\n",
+	fmt.Printf("counted %d times: %d certain, %d unknown, %d lost in a restart; the counter is at %d\n",
 		*times, *times-unknown-gone, unknown, gone, n)
 	return err
 }
 
-// count adds one and returns the new value. If the error wraps ErrOutcomeUnknown or
-// ErrPeerRestarted, and not ErrNotExecuted, it may be counted.
+// count adds 1 and returns the new value. If the error wraps ErrOutcomeUnknown or
+// ErrPeerRestarted, but not ErrNotExecuted, the increment may have been counted.
 func count(ctx context.Context, hits xdpfab.Remote[uint64]) (n uint64, err error) {
 	for range 3 {
 		call, cancel := context.WithTimeout(ctx, *patience)

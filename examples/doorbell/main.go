@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command doorbell writes records into memory of another node, and rings: a word there
-// changes when a record is whole. The owner of the memory sleeps until the word changes.
+// Command doorbell writes records into the memory of another node, and rings a doorbell:
+// a word there changes when a record is complete. The owner sleeps until it changes.
 package main
 
 import (
@@ -17,13 +17,13 @@ var records = flag.Int("n", 1000, "how many records to write")
 
 func main() { start.Main(home, run) }
 
-// home has the memory, and reads the records.
+// home owns the memory and reads the records.
 func home(ctx context.Context, dom *xdpfab.Domain) (addr string, err error) {
 	s, err := dom.Serve("inbox", size)
 	if err != nil {
 		return "", err
 	}
-	// It ends with the context or the domain.
+	// consume returns when the context or the domain ends.
 	go func() { _ = consume(ctx, dom, s.Region, func([]byte) {}) }()
 	return s.Name(), nil
 }
@@ -43,9 +43,9 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 			return err
 		}
 	}
-	if err := p.room(ctx, 1); err != nil { // until all are read
+	if err := p.room(ctx, 1); err != nil { // wait until all are read
 		return err
 	}
-	fmt.Printf("%d records written, and all read; the doorbell is at %d\n", *records, p.written)
+	fmt.Printf("%d records written and read; the doorbell is at %d\n", *records, p.written)
 	return nil
 }

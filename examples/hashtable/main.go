@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hashtable keeps keys and their values on another node, which runs no code for
-// it. A slot is one element of 128 bits, so that a key and its value change together.
+// Command hashtable stores keys and values on another node, which runs no code for it. A
+// slot is one element of 128 bits, so that a key and its value change together.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-var keys = flag.Uint64("n", 1000, "how many keys to put and get")
+var keys = flag.Uint64("n", 1000, "number of keys to put and get")
 
 func main() { start.Main(start.Region("table", 16*slots), run) }
 
@@ -23,7 +23,7 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		return err
 	}
 	defer peer.Close()
-	// A cache: after a restart of its node it is empty, and that is no error.
+	// The table is a cache. If its node restarts, it is empty, which is no error.
 	v, err := xdpfab.Vector[xdpfab.U128](ctx, peer, "table", xdpfab.AutoRebind())
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command leaderboard keeps the best score of each player on another node. Any number of
-// programs post scores; the greatest stands.
+// programs can post scores, and the highest one stays.
 package main
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-var games = flag.Int("n", 1000, "how many games to play")
+var games = flag.Int("n", 1000, "number of games to play")
 
-// players is how many there are: a word each.
+// players is the number of players. Each has a word.
 const players = 512
 
 func main() { start.Main(start.Region("scores", 8*players), run) }

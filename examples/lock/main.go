@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lock does work that only one program at a time may do. If the program dies, or
-// is cut off, another one goes on after the lease.
+// Command lock does work that only one program at a time may do. If the program dies or
+// loses its connection, another one continues after the lease.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	times = flag.Int("n", 10, "how often to take the lock")
-	lease = flag.Duration("lease", 500*time.Millisecond, "after which the lock of a dead program is free")
+	times = flag.Int("n", 10, "how many times to take the lock")
+	lease = flag.Duration("lease", 500*time.Millisecond, "time after which the lock of a dead program is free")
 )
 
 func main() { start.Main(start.Region("locks", 4096), run) }
@@ -40,15 +40,15 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		}
 		err = work(held.Context(), held.Token())
 		err = errors.Join(err, held.Unlock())
-		if err != nil && !errors.Is(err, sync.ErrLost) { // the work of a lost lock is for the next holder
+		if err != nil && !errors.Is(err, sync.ErrLost) { // after a loss, the next holder does the work
 			return err
 		}
 	}
 	return nil
 }
 
-// work stands for a write to what the lock protects, which goes with the token and stops
-// when the context ends.
+// work stands for a write to the resource that the lock protects. The write carries the
+// token, and stops when the context ends.
 func work(ctx context.Context, token uint64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command metrics counts requests and their latencies in memory of another node, where
-// many programs add up. The node runs no code for it, and any program can read the sums.
+// Command metrics counts requests and their latencies in the memory of another node,
+// which sums up many programs. The node runs no code for it, and any program can read the
+// sums.
 package main
 
 import (
@@ -15,10 +16,10 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-var requests = flag.Int("n", 10_000, "how many requests to measure")
+var requests = flag.Int("n", 10_000, "number of requests to measure")
 
-// The words: the requests, the requests that may or may not have been counted, and for
-// each power of two the requests that took fewer nanoseconds.
+// The words hold the number of requests, the number of requests that may or may not have
+// been counted, and for each power of two the requests that took fewer nanoseconds.
 const (
 	total, unsure, buckets = 0, 1, 2
 	words                  = buckets + 65
@@ -32,8 +33,7 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		return err
 	}
 	defer peer.Close()
-	// The sums may start over: whoever reads them takes a smaller value for a new
-	// beginning.
+	// The sums may start from 0. A reader takes a smaller value as a new start.
 	sums, err := xdpfab.Vector[uint64](ctx, peer, "metrics", xdpfab.AutoRebind())
 	if err != nil {
 		return err

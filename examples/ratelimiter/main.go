@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ratelimiter admits requests of customers, so many in each period, whichever of
-// many programs they come to. docs/tutorial.md explains how it grew.
+// Command ratelimiter admits a limited number of requests of each customer in each
+// period, whichever of many programs receives them. docs/tutorial.md develops it step by
+// step.
 package main
 
 import (
@@ -15,8 +16,8 @@ import (
 )
 
 var (
-	requests = flag.Int("n", 1000, "how many requests to make")
-	quota    = flag.Uint64("quota", 100, "how many requests of a customer to admit in a period")
+	requests = flag.Int("n", 1000, "number of requests to make")
+	quota    = flag.Uint64("quota", 100, "number of requests to admit for each customer and period")
 	period   = flag.Duration("period", time.Second, "length of a period")
 )
 

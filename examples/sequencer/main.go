@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sequencer gets numbers that no other program gets: for orders, log entries,
-// versions. It takes them from a word of another node, a block at a time, so most cost no
-// round trip.
+// Command sequencer gets numbers that no other program gets, for example for orders, log
+// entries or versions. It takes them from a word of another node, a block at a time, so
+// that most numbers cost no round trip.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-var wanted = flag.Int("n", 1000, "how many numbers to get")
+var wanted = flag.Int("n", 1000, "number of numbers to get")
 
 func main() { start.Main(start.Region("sequences", 4096), run) }
 

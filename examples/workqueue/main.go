@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command workqueue divides tasks among programs on any number of nodes, by messages. A
-// task of a program that dies is given to another one.
+// Command workqueue distributes tasks among programs on any number of nodes, by messages.
+// If a program dies, another one gets its task.
 package main
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-var tasks = flag.Int("n", 100, "how many tasks there are")
+var tasks = flag.Int("n", 100, "number of tasks")
 
 func main() { start.Main(home, run) }
 
-// home has the queue.
+// home owns the queue.
 func home(ctx context.Context, dom *xdpfab.Domain) (addr string, err error) {
 	var todo []string
 	for i := range *tasks {
@@ -39,19 +39,19 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		return err
 	}
 	defer box.Close()
-	queue, err := box.Dial(ctx, home) // so that the queue knows where to answer
+	queue, err := box.Dial(ctx, home) // from the mailbox, so that the queue knows where to answer
 	if err != nil {
 		return err
 	}
-	// A worker that waits for a task sends nothing, so a watch tells it that the queue
-	// ends.
+	// A worker that waits for a task sends nothing, so only a watch notices that the
+	// queue has ended.
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	go func() { lose(queue.Watch(ctx)) }()
 	buf, answer, done := make([]byte, 4096), "", 0
 	for {
-		// The message arrives once, or the error says what is known. A worker whose
-		// answer may be lost ends: then the queue gives the task to another one.
+		// The message arrives once, or the error says what is known. If the answer may be
+		// lost, the worker ends, and the queue gives the task to another worker.
 		if err := xdpfab.SettleError(ctx, queue.Send(ctx, []byte(answer))); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 		if err != nil {
 			return err
 		}
-		if len(m.Bytes) == 0 { // there are no more
+		if len(m.Bytes) == 0 { // no tasks are left
 			fmt.Println("done:", done, "tasks")
 			return nil
 		}
@@ -68,5 +68,5 @@ func run(ctx context.Context, dom *xdpfab.Domain, home string) error {
 	}
 }
 
-// work stands for what takes time. It may be done twice, if a worker dies after it.
+// work stands for the task itself. It may run twice, if a worker dies after it.
 func work(task string) string { return strings.ToUpper(task) }

@@ -53,17 +53,17 @@ func read(t *testing.T, path ...string) string {
 
 // What the examples print for these arguments, once they have had their way.
 var exampleRuns = []struct{ args, prints string }{
-	{"counter -n 200", `counted 200 times: 200 for sure, 0 perhaps, 0 as the node restarted; the counter is at \d+`},
+	{"counter -n 200", `counted 200 times: 200 certain, 0 unknown, 0 lost in a restart; the counter is at \d+`},
 	{"sequencer -n 200", `200 numbers, from \d+ to \d+`},
 	{"ratelimiter -n 20 -period 1000h", `admitted \d+ of 20 requests of 4 customers`},
 	{"leaderboard -n 100", `1\. player +\d+ +\d+\n2\. player`},
 	{"hashtable -n 50", `put 50 keys, found 50`},
 	{"workqueue", `done: \d+ tasks`},
 	{"lock -n 2 -lease 200ms", `working as holder \d+\nworking as holder \d+`},
-	{"barrier -n 3 -rounds 3", `3 programs were together 3 times`},
-	{"bulkcopy", `4194304 bytes there, 4194304 back`},
+	{"barrier -n 3 -rounds 3", `3 programs met 3 times`},
+	{"bulkcopy", `4194304 bytes written, 4194304 read back`},
 	{"metrics -n 100", `requests_total \d+\nrequests_unsure_total 0`},
-	{"doorbell -n 50", `50 records written, and all read; the doorbell is at \d+`},
+	{"doorbell -n 50", `50 records written and read; the doorbell is at \d+`},
 }
 
 // served are the examples whose home is a program of its own.
