@@ -51,7 +51,7 @@ func tripAims(m *results) []aim {
 // rateAims are those of operations a second, one thread to one poller.
 func rateAims(m *results) []aim {
 	fetch := atLeast("fetch-adds, 182 words a post", m.median("fetch", rate)/1e6, "M/s", 35).of(m, "fetch").
-		because("packing was 40 % of the initiator's time at 28 M/s, on a host like that one")
+		because("at 28 M/s, packing took 40 % of the initiator's time on a 2-core virtual machine")
 	fetch.Note += fmt.Sprintf("; CPU %s+%s s/M", number(m.median("fetch", clientCPU)),
 		number(m.median("fetch", serverCPU)))
 	return []aim{
