@@ -42,57 +42,59 @@ var (
 	descGuestPeers     = desc("guest_peers", "Peers of an attached program's endpoints.", "pid", "user")
 	descGuestRegions   = desc("guest_regions", "Regions that an attached program serves.", "pid", "user")
 	descGuestMemory    = desc("guest_region_bytes",
-		"Memory that the regions of an attached program span.", "pid", "user")
+		"Memory of the regions of an attached program.", "pid", "user")
 	descGuestOps = desc("guest_region_ops_total",
 		"Operations that pollers applied to the regions of an attached program, fetching or not.",
 		"pid", "user", "kind")
 	descGuestBytes = desc("guest_region_touched_bytes_total", "Bytes that such operations reached.",
 		"pid", "user", "kind")
 	descGuestTime = desc("guest_op_seconds",
-		"Time from an operation's entry in an attached program's ring to its completion; of one operation at a time.",
+		"Time from an operation's entry in an attached program's ring to its completion, measured for one operation "+
+			"at a time.",
 		"pid", "user")
 	descGuestTaken = desc("guest_entries_total", "Entries taken from an attached program's submission ring.", "pid",
 		"user")
-	descGuestRefused = desc("guest_entries_refused_total", "Entries of its rings that were no operation.", "pid",
-		"user")
+	descGuestRefused = desc("guest_entries_refused_total",
+		"Entries of an attached program's rings that were not operations.", "pid", "user")
 	descGuestDone = desc("guest_completions_total", "Completions given to an attached program.", "pid", "user")
 
-	descQueueSessions = desc("queue_sessions", "Sessions, of both roles, of a queue's poller.", "queue")
+	descQueueSessions = desc("queue_sessions", "Sessions of a queue's poller, of both roles.", "queue")
 	descQueueReceived = desc("queue_packets_received_total",
 		"Packets that a queue's poller took from its socket.", "queue")
 	descQueueSent = desc("queue_packets_sent_total",
-		"Packets that a queue's poller handed to its socket, and those to this node itself, which no socket sees.",
+		"Packets that a queue's poller sent by its socket, and those to this node itself, which bypass it.",
 		"queue")
 	descQueueRequests = desc("queue_requests_executed_total", "Request frames that a queue's poller executed.", "queue")
 	descQueueExecuted = desc("queue_ops_executed_total", "Operation records that a queue's poller executed.", "queue")
 	descQueueOps      = desc("queue_ops_sent_total", "Operation records that a queue's poller sent for the first time.",
 		"queue")
 	descQueueResent = desc("queue_frames_resent_total", "Request frames that a queue's poller sent again.", "queue")
-	descQueueOver   = desc("queue_handed_over_total", "Frames that came to a queue's poller on another queue.", "queue")
+	descQueueOver   = desc("queue_handed_over_total",
+		"Frames for a queue's poller that came on another queue.", "queue")
 
 	descExecution = desc("frame_execution_seconds",
-		"Time that a poller took to execute a request frame of a peer; of one frame in 64.")
+		"Time that a poller took to execute a request frame of a peer, measured for one frame in 64.")
 	descRoundTrip = desc("round_trip_seconds",
-		"Time from a request frame of this node to its answer, of frames that were sent once.")
+		"Time from a request frame of this node to its answer, for frames that were sent once.")
 
 	descRingOps = desc("ring_op_seconds",
-		"Time from an operation's entry in a program's ring to its completion, of all programs; of one operation of "+
-			"each at a time.")
+		"Time from an operation's entry in a program's ring to its completion, for all programs, measured for one "+
+			"operation of each at a time.")
 
 	descSessions = desc("sessions",
-		"Sessions with other nodes at present, by who began them and by state.", "role", "state")
-	descNodes   = desc("nodes", "Other nodes that there are sessions with.")
+		"Current sessions with other nodes, by the role of this node and by state.", "role", "state")
+	descNodes   = desc("nodes", "Other nodes with which there are sessions.")
 	descNodeIs  = desc("node_sessions", "Sessions with another node.", "node")
 	descNodeOps = desc("node_ops_total",
 		"Operation records exchanged with a node: sent to it by an initiator, or executed for it.", "node", "role")
-	descNodeResent = desc("node_frames_resent_total", "Requests and answers given to a node again.", "node")
+	descNodeResent = desc("node_frames_resent_total", "Requests and answers sent to a node again.", "node")
 	descNodeSent   = desc("node_sent_bytes_total", "Bytes of packets sent to a node.", "node")
 	descNodeGot    = desc("node_received_bytes_total", "Bytes of packets received from a node.", "node")
 	descNodeFlight = desc("node_in_flight",
 		"Request frames of a node's sessions without an answer, or answers not acknowledged.", "node")
 	descNodeRTT = desc("node_round_trip_seconds",
-		"Smoothed round trip to a node, of its slowest session that measures it.", "node")
-	descNodeSilence = desc("node_silence_seconds", "Time since a node last showed that it lives.", "node")
+		"Smoothed round-trip time to a node, of the slowest session that measures it.", "node")
+	descNodeSilence = desc("node_silence_seconds", "Time since a node was last heard from.", "node")
 )
 
 // most cuts a list to those that get labels, and sends how many do not.
