@@ -215,7 +215,6 @@ func (c *conn) ended() {
 		c.by.narrow = c.ini.Narrow()
 	}
 	c.silent(why)
-	c.endTickets(why)
 	staged := c.spill()
 	c.halve(why)
 	if why != session.PeerClosed {
@@ -224,6 +223,7 @@ func (c *conn) ended() {
 	}
 	switch {
 	case state != session.Suspended:
+		c.endTickets(why)
 		c.failAll(why)
 	case why == session.Forgotten:
 		c.doubt()

@@ -44,6 +44,7 @@ func (c *conn) doubt() {
 // recycled. why is the reason of those whose outcome is unknown.
 func (c *conn) suspend(why session.Reason) {
 	c.doubted = false
+	c.endTickets(why)
 	c.enter(c.r.e.now + int64(session.SuspendedFor))
 	c.ini.DropUnsent(func(psn uint32) {
 		c.fail(psn, Result{Outcome: NotExecuted, Reason: session.GaveUp})
@@ -144,6 +145,7 @@ func (r *remote) resumed() {
 		return
 	}
 	_, why := c.ini.State()
+	c.endTickets(why)
 	c.ini.Settle(r.e.now, session.Ran{PSN: known.PSN, Early: known.Early}, func(psn uint32) {
 		c.fail(psn, Result{Outcome: NotExecuted, Reason: why})
 	})

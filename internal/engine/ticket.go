@@ -242,7 +242,8 @@ func (c *conn) ticketsDue() bool {
 }
 
 // endTickets completes the operations that wait at a target whose session has ended. They
-// may have run; from the end of the session on they do not.
+// may have run; from the end of the session on they do not. A session in doubt keeps them
+// until it is known whether the target has restarted.
 func (c *conn) endTickets(why session.Reason) {
 	all := c.tickets
 	c.tickets = nil

@@ -119,6 +119,19 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
+// An operation that waits at a target which restarts ends as one in flight does: the
+// session's end alone does not tell of the restart, the next hello-ack does.
+func TestWaitMeetsRestart(t *testing.T) {
+	c, p := newWaits(t)
+	c.set(0, 5)
+	r := c.waitSwap(p, 0, 7, 0)
+	c.until("it waits", func() bool { return c.waiting() == 1 })
+	c.nodes[1].boot()
+	if got := c.done(r); got.Outcome != Restarted || got.Reason != session.PeerRestarted {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A flush waits for what waits, and so does an operation with a fence.
 func TestWaitHoldsFence(t *testing.T) {
 	c, p := newWaits(t)
