@@ -11,16 +11,16 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// barrier has a word for each party, with the round that it has reached. So an arrival
-// may be repeated without harm, and shows who is missing.
+// barrier has a word for each party, which holds the round that the party has reached. So
+// an arrival may be repeated without harm, and the words show who is missing.
 type barrier struct {
 	words xdpfab.RemoteVector[uint64]
 	self  uint64
 }
 
-// wait returns when all have reached a round, the first of which is 1. It writes its word
-// each time it looks: if the memory gets lost, all that wait have soon written theirs
-// anew.
+// wait returns when all parties have reached a round. Rounds start at 1. It writes its
+// word before each check: if the memory is lost, all waiting parties soon write their
+// words again.
 func (b barrier) wait(ctx context.Context, round uint64) error {
 	pause := time.NewTicker(100 * time.Microsecond)
 	defer pause.Stop()
@@ -45,7 +45,7 @@ func (b barrier) wait(ctx context.Context, round uint64) error {
 	return fmt.Errorf("round %d waits for programs %v: %w", round, late(there, round), context.Cause(ctx))
 }
 
-// late returns who has not reached a round.
+// late returns the parties that have not reached a round.
 func late(there []uint64, round uint64) (missing []int) {
 	for i, reached := range there {
 		if reached < round {

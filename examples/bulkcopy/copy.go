@@ -11,13 +11,13 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// The region begins with a header of two words, the length of the file and its checksum.
+// The region begins with a header of two words: the length of the file and its checksum.
 const (
 	size   = 16 << 20
 	header = 16
 )
 
-// attempts is how often in a row a copy may stop without a byte more.
+// attempts is how many times in a row a copy may fail without progress.
 const attempts = 3
 
 // send copies data to the region.
@@ -28,7 +28,7 @@ func send(ctx context.Context, peer *xdpfab.Peer, data []byte) error {
 	}
 	for tries, from := 1, 0; ; tries++ {
 		n, err := write(ctx, peer, region, data, from)
-		if from += n; n > 0 { // these bytes are certain to be there; further ones may be written twice
+		if from += n; n > 0 { // these bytes are certainly written; later ones may be written twice
 			tries = 1
 		}
 		switch {
@@ -43,8 +43,8 @@ func send(ctx context.Context, peer *xdpfab.Peer, data []byte) error {
 	}
 }
 
-// write copies data from an offset on. The header comes last, so that a reader who finds
-// the length finds the rest, since operations run in the order posted.
+// write copies data, beginning at an offset. Operations run in the order in which they
+// are posted, so a reader that finds the length in the header also finds the data.
 func write(ctx context.Context, peer *xdpfab.Peer, region xdpfab.RemoteRegion, data []byte, from int) (n int,
 	err error) {
 	length := xdpfab.WordAt[uint64](peer, region, 0)

@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	window = 8    // slots that are looked at by one round trip
-	slots  = 8192 // a multiple of it
+	window = 8    // slots that one round trip reads
+	slots  = 8192 // a multiple of window
 )
 
-// table has a key in the upper and its value in the lower half of a slot. Both are
-// greater than 0: an empty slot is 0, and a value of 0 says that the key was deleted.
+// table has a key in the upper half of each slot, and its value in the lower half. Both
+// are greater than 0. An empty slot is 0, and a value of 0 means that the key was
+// deleted.
 type table struct {
 	slots xdpfab.RemoteVector[xdpfab.U128]
 }
@@ -26,13 +27,13 @@ var errFull = errors.New("no room for another key")
 func (t table) get(ctx context.Context, key uint64) (uint64, error) {
 	_, slot, err := t.find(ctx, key)
 	if errors.Is(err, errFull) {
-		return 0, nil // nor is the key there
+		return 0, nil // the key is not there either
 	}
 	return slot.Lo, err
 }
 
-// put sets the value of a key, of which 0 deletes it. Of two that put at the same time
-// one is the last.
+// put sets the value of a key. A value of 0 deletes the key. If two programs put at the
+// same time, the later value stays.
 func (t table) put(ctx context.Context, key, value uint64) error {
 	for {
 		at, was, err := t.find(ctx, key)
@@ -45,12 +46,12 @@ func (t table) put(ctx context.Context, key, value uint64) error {
 		} else if err != nil && !errors.Is(err, xdpfab.ErrPeerRestarted) {
 			return err
 		}
-		// Another program was faster, or the table is empty now: look again.
+		// Another program was faster, or the table is empty now: try again.
 	}
 }
 
-// find returns the slot of a key, or an empty one where it would be. A slot that has a
-// key keeps it, so the first empty one ends the search.
+// find returns the slot of a key, or the empty slot where the key belongs. A slot never
+// loses its key, so the first empty one ends the search.
 func (t table) find(ctx context.Context, key uint64) (at uint64, slot xdpfab.U128, err error) {
 	hash := key * 0x9e3779b97f4a7c15 >> 32
 	var some [window]xdpfab.U128

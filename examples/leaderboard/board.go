@@ -20,8 +20,8 @@ type board struct {
 
 type entry struct{ player, score uint64 }
 
-// post has a score count if it is the player's best. Max may run twice without harm, so
-// a post is repeated whatever is known of it.
+// post posts a score if it is the player's best. Max may run twice without harm, so post
+// repeats it after any outcome.
 func (b *board) post(ctx context.Context, player, score uint64) (err error) {
 	if score <= b.best[player] {
 		return nil
@@ -39,8 +39,8 @@ func (b *board) post(ctx context.Context, player, score uint64) (err error) {
 	return err
 }
 
-// again posts everything, as the board is empty after a restart of its node. Every other
-// program does the same when it notices.
+// again posts all scores, because the board is empty after a restart of its node. Every
+// other program does the same when it notices the restart.
 func (b *board) again(ctx context.Context) error {
 	if err := b.scores.Rebind(ctx); err != nil {
 		return err

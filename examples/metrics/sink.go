@@ -19,14 +19,14 @@ type sink struct {
 	deltas [words]uint64 // not sent yet
 }
 
-// observe counts a request. Nothing is sent.
+// observe counts a request. It sends nothing.
 func (s *sink) observe(took time.Duration) {
 	s.deltas[total]++
 	s.deltas[buckets+bits.Len64(uint64(took))]++
 }
 
-// flush adds what was observed, in one frame. It returns an error if the node cannot be
-// reached; then nothing is lost, and the next flush adds it.
+// flush adds the counts in one frame. If the node cannot be reached, it returns an error.
+// Then nothing is lost, and the next flush adds the counts.
 func (s *sink) flush(ctx context.Context) error {
 	sent := s.deltas
 	call, cancel := context.WithTimeout(ctx, time.Second)
@@ -38,8 +38,8 @@ func (s *sink) flush(ctx context.Context) error {
 	case errors.Is(err, xdpfab.ErrNotExecuted):
 		return err
 	default:
-		// It is added, or not, or it is gone with the memory. Added again it might count
-		// twice; so it is not, and the next flush tells how much is in doubt.
+		// The counts may have been added, or are lost with the memory. Another attempt
+		// might count twice, so the next flush only adds the number in doubt.
 		s.deltas = [words]uint64{unsure: sent[total] + sent[unsure]}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// block is how many numbers are taken at a time. Those left over are given to nobody.
+// block is how many numbers are taken at a time. The rest of a block is never used.
 const block = 64
 
 // sequencer is used by one goroutine.
@@ -30,15 +30,15 @@ func newSequencer(ctx context.Context, peer *xdpfab.Peer) (*sequencer, error) {
 	return s, s.seed(ctx)
 }
 
-// seed has the numbers of new memory begin at the time in nanoseconds. So they are
-// greater than those of the memory before, of which nobody took one a nanosecond.
+// seed starts the numbers of new memory at the time in nanoseconds. They are greater than
+// those of the old memory, because nobody takes a number each nanosecond.
 func (s *sequencer) seed(ctx context.Context) error {
 	swapped, err := s.word.CompareAndSwap(ctx, 0, uint64(time.Now().UnixNano()))
 	_, err = xdpfab.Settle(ctx, swapped, err)
 	return err // if not swapped, another program has seeded it
 }
 
-// next returns a number that is greater than all before.
+// next returns a number that is greater than all earlier ones.
 func (s *sequencer) next(ctx context.Context) (uint64, error) {
 	for s.free == s.end {
 		end, err := s.word.Add(ctx, block)
@@ -53,7 +53,7 @@ func (s *sequencer) next(ctx context.Context) (uint64, error) {
 				return 0, err
 			}
 		case errors.Is(err, xdpfab.ErrOutcomeUnknown) && ctx.Err() == nil:
-			// The block is taken or not. Either way nobody gets it, and there are others.
+			// The block may be taken. In either case, nobody uses it: take another one.
 		default:
 			return 0, err
 		}

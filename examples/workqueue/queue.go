@@ -10,8 +10,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// queue gives each task to a worker that asks, and again to another one
-// if the worker ends before it has answered.
+// queue gives each task to a worker that asks. If the worker ends before it has answered,
+// the queue gives the task to another worker.
 type queue struct {
 	box *xdpfab.Mailbox
 
@@ -22,13 +22,13 @@ type queue struct {
 	done []string        // answers
 }
 
-// given is a task at a worker. end ends the watch of the worker.
+// given is a task that a worker has. end ends the watch of the worker.
 type given struct {
 	task string
 	end  context.CancelFunc
 }
 
-// newQueue makes a queue of tasks, with a mailbox for the workers to write to.
+// newQueue returns a queue of tasks, with a mailbox to which the workers write.
 func newQueue(ctx context.Context, dom *xdpfab.Domain, tasks []string) (*queue, error) {
 	box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: fi.AnyNumber})
 	if err != nil {
@@ -39,8 +39,8 @@ func newQueue(ctx context.Context, dom *xdpfab.Domain, tasks []string) (*queue, 
 	return q, nil
 }
 
-// serve takes what workers send, until the mailbox closes: nothing when they begin, and
-// then the answer to the task that they have.
+// serve receives messages of workers until the mailbox closes. The first message of a
+// worker is empty. The following ones contain the answers to its tasks.
 func (q *queue) serve(ctx context.Context) {
 	buf := make([]byte, 4096)
 	for m, err := range q.box.All(ctx, buf) {
@@ -63,8 +63,8 @@ func (q *queue) serve(ctx context.Context) {
 	}
 }
 
-// deal gives tasks to idle workers, and once there are none left sends workers home. The
-// caller holds mu.
+// deal gives tasks to idle workers. If no tasks are left, it sends the workers an empty
+// message. The caller holds mu.
 func (q *queue) deal(ctx context.Context) {
 	for len(q.idle) > 0 && (len(q.todo) > 0 || len(q.open) == 0) {
 		worker := q.idle[0]
@@ -93,8 +93,8 @@ func (q *queue) follow(ctx context.Context, worker xdpfab.Sender, task string) {
 	}
 }
 
-// send sends a message, and returns when the worker has ended or ctx ends. A message
-// whose outcome stays unknown needs nothing else: a worker that cannot be reached ends.
+// send sends a message, and returns when the worker has ended or ctx ends. An unknown
+// outcome needs no action, because a worker that cannot be reached ends.
 func (q *queue) send(ctx context.Context, worker xdpfab.Sender, text string) {
 	peer, err := q.box.Dial(ctx, worker.String())
 	if err != nil {
