@@ -37,7 +37,8 @@ type Held struct {
 
 	mu    sync.Mutex
 	mem   *memory
-	until time.Time
+	until time.Time   // when the lease ends
+	over  time.Time   // when Left became zero; valid once the context has ended
 	timer *time.Timer // of tick
 }
 
@@ -67,14 +68,23 @@ func (h *Held) Context() context.Context { return h.ctx }
 func (h *Held) Token() uint64 { return h.token }
 
 // Left returns for how long nobody else can have the lock or the permit, unless the lease
-// is renewed before.
+// is renewed before. It is not positive once Context has ended.
 func (h *Held) Left() time.Duration { return time.Until(h.Until()) }
 
-// Until returns when Left is zero, as far as known now.
+// Until returns when Left is zero, as far as known now, or when it became so.
 func (h *Held) Until() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.until
+	if h.ctx.Err() == nil {
+		return h.until
+	}
+	if h.over.IsZero() {
+		h.over = h.until
+		if now := time.Now(); now.Before(h.until) {
+			h.over = now
+		}
+	}
+	return h.over
 }
 
 // Unlock releases the lock or the permit. No error means that nobody else had it until
@@ -119,20 +129,23 @@ func (h *Held) release() { h.released.Do(h.giveUp) }
 func (h *Held) giveUp() {
 	h.change.Lock() // a renewal under way ends with the context
 	defer h.change.Unlock()
-	h.stop()
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), h.Until())
+	ends := h.stop()
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), ends)
 	defer cancel()
-	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); h.Left() <= 0 &&
+	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); time.Until(ends) <= 0 &&
 		h.err != nil && !errors.Is(h.err, ErrLost) {
 		h.err = tell(h.err, "%w", ErrLost)
 	}
 }
 
-// stop ends the ticks. One that is late finds that the context has ended.
-func (h *Held) stop() {
+// stop ends the ticks, and what Until promises: the next holder may come from now on. It
+// returns when the lease ends. A tick that is late finds that the context has ended.
+func (h *Held) stop() (ends time.Time) {
+	h.Until()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.timer.Stop()
+	return h.until
 }
 
 // extend writes the word again. The lease counts from before that. After any failure but
