@@ -31,7 +31,7 @@ type Barrier struct {
 // round that it reached before.
 func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, error) {
 	if parties < 1 || parties > mostWords || self < 0 || self >= parties {
-		return nil, errno.Refuse(xdpfab.ErrCount,
+		return nil, errno.Refuse(ErrParameter,
 			"xdpfab: party %d of %d: want 1 to %d parties, with numbers from 0 on", self,
 			parties, mostWords)
 	}

@@ -38,7 +38,7 @@ type Score struct{ Player, Score uint64 }
 // to name the same number of players.
 func NewBoard(ctx context.Context, at Place, players int) (*Board, error) {
 	if players < 1 || players > mostWords {
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d players: want 1 to %d", players, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: %d players: want 1 to %d", players, mostWords)
 	}
 	p, err := newPart(ctx, at, kindBoard, bodyWord+uint64(players), uint64(players))
 	return &Board{part: p, best: map[uint64]uint64{}, todo: map[uint64]uint64{}}, err

@@ -29,7 +29,7 @@ type Countdown struct {
 // number of tasks.
 func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) {
 	if tasks < 1 || tasks > mostWords {
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d tasks: want 1 to %d", tasks, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: %d tasks: want 1 to %d", tasks, mostWords)
 	}
 	p, err := newPart(ctx, at, kindCountdown, uint64(CountdownBytes(tasks)/8), uint64(tasks))
 	return &Countdown{p, tasks}, err

@@ -35,7 +35,7 @@ type shard struct {
 // reachable at first. All programs have to name the same places, in any order.
 func NewCounter(ctx context.Context, at ...Place) (*Counter, error) {
 	if len(at) == 0 {
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: counter without places: want one or more")
+		return nil, errno.Refuse(ErrParameter, "xdpfab: counter without places: want one or more")
 	}
 	c := &Counter{}
 	for _, place := range at {

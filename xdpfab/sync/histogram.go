@@ -30,13 +30,13 @@ type Histogram struct {
 func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, error) {
 	for i := range bounds {
 		if i > 0 && bounds[i] <= bounds[i-1] {
-			return nil, errno.Refuse(xdpfab.ErrCount,
+			return nil, errno.Refuse(ErrParameter,
 				"xdpfab: bound %d is %d, and the one before %d: want bounds that grow", i,
 				bounds[i], bounds[i-1])
 		}
 	}
 	if len(bounds) < 1 || len(bounds) > mostWords {
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d bounds: want 1 to %d", len(bounds), mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: %d bounds: want 1 to %d", len(bounds), mostWords)
 	}
 	p, err := newPart(ctx, at, kindHistogram, bodyWord+uint64(len(bounds))+1, bounds...)
 	return &Histogram{p, slices.Clone(bounds)}, err

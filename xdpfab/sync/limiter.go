@@ -39,7 +39,7 @@ type Limiter struct {
 func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period time.Duration) (*Limiter, error) {
 	switch {
 	case counts < 1 || counts > mostWords:
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d counts: want 1 to %d", counts, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: %d counts: want 1 to %d", counts, mostWords)
 	case quota < 1 || quota >= 1<<countedBits:
 		return nil, errno.Refuse(ErrParameter, "xdpfab: quota of %d: want 1 to %d", quota, 1<<countedBits-1)
 	case period < time.Millisecond:

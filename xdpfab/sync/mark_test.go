@@ -58,3 +58,26 @@ func limiterError(ctx context.Context, at Place, quota uint64, period time.Durat
 	_, err := NewLimiter(ctx, at, 1, quota, period)
 	return err
 }
+
+// A parameter that no part can have is refused in one way by all of them.
+func TestParameters(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	at := w.at(1, 0)
+	for name, err := range map[string]error{
+		"NewBarrier":   second(NewBarrier(ctx, at, 0, 0)),
+		"NewBoard":     second(NewBoard(ctx, at, 0)),
+		"NewCountdown": second(NewCountdown(ctx, at, 0)),
+		"NewCounter":   second(NewCounter(ctx)),
+		"NewHistogram": second(NewHistogram(ctx, at)),
+		"NewLimiter":   second(NewLimiter(ctx, at, 0, 1, time.Second)),
+		"NewQueue":     second(NewQueue(ctx, at, 0)),
+		"NewRWMutex":   second(NewRWMutex(ctx, at, 0, time.Second)),
+		"NewSemaphore": second(NewSemaphore(ctx, at, 0, time.Second)),
+		"NewSequencer": second(NewSequencer(ctx, at, 0)),
+	} {
+		if !errors.Is(err, ErrParameter) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func TestBarrierParties(t *testing.T) {
 	if got := late([]uint64{3, 2, 4, 0}, 3); !slices.Equal(got, []int{1, 3}) {
 		t.Errorf("missing are %d", got)
 	}
-	if _, err := NewBarrier(ctx, w.at(1, 0), 2, 2); !errors.Is(err, xdpfab.ErrCount) {
+	if _, err := NewBarrier(ctx, w.at(1, 0), 2, 2); !errors.Is(err, ErrParameter) {
 		t.Error(err)
 	}
 }

@@ -48,7 +48,7 @@ type Queue struct {
 // to name the same room.
 func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 	if room < 1 || room > mostWords {
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: room for %d values: want 1 to %d", room, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: room for %d values: want 1 to %d", room, mostWords)
 	}
 	p, err := newPart(ctx, at, kindQueue, queueHead+2*uint64(room), uint64(room))
 	return &Queue{p, uint64(room)}, err

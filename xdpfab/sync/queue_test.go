@@ -191,7 +191,7 @@ func TestQueueInOrder(t *testing.T) {
 	if _, ok, err := r.TryTake(ctx); ok || err != nil {
 		t.Errorf("after it was told: %t, %v", ok, err)
 	}
-	if _, err := NewQueue(ctx, w.at(1, 0), 0); !errors.Is(err, xdpfab.ErrCount) {
+	if _, err := NewQueue(ctx, w.at(1, 0), 0); !errors.Is(err, ErrParameter) {
 		t.Error(err)
 	}
 }

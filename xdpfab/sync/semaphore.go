@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // SemaphoreBytes returns how much memory a Semaphore with so many permits takes, or an
@@ -35,7 +34,7 @@ func NewSemaphore(ctx context.Context, at Place, permits int, lease time.Duratio
 
 func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time.Duration) (*Semaphore, error) {
 	if permits < 1 || permits > mostWords {
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d permits: want 1 to %d", permits, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: %d permits: want 1 to %d", permits, mostWords)
 	}
 	queue, err := newMutex(ctx, at, k, uint64(permits), lease)
 	return &Semaphore{queue}, err

@@ -10,8 +10,6 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
-
-	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // No more programs than there are permits have one, whatever dies.
@@ -78,7 +76,7 @@ func TestPermits(t *testing.T) {
 	}
 	for _, permits := range []int{0, 3, mostWords + 1} {
 		_, err := NewSemaphore(ctx, w.at(1, 0), permits, lease)
-		if !errors.Is(err, xdpfab.ErrCount) && !errors.Is(err, ErrLayout) {
+		if !errors.Is(err, ErrParameter) && !errors.Is(err, ErrLayout) {
 			t.Errorf("%d permits: %v", permits, err)
 		}
 	}

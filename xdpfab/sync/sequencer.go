@@ -35,7 +35,7 @@ type Sequencer struct {
 // so sends something for one call in block.
 func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) {
 	if block < 1 {
-		return nil, errno.Refuse(xdpfab.ErrCount, "xdpfab: blocks of %d numbers: want at least 1", block)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: blocks of %d numbers: want at least 1", block)
 	}
 	p, err := newPart(ctx, at, kindSequencer, SequencerBytes/8)
 	return &Sequencer{part: p, block: uint64(block)}, err

@@ -163,7 +163,7 @@ func TestHistogramBounds(t *testing.T) {
 		t.Errorf("%d, want %d", got, want)
 	}
 	for _, bounds := range [][]uint64{nil, {1, 1}, {2, 1}} {
-		if _, err := NewHistogram(ctx, w.at(1, 0), bounds...); !errors.Is(err, xdpfab.ErrCount) {
+		if _, err := NewHistogram(ctx, w.at(1, 0), bounds...); !errors.Is(err, ErrParameter) {
 			t.Errorf("bounds %d: %v", bounds, err)
 		}
 	}
