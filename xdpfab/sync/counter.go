@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -32,20 +33,31 @@ type shard struct {
 }
 
 // NewCounter returns the counter whose shards are at the places, all of which have to be
-// reachable at first. All programs have to name the same places, in any order.
+// reachable at first. All programs have to name the same places, in any order, and each
+// once.
 func NewCounter(ctx context.Context, at ...Place) (*Counter, error) {
 	if len(at) == 0 {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: counter without places: want one or more")
 	}
 	c := &Counter{}
-	for _, place := range at {
+	for i, place := range at {
 		p, err := newPart(ctx, place, kindCounter, CounterBytes/8)
 		if err != nil {
 			return nil, err
 		}
+		if first := slices.IndexFunc(c.shards, p.same); first >= 0 {
+			return nil, errno.Refuse(ErrParameter,
+				"xdpfab: shard %d is at the place of shard %d, and would count twice: want each place once", i, first)
+		}
 		c.shards = append(c.shards, &shard{p, p.epoch})
 	}
 	return c, nil
+}
+
+// same reports whether a shard has the memory of a part. Its home may be another peer by
+// another address of the same node, but nobody else has marked memory at that time.
+func (p *part) same(s *shard) bool {
+	return s.place.Region == p.place.Region && s.place.Offset == p.place.Offset && s.first == p.epoch
 }
 
 // Add adds to a shard, and to another one if that is not reachable. It waits until the

@@ -237,6 +237,22 @@ func TestLimiterPeriods(t *testing.T) {
 	admitted("a", 5)
 }
 
+// A place that is named twice would count twice, also by another peer of the same node.
+func TestCounterPlacesOnce(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	ctx := patient(t)
+	if _, err := NewCounter(ctx, w.at(1, 0), w.at(1, 64)); err != nil {
+		t.Error(err)
+	}
+	const want = "xdpfab: shard 2 is at the place of shard 0, and would count twice: want each place once"
+	for _, again := range []Place{w.at(1, 0), w.at(2, 0)} {
+		_, err := NewCounter(ctx, w.at(1, 0), w.at(1, 64), again)
+		if !errors.Is(err, ErrParameter) || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
+
 // The best players are those who posted most, whatever was repeated or lost.
 func TestBoard(t *testing.T) {
 	eachSeed(t, 3, func(w *world) {
