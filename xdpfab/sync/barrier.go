@@ -44,13 +44,16 @@ func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, err
 		b.round, err = m.at(bodyWord + b.self).Load(ctx)
 		return err
 	})
-	return b, err
+	return made(b, err)
 }
 
 // Await waits until all parties have reached the next round, and returns its number. If
 // it fails the party may have been seen to arrive; the next Await waits for the same
 // round. If ctx ends the error says who is missing.
 func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
+	if err := b.there(); err != nil {
+		return 0, err
+	}
 	there := make([]uint64, b.size-bodyWord)
 	err = b.until(ctx, mostPause, func() (bool, error) {
 		err := b.run(ctx, func(m *memory) error {

@@ -26,9 +26,9 @@ func BoardBytes(players int) int { return 8 * (bodyWord + players) }
 // with its next call.
 type Board struct {
 	*part
-	best  map[uint64]uint64 // what this program has posted, by player
-	todo  map[uint64]uint64 // that the memory may lack
-	there uint64            // the epoch of that memory
+	best map[uint64]uint64 // what this program has posted, by player
+	todo map[uint64]uint64 // that the memory may lack
+	in   uint64            // the epoch of that memory
 }
 
 // Score is the best score of a player.
@@ -41,12 +41,15 @@ func NewBoard(ctx context.Context, at Place, players int) (*Board, error) {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d players: want 1 to %d", players, mostWords)
 	}
 	p, err := newPart(ctx, at, kindBoard, bodyWord+uint64(players), uint64(players))
-	return &Board{part: p, best: map[uint64]uint64{}, todo: map[uint64]uint64{}}, err
+	return made(&Board{part: p, best: map[uint64]uint64{}, todo: map[uint64]uint64{}}, err)
 }
 
 // Post has a score count if it is the player's best. After an error it may count, or does
 // with the next call of any method that succeeds.
 func (b *Board) Post(ctx context.Context, player, score uint64) error {
+	if err := b.there(); err != nil {
+		return err
+	}
 	if player >= b.size-bodyWord {
 		return fmt.Errorf("xdpfab: player %d of %d: %w", player, b.size-bodyWord, xdpfab.ErrOutOfBounds)
 	}
@@ -58,7 +61,7 @@ func (b *Board) Post(ctx context.Context, player, score uint64) error {
 
 // post posts what the memory may lack.
 func (b *Board) post(ctx context.Context, m *memory) error {
-	if b.there != m.epoch {
+	if b.in != m.epoch {
 		maps.Copy(b.todo, b.best)
 	}
 	var at, scores []uint64
@@ -70,13 +73,16 @@ func (b *Board) post(ctx context.Context, m *memory) error {
 			return err
 		}
 	}
-	b.there = m.epoch
+	b.in = m.epoch
 	clear(b.todo)
 	return nil
 }
 
 // Top returns the best n players, the best first; of equals, the one of the lower number.
 func (b *Board) Top(ctx context.Context, n int) ([]Score, error) {
+	if err := b.there(); err != nil {
+		return nil, err
+	}
 	scores := make([]uint64, b.size-bodyWord)
 	err := b.run(ctx, func(m *memory) error {
 		if err := b.post(ctx, m); err != nil {

@@ -32,12 +32,15 @@ func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) 
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d tasks: want 1 to %d", tasks, mostWords)
 	}
 	p, err := newPart(ctx, at, kindCountdown, uint64(CountdownBytes(tasks)/8), uint64(tasks))
-	return &Countdown{p, tasks}, err
+	return made(&Countdown{p, tasks}, err)
 }
 
 // Done says that a task, of a number from 0 on, is done. After an error it may be called
 // again.
 func (c *Countdown) Done(ctx context.Context, task int) error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	if task < 0 || task >= c.tasks {
 		return fmt.Errorf("xdpfab: task %d of %d: %w", task, c.tasks, xdpfab.ErrOutOfBounds)
 	}
@@ -50,6 +53,9 @@ func (c *Countdown) Done(ctx context.Context, task int) error {
 
 // Left returns how many tasks are not done.
 func (c *Countdown) Left(ctx context.Context) (left int, err error) {
+	if err := c.there(); err != nil {
+		return 0, err
+	}
 	err = c.run(ctx, func(m *memory) error {
 		left, err = c.count(ctx, m)
 		return err
@@ -60,6 +66,9 @@ func (c *Countdown) Left(ctx context.Context) (left int, err error) {
 // Wait waits until all tasks are done. It fails with ErrMemoryLost if the home lost its
 // memory meanwhile: then whoever has called Done calls it again, which does no harm.
 func (c *Countdown) Wait(ctx context.Context) error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	first, err := c.memory(ctx)
 	if err != nil {
 		return err

@@ -64,6 +64,9 @@ func (p *part) same(s *shard) bool {
 // outcome is known, at most until ctx ends. Without an error the addition was executed
 // once. If the error wraps ErrOutcomeUnknown, once or not at all.
 func (c *Counter) Add(ctx context.Context, delta uint64) (err error) {
+	if err := c.there(); err != nil {
+		return err
+	}
 	first := rand.IntN(len(c.shards))
 	for i := range c.shards {
 		s := c.shards[(first+i)%len(c.shards)]
@@ -99,6 +102,9 @@ func (s *shard) add(ctx context.Context, delta uint64) error {
 // the call, and at most the sum at its end. If the error wraps ErrMemoryLost, once after
 // each loss, the result is what the nodes still have.
 func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
+	if err := c.there(); err != nil {
+		return 0, err
+	}
 	var lost error
 	for i, s := range c.shards {
 		err := s.run(ctx, func(m *memory) error {

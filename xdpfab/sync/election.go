@@ -27,13 +27,16 @@ const leaderCell = queueWords / 2
 // NewElection returns the election at a place. All programs have to name the same lease.
 func NewElection(ctx context.Context, at Place, lease time.Duration) (*Election, error) {
 	m, err := newMutex(ctx, at, kindElection, 2, lease)
-	return &Election{m}, err
+	return made(&Election{m}, err)
 }
 
 // Campaign waits until the caller is the leader, and tells the others its value, such as
 // its node's number. It leads until Held.Context ends; Held.Unlock resigns. After an
 // error the caller is no leader.
 func (e *Election) Campaign(ctx context.Context, value uint64) (*Held, error) {
+	if err := e.there(); err != nil {
+		return nil, err
+	}
 	for {
 		h, err := e.m.Lock(ctx)
 		if err != nil {
@@ -70,6 +73,9 @@ func (e *Election) tell(ctx context.Context, h *Held, value uint64) error {
 // the others are 0, if there was none. A leader that died may still lead until a
 // candidate has waited for the lease.
 func (e *Election) Leader(ctx context.Context) (value, token uint64, ok bool, err error) {
+	if err := e.there(); err != nil {
+		return 0, 0, false, err
+	}
 	err = e.m.run(ctx, func(m *memory) error {
 		last, err := m.cell(leaderCell).Load(ctx)
 		if err != nil || last.Hi == 0 {

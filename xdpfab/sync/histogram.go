@@ -39,12 +39,15 @@ func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, 
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d bounds: want 1 to %d", len(bounds), mostWords)
 	}
 	p, err := newPart(ctx, at, kindHistogram, bodyWord+uint64(len(bounds))+1, bounds...)
-	return &Histogram{p, slices.Clone(bounds)}, err
+	return made(&Histogram{p, slices.Clone(bounds)}, err)
 }
 
 // Record counts values, all in one round trip. If the error wraps ErrOutcomeUnknown some
 // of them may be counted; with any other error none is.
 func (h *Histogram) Record(ctx context.Context, values ...uint64) error {
+	if err := h.there(); err != nil {
+		return err
+	}
 	for len(values) > 0 {
 		m, err := h.memory(ctx)
 		if err != nil {
@@ -81,6 +84,9 @@ func (h *Histogram) sort(m *memory, values []uint64) (at, counts []uint64) {
 // above the last. Values that are recorded meanwhile may be among them or not. After a
 // loss of the home's memory the counts begin again.
 func (h *Histogram) Counts(ctx context.Context) (counts []uint64, err error) {
+	if err := h.there(); err != nil {
+		return nil, err
+	}
 	counts = make([]uint64, len(h.bounds)+1)
 	err = h.run(ctx, func(m *memory) error { return m.words.LoadRange(ctx, m.first+bodyWord, counts) })
 	return counts, err

@@ -59,13 +59,23 @@ func (p *part) hold(ctx context.Context, m *memory, word, own, free uint64, leas
 // Context returns a context that ends when the lock or the permit is released, or may be
 // lost: context.Cause returns ErrReleased, the cause of the context of the call that made
 // it, or an error that wraps ErrLost. What the lock protects is done with this context.
-func (h *Held) Context() context.Context { return h.ctx }
+func (h *Held) Context() context.Context {
+	if err := h.there(); err != nil {
+		return closed(err)
+	}
+	return h.ctx
+}
 
 // Token returns the fencing token: a number that is greater than those of all holders
 // before, in former memory of the home, too, if clocks differ by less than the lease.
 // What the lock protects refuses a number less than one that it has seen, because a
 // program that was stopped notices its loss late.
-func (h *Held) Token() uint64 { return h.token }
+func (h *Held) Token() uint64 {
+	if h == nil {
+		return 0
+	}
+	return h.token
+}
 
 // Left returns for how long nobody else can have the lock or the permit, unless the lease
 // is renewed before. It is not positive once Context has ended.
@@ -73,6 +83,9 @@ func (h *Held) Left() time.Duration { return time.Until(h.Until()) }
 
 // Until returns when Left is zero, as far as known now, or when it became so.
 func (h *Held) Until() time.Time {
+	if h.there() != nil {
+		return time.Time{}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx.Err() == nil {
@@ -91,6 +104,9 @@ func (h *Held) Until() time.Time {
 // then. With an error that wraps ErrLost another program may have it; with any other it
 // will be free after the lease. Unlock returns within the lease.
 func (h *Held) Unlock() error {
+	if err := h.there(); err != nil {
+		return err
+	}
 	h.alone()
 	h.lose(ErrReleased)
 	h.release()

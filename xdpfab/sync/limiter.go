@@ -46,13 +46,16 @@ func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period 
 		return nil, errno.Refuse(ErrParameter, "xdpfab: period of %v: want at least 1ms", period)
 	}
 	p, err := newPart(ctx, at, kindLimiter, bodyWord+uint64(counts), uint64(counts), quota, uint64(period))
-	return &Limiter{p, quota, period}, err
+	return made(&Limiter{p, quota, period}, err)
 }
 
 // Allow reports whether n requests of a customer may pass: all of them or none. After an
 // error the caller decides by itself; if it wraps ErrOutcomeUnknown the requests may be
 // counted, with any other they are not.
 func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool, err error) {
+	if err := l.there(); err != nil {
+		return false, err
+	}
 	if n > l.quota {
 		return false, nil
 	}

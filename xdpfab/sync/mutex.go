@@ -53,12 +53,15 @@ func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Dur
 		return nil, err
 	}
 	p, err := newPart(ctx, at, k, queueWords+more, uint64(lease), more)
-	return &Mutex{p, lease}, err
+	return made(&Mutex{p, lease}, err)
 }
 
 // Lock waits until the caller has the lock. After an error the caller does not have it.
 // The lock is released by Held.Unlock, or when ctx ends.
 func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
+	if err := m.there(); err != nil {
+		return nil, err
+	}
 	for {
 		if h, err := m.attempt(ctx); h != nil || err != nil {
 			return h, err

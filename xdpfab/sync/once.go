@@ -27,7 +27,7 @@ const onceCell = queueWords / 2
 // NewOnce returns the Once at a place. All programs have to name the same lease.
 func NewOnce(ctx context.Context, at Place, lease time.Duration) (*Once, error) {
 	m, err := newMutex(ctx, at, kindOnce, 2, lease)
-	return &Once{m}, err
+	return made(&Once{m}, err)
 }
 
 // Do returns the result of the function, which it calls if nobody has done that. If f
@@ -35,6 +35,9 @@ func NewOnce(ctx context.Context, at Place, lease time.Duration) (*Once, error) 
 // The token is that of Held.Token. If Do fails with another error, f may have run:
 // another Do finds out.
 func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64) (uint64, error)) (uint64, error) {
+	if err := o.there(); err != nil {
+		return 0, err
+	}
 	for {
 		mem, err := o.m.memory(ctx)
 		if err != nil {

@@ -51,16 +51,22 @@ func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: room for %d values: want 1 to %d", room, mostWords)
 	}
 	p, err := newPart(ctx, at, kindQueue, queueHead+2*uint64(room), uint64(room))
-	return &Queue{p, uint64(room)}, err
+	return made(&Queue{p, uint64(room)}, err)
 }
 
 // Put waits until there is room for a value, and puts it. Errors are those of TryPut.
 func (q *Queue) Put(ctx context.Context, v uint64) error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	return q.until(ctx, mostPause, func() (bool, error) { return q.TryPut(ctx, v) })
 }
 
 // Take waits until there is a value, and takes it. Errors are those of TryTake.
 func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
+	if err := q.there(); err != nil {
+		return 0, err
+	}
 	err = q.until(ctx, mostPause, func() (ok bool, err error) {
 		v, ok, err = q.TryTake(ctx)
 		return ok, err
@@ -73,6 +79,9 @@ func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
 // that was in the queue is lost; then the value was not put, unless it is unknown
 // besides.
 func (q *Queue) TryPut(ctx context.Context, v uint64) (ok bool, err error) {
+	if err := q.there(); err != nil {
+		return false, err
+	}
 	_, ok, err = q.pass(ctx, putWord, func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int) {
 		return xdpfab.U128{Hi: 2*lap + 1, Lo: v}, cmp.Compare(was.Hi, 2*lap)
 	})
@@ -83,6 +92,9 @@ func (q *Queue) TryPut(ctx context.Context, v uint64) (ok bool, err error) {
 // error wraps ErrOutcomeUnknown, v was taken or is still in the queue. ErrMemoryLost is
 // as for TryPut.
 func (q *Queue) TryTake(ctx context.Context) (v uint64, ok bool, err error) {
+	if err := q.there(); err != nil {
+		return 0, false, err
+	}
 	return q.pass(ctx, takenWord, func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int) {
 		return xdpfab.U128{Hi: 2 * (lap + 1)}, cmp.Compare(was.Hi, 2*lap+1)
 	})

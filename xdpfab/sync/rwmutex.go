@@ -20,14 +20,22 @@ type RWMutex struct{ readers *Semaphore }
 // have to name the same number and the same lease. It takes SemaphoreBytes(readers).
 func NewRWMutex(ctx context.Context, at Place, readers int, lease time.Duration) (*RWMutex, error) {
 	s, err := newSemaphore(ctx, at, kindRWMutex, readers, lease)
-	return &RWMutex{s}, err
+	return made(&RWMutex{s}, err)
 }
 
 // RLock waits until the caller has the lock as a reader, as Mutex.Lock does.
-func (m *RWMutex) RLock(ctx context.Context) (*Held, error) { return m.readers.Acquire(ctx) }
+func (m *RWMutex) RLock(ctx context.Context) (*Held, error) {
+	if err := m.there(); err != nil {
+		return nil, err
+	}
+	return m.readers.Acquire(ctx)
+}
 
 // Lock waits until the caller has the lock as the writer, as Mutex.Lock does.
 func (m *RWMutex) Lock(ctx context.Context) (*Held, error) {
+	if err := m.there(); err != nil {
+		return nil, err
+	}
 	for {
 		turn, err := m.readers.queue.Lock(ctx)
 		if err != nil {

@@ -37,12 +37,15 @@ func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d permits: want 1 to %d", permits, mostWords)
 	}
 	queue, err := newMutex(ctx, at, k, uint64(permits), lease)
-	return &Semaphore{queue}, err
+	return made(&Semaphore{queue}, err)
 }
 
 // Acquire waits until the caller has a permit. After an error it has none. The permit is
 // released by Held.Unlock, or when ctx ends.
 func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
+	if err := s.there(); err != nil {
+		return nil, err
+	}
 	for {
 		turn, err := s.queue.Lock(ctx)
 		if err != nil {

@@ -38,12 +38,15 @@ func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) 
 		return nil, errno.Refuse(ErrParameter, "xdpfab: blocks of %d numbers: want at least 1", block)
 	}
 	p, err := newPart(ctx, at, kindSequencer, SequencerBytes/8)
-	return &Sequencer{part: p, block: uint64(block)}, err
+	return made(&Sequencer{part: p, block: uint64(block)}, err)
 }
 
 // Take takes n numbers, of which it returns the first. They are above all that any
 // program had before Take was called.
 func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
+	if err := s.there(); err != nil {
+		return 0, err
+	}
 	if n < 1 {
 		return 0, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d numbers: want at least 1", n)
 	}
@@ -67,6 +70,9 @@ func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 // Next returns a number that no other call gets, and that is above those of all earlier
 // calls of this Sequencer. Those of other programs may be above or below it.
 func (s *Sequencer) Next(ctx context.Context) (uint64, error) {
+	if err := s.there(); err != nil {
+		return 0, err
+	}
 	s.next.Lock()
 	defer s.next.Unlock()
 	if s.free == s.end {
