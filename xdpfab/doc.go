@@ -48,7 +48,8 @@
 // Calls wait for their operation; their context ends the wait. [Peer.Flush] and
 // [Domain.Quiet] wait until all that was begun has ended. All types may be used by any
 // number of goroutines, unless DomainAttr.Threading says otherwise. Closing twice is no
-// error; an operation on what is closed, nil or a zero value fails with [ErrClosed].
+// error; an operation on what is closed, nil or a zero value fails with [ErrClosed]. So
+// do the methods of a nil Domain that this page shows; the others of [fi.Domain] panic.
 // Close of a domain reports [ErrBusy] as long as anything on it is open, as fi_close(3)
 // does; Domain.CloseAll closes everything.
 //

@@ -167,6 +167,9 @@ func (w *Network) cut(cut bool, which func(i, j int) bool) {
 // Close closes the domains of all nodes, with all that belongs to them. Closing twice is
 // no error.
 func (w *Network) Close() error {
+	if w == nil || w.ends == nil {
+		return none("Network", "NewNetwork")
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true

@@ -35,6 +35,17 @@ func TestNothingThere(t *testing.T) {
 		"Domain.Handle":     func() error { _, err := dom.Handle(xdpfab.HandlerAttr{}, nil); return err },
 		"Domain.Quiet":      func() error { return dom.Quiet(c) },
 		"Domain.Statistics": func() error { _, err := dom.Statistics(); return err },
+		"Domain.CloseAll":   func() error { return dom.CloseAll() },
+		"Domain.Close":      func() error { return (&xdpfab.Domain{}).Close() },
+		"Domain.Err":        func() error { <-dom.Done(); return dom.Err() },
+		"Domain.NewRegion":  func() error { _, err := dom.NewRegion("x", 8); return err },
+		"Domain.Register":   func() error { _, err := dom.Register(nil, mr.Options{}); return err },
+		"Domain.SetFaults":  func() error { return dom.SetFaults(xdpfab.Faults{}) },
+		"Domain.Stats":      func() error { _, err := dom.Stats(); return err },
+		"Network.Close":     func() error { return (*xdpfab.Network)(nil).Close() },
+		"zero Network":      func() error { return (&xdpfab.Network{}).Close() },
+		"nil Pending":       func() error { _, err := (*xdpfab.Pending[uint64])(nil).Wait(c); return err },
+		"zero Pending":      func() error { _, err := (&xdpfab.Pending[uint64]{}).Wait(c); return err },
 		"Peer.Close":        func() error { return peer.Close() },
 		"Peer.Watch":        func() error { return peer.Watch(c) },
 		"Peer.Lookup":       func() error { _, err := peer.Lookup(c, "x"); return err },
@@ -65,8 +76,10 @@ func TestNothingThere(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if peer.Addr() != "" {
-		t.Errorf("address %q", peer.Addr())
+	for _, name := range []string{peer.Addr(), dom.Name(0), (*xdpfab.Service)(nil).Name()} {
+		if name != "" {
+			t.Errorf("address %q", name)
+		}
 	}
 }
 

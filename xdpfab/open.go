@@ -17,7 +17,7 @@ import (
 //	memory      NewRegion, Register, RegisterAsync, BindRegion, WaitWord; Keep and
 //	            TakeBack, of a guest
 //	resident    NewResidentRegion, NewResidentMemory, Resume
-//	tests       SetFaults, on a Pipe
+//	tests       SetFaults, on a Pipe or a Network
 //	endpoints   NewEndpoint, NewPassiveEndpoint, NewScalableEndpoint, NewAddressVector
 //	queues      NewCompletionQueue, NewCounter, NewPollSet, NewSharedReceive,
 //	            NewSharedTransmit, BindEQ
@@ -60,7 +60,7 @@ type EndpointAttr = fi.EndpointAttr
 // sender's own. See also [fi.RemoteRegion].
 type RemoteRegion = fi.RemoteRegion
 
-// Faults are what [fi.Domain.SetFaults] and Network.SetFaults let the cable do to
+// Faults are what Domain.SetFaults and Network.SetFaults let the cable do to
 // packets: Loss, Duplicate, Reorder and Corrupt are probabilities from 0 to 1, and Delay
 // is for every packet. See [fi.Faults].
 type Faults = fi.Faults

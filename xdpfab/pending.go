@@ -88,6 +88,9 @@ func (p *Pending[T]) call() calls.Call {
 // error says; that is final, but for Settle. A caller whose context ends while another
 // waits changes nothing, and may wait again.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
+	if p == nil {
+		return *new(T), none("Pending", "a Start method")
+	}
 	if !p.turn.take(ctx) {
 		return *new(T), fmt.Errorf("xdpfab: the operation continues, and another goroutine waits for it: %w",
 			context.Cause(ctx))

@@ -55,7 +55,12 @@ func (d *Domain) Serve(region string, size int) (*Service, error) {
 // Name returns the address that peers dial to reach the service, on its Ethernet segment
 // or, with TransportUDP, by IP. An IP address of the interface in place of the MAC
 // address will do too, unless DomainAttr.EthernetOnly is set.
-func (s *Service) Name() string { return s.name }
+func (s *Service) Name() string {
+	if s == nil {
+		return ""
+	}
+	return s.name
+}
 
 // Close withdraws the region: it waits for the operations on it that are under way, and
 // later ones fail. With the last service of the domain the endpoint ends. Closing twice

@@ -211,9 +211,9 @@ func init() {
 	}
 }
 
-// Faults are what can happen to the packets that a domain of a [Pipe], or one with
-// TransportUDP, sends, each with a probability from 0 to 1. A generator with a fixed seed
-// makes the choices.
+// Faults are what can happen to the packets that a domain of a [Pipe] or a Network, or
+// one with TransportUDP, sends, each with a probability from 0 to 1. A generator with a
+// fixed seed makes the choices.
 type Faults struct {
 	Loss      float64 // dropped; 1 at both domains is a partition
 	Duplicate float64 // delivered twice
@@ -225,8 +225,8 @@ type Faults struct {
 
 // SetFaults sets the faults of the packets that the domain sends from now on. It is for
 // tests of programs: how they handle an operation that ends with [ErrOutcomeUnknown], for
-// example. It fails with ErrNotImplemented unless the domain is one of a Pipe, or has
-// TransportUDP, where packets cannot be delayed.
+// example. It fails with ErrNotImplemented unless the domain is one of a Pipe or a
+// Network, or has TransportUDP, where packets cannot be delayed.
 func (d *Domain) SetFaults(f Faults) error {
 	dev, ok := d.node.Dev.(node.Disturbable)
 	if !ok {
