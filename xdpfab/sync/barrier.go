@@ -40,7 +40,7 @@ func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, err
 		return nil, err
 	}
 	b := &Barrier{part: p, self: uint64(self)}
-	err = b.run(ctx, func(m *memory) (err error) {
+	err = b.look(ctx, func(m *memory) (err error) {
 		b.round, err = m.at(bodyWord + b.self).Load(ctx)
 		return err
 	})

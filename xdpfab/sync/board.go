@@ -5,7 +5,6 @@ package sync
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -50,8 +49,8 @@ func (b *Board) Post(ctx context.Context, player, score uint64) error {
 	if err := b.there(); err != nil {
 		return err
 	}
-	if player >= b.size-bodyWord {
-		return fmt.Errorf("xdpfab: player %d of %d: %w", player, b.size-bodyWord, xdpfab.ErrOutOfBounds)
+	if players := b.size - bodyWord; player >= players {
+		return errno.Refuse(xdpfab.ErrOutOfBounds, "xdpfab: player %d of %d: want 0 to %d", player, players, players-1)
 	}
 	if score > b.best[player] {
 		b.best[player], b.todo[player] = score, score

@@ -42,7 +42,7 @@ func (c *Countdown) Done(ctx context.Context, task int) error {
 		return err
 	}
 	if task < 0 || task >= c.tasks {
-		return fmt.Errorf("xdpfab: task %d of %d: %w", task, c.tasks, xdpfab.ErrOutOfBounds)
+		return errno.Refuse(xdpfab.ErrOutOfBounds, "xdpfab: task %d of %d: want 0 to %d", task, c.tasks, c.tasks-1)
 	}
 	return c.run(ctx, func(m *memory) error {
 		was, err := xdpfab.SetBit(ctx, m.at(bodyWord+uint64(task)/64), task%64)
@@ -56,7 +56,7 @@ func (c *Countdown) Left(ctx context.Context) (left int, err error) {
 	if err := c.there(); err != nil {
 		return 0, err
 	}
-	err = c.run(ctx, func(m *memory) error {
+	err = c.look(ctx, func(m *memory) error {
 		left, err = c.count(ctx, m)
 		return err
 	})
@@ -82,7 +82,7 @@ func (c *Countdown) Wait(ctx context.Context) error {
 			left, err = c.count(ctx, m)
 			return err
 		})
-		return err == nil && left == 0, again(ctx, err)
+		return err == nil && left == 0, certain(ctx, again(ctx, err), xdpfab.ErrNotExecuted)
 	})
 }
 

@@ -107,7 +107,7 @@ func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
 	}
 	var lost error
 	for i, s := range c.shards {
-		err := s.run(ctx, func(m *memory) error {
+		err := s.look(ctx, func(m *memory) error {
 			n, err := m.at(bodyWord).Load(ctx)
 			if err == nil {
 				sum += n

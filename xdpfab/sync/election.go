@@ -76,7 +76,7 @@ func (e *Election) Leader(ctx context.Context) (value, token uint64, ok bool, er
 	if err := e.there(); err != nil {
 		return 0, 0, false, err
 	}
-	err = e.m.run(ctx, func(m *memory) error {
+	err = e.m.look(ctx, func(m *memory) error {
 		last, err := m.cell(leaderCell).Load(ctx)
 		if err != nil || last.Hi == 0 {
 			return err

@@ -88,6 +88,6 @@ func (h *Histogram) Counts(ctx context.Context) (counts []uint64, err error) {
 		return nil, err
 	}
 	counts = make([]uint64, len(h.bounds)+1)
-	err = h.run(ctx, func(m *memory) error { return m.words.LoadRange(ctx, m.first+bodyWord, counts) })
+	err = h.look(ctx, func(m *memory) error { return m.words.LoadRange(ctx, m.first+bodyWord, counts) })
 	return counts, err
 }

@@ -131,7 +131,7 @@ func (h *Held) tick() {
 	h.mu.Unlock()
 	switch {
 	case left <= 0:
-		h.lose(fmt.Errorf("xdpfab: it was not renewed in time: %w", ErrLost))
+		h.lose(fmt.Errorf("xdpfab: %v was not renewed in time: %w", h.part.name(), ErrLost))
 	default:
 		h.change.Lock()
 		defer h.change.Unlock()
@@ -195,7 +195,7 @@ func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 		case h.part.restarted(m, err):
 			again, err := h.part.memory(ctx)
 			if err == nil && again.epoch != m.epoch {
-				err = fmt.Errorf("xdpfab: the memory is new: %w", ErrLost)
+				err = fmt.Errorf("xdpfab: the memory of %v is new: %w", h.part.name(), ErrLost)
 			}
 			if err != nil {
 				return err
@@ -211,7 +211,7 @@ func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 		case was>>beatBits == own>>beatBits:
 			own = was
 		default:
-			return fmt.Errorf("xdpfab: another program has taken it: %w", ErrLost)
+			return fmt.Errorf("xdpfab: another program has taken %v: %w", h.part.name(), ErrLost)
 		}
 	}
 }

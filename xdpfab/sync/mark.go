@@ -70,6 +70,12 @@ func kindOf(mark uint64) kind       { return kind(mark >> 16) }
 func versionOf(mark uint64) uint8   { return uint8(mark >> 24) }
 func isMark(word uint64) (yes bool) { return word&0xffff == magic }
 
+// name names the part and its place, with its article.
+func (p *part) name() string {
+	return fmt.Sprintf("%v at offset %d of region %q%s", kindOf(p.mark), p.place.Offset, p.place.Region,
+		ofHome(p.place.Home))
+}
+
 // otherPart says how a mark differs from that of the part.
 func (p *part) otherPart(mark uint64) error {
 	want, has, at := kindOf(p.mark), kindOf(mark), fmt.Sprintf("at offset %d", p.place.Offset)

@@ -58,13 +58,17 @@ func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Dur
 
 // Lock waits until the caller has the lock. After an error the caller does not have it.
 // The lock is released by Held.Unlock, or when ctx ends.
+//
+// At a home that is silent Lock fails with ErrPeerSilent after GiveUp, and up to a minute
+// later if it has asked by then: it waits for the outcome, since a ticket that nobody
+// knows costs the others a lease. The end of ctx ends that wait.
 func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
 	if err := m.there(); err != nil {
 		return nil, err
 	}
 	for {
 		if h, err := m.attempt(ctx); h != nil || err != nil {
-			return h, err
+			return h, m.ended(ctx, err)
 		}
 	}
 }
@@ -119,7 +123,7 @@ func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint
 		now  [1 + leftWords]uint64
 		last uint64 // whose turn it was
 	)
-	for p := (pauses{of: m.part, most: m.lease / 16}); ; {
+	for p := (pauses{most: m.lease / 16}); ; {
 		if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
 			return 0, began, err
 		}

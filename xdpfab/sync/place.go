@@ -147,6 +147,11 @@ func (p *part) run(ctx context.Context, f func(m *memory) error) error {
 	}
 }
 
+// look is run for an f that changes nothing, so a failure leaves nothing unknown.
+func (p *part) look(ctx context.Context, f func(m *memory) error) error {
+	return certain(ctx, p.run(ctx, f), xdpfab.ErrNotExecuted)
+}
+
 // find finds the memory, and marks it if it is new. Since the words are still there when
 // it has found the cells, both are of the same registration.
 func (p *part) find(ctx context.Context, newest uint64) (*memory, error) {

@@ -161,10 +161,46 @@ func TestWaitEnds(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	ctx, cancel = context.WithCancel(t.Context())
-	cancel()
-	between := pauses{of: q.part, most: time.Hour, next: time.Hour}
-	if err := between.pause(ctx); !strings.Contains(err.Error(), `a Queue at offset 64 of region "parts" of `) {
+	const text = `xdpfab: the wait for a Queue at offset 64 of region "parts" of `
+	if !strings.HasPrefix(err.Error(), text) {
+		t.Error(err)
+	}
+	checkText(t, "Queue.Take", err)
+	m := must(NewMutex(patient(t), w.at(1, 1024), time.Hour))(t) // in new memory the first waits for a lease
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = m.Lock(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), strings.NewReplacer(
+		"a Queue", "a Mutex", "64", "1024").Replace(text)) {
+		t.Error(err)
+	}
+}
+
+// What is beyond a part is refused with what there is.
+func TestBeyond(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	c := must(NewCountdown(patient(t), w.at(1, 0), 3))(t)
+	b := must(NewBoard(patient(t), w.at(1, 64), 3))(t)
+	for want, err := range map[string]error{
+		"xdpfab: task 3 of 3: want 0 to 2":   c.Done(t.Context(), 3),
+		"xdpfab: player 3 of 3: want 0 to 2": b.Post(t.Context(), 3, 1),
+	} {
+		if !errors.Is(err, xdpfab.ErrOutOfBounds) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A look that failed leaves nothing unknown.
+func TestLookUnknown(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	q := must(NewQueue(patient(t), w.at(1, 0), 2))(t)
+	err := q.look(t.Context(), func(*memory) error {
+		return &xdpfab.OpError{Op: "fetch read uint64", Peer: "p", Certainty: xdpfab.ErrOutcomeUnknown,
+			Cause: xdpfab.ErrPeerSilent}
+	})
+	if errors.Is(err, xdpfab.ErrOutcomeUnknown) || !errors.Is(err, xdpfab.ErrNotExecuted) ||
+		!errors.Is(err, xdpfab.ErrPeerSilent) {
 		t.Error(err)
 	}
 }

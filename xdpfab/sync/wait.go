@@ -5,7 +5,6 @@ package sync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -17,23 +16,29 @@ const leastPause = 20 * time.Microsecond
 
 // until calls look until it reports true or fails, with pauses from leastPause to most.
 func (p *part) until(ctx context.Context, most time.Duration, look func() (bool, error)) error {
-	for between := (pauses{of: p, most: most}); ; {
-		if done, err := look(); done || err != nil {
-			return err
+	for between := (pauses{most: most}); ; {
+		done, err := look()
+		if err == nil && !done {
+			err = between.pause(ctx)
 		}
-		if err := between.pause(ctx); err != nil {
-			return err
+		if done || err != nil {
+			return p.ended(ctx, err)
 		}
 	}
+}
+
+// ended has an error say what was waited for, if the wait ended with its context.
+func (p *part) ended(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return tell(err, "the wait for %v ended", p.name())
 }
 
 // pauses are between the looks of a caller that waits for others, which it does nowhere
 // else. Each is half as long again as the one before, up to the most: so it is about half
 // of the time that has passed, and what happens is seen soon, compared with that.
-type pauses struct {
-	of         *part
-	most, next time.Duration
-}
+type pauses struct{ most, next time.Duration }
 
 // begin has the next pause be a short one.
 func (p *pauses) begin(first time.Duration) { p.next = first }
@@ -46,9 +51,7 @@ func (p *pauses) pause(ctx context.Context) error {
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		at := p.of.place
-		return fmt.Errorf("xdpfab: the wait for %v at offset %d of region %q%s ended: %w", kindOf(p.of.mark), at.Offset,
-			at.Region, ofHome(at.Home), context.Cause(ctx))
+		return context.Cause(ctx)
 	case <-t.C:
 		return nil
 	}
