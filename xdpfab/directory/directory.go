@@ -110,6 +110,9 @@ func (d *Directory) wait(ctx context.Context) error {
 
 // Close ends following the source. The entries can still be looked up.
 func (d *Directory) Close() {
+	if d == nil || d.end == nil {
+		return // a zero value follows nothing
+	}
 	d.end()
 	<-d.ended
 }

@@ -203,3 +203,9 @@ func TestWrongEntries(t *testing.T) {
 		}
 	}
 }
+
+// Close of a Directory that Open has not returned is no panic.
+func TestCloseOfNone(t *testing.T) {
+	(*Directory)(nil).Close()
+	(&Directory{}).Close()
+}
