@@ -102,8 +102,8 @@ func (h *Handler) Name() string { return h.h.Name() }
 
 // Close ends the handler. The function gets no more requests: callers of those that wait
 // for it get ErrNotExecuted. The contexts of those that it has end. Close does not wait
-// for them, so that the function may call it, and their callers get ErrOutcomeUnknown.
-// Closing twice is no error.
+// for them, so that the function may call it, and their callers get ErrOutcomeUnknown,
+// unless the function returns at once. Closing twice is no error.
 func (h *Handler) Close() error {
 	if h == nil || h.h == nil {
 		return none("Handler", "Domain.Handle")
