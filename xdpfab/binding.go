@@ -127,7 +127,7 @@ func (b *binding) after(ctx context.Context, err error, r *place, attempt int) (
 		return err, false
 	}
 	if again := b.rebind(ctx); again != nil {
-		return errors.Join(err, again), false
+		return fmt.Errorf("%w; to bind it again: %w", err, again), false
 	}
 	return nil, true
 }

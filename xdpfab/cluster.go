@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
@@ -44,12 +47,12 @@ func NewCluster(d *Domain, names *directory.Directory) *Cluster {
 // Domain.Dial does at each address. The peer belongs to the cluster, and is closed with
 // it.
 func (c *Cluster) Dial(ctx context.Context, name string) (*Peer, error) {
-	if err := c.there(); err != nil {
+	if err := c.usable(); err != nil {
 		return nil, err
 	}
 	n, err := c.names.Node(name)
 	if err != nil {
-		return nil, err
+		return nil, errno.Unsent(fmt.Errorf("xdpfab: %w", err))
 	}
 	var at *Peer
 	err = c.first(ctx, n, func(p *Peer) error { at = p; return nil })
@@ -63,7 +66,7 @@ func (c *Cluster) first(ctx context.Context, n directory.Node, use func(*Peer) e
 	for _, text := range n.Addrs {
 		addrs, err := node.ResolveAll(ctx, text, "ip") // each time: a pod has another address after a restart
 		if err != nil {
-			failed = errors.Join(failed, err)
+			failed = besides(failed, err)
 			continue
 		}
 		for _, addr := range addrs {
@@ -73,7 +76,7 @@ func (c *Cluster) first(ctx context.Context, n directory.Node, use func(*Peer) e
 					return err
 				}
 			}
-			failed = errors.Join(failed, fmt.Errorf("%v: %w", addr, err))
+			failed = besides(failed, fmt.Errorf("%v: %w", addr, err))
 			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 				return fmt.Errorf("xdpfab: node %s: %w", n.Name, failed)
 			}
@@ -103,10 +106,28 @@ func (c *Cluster) at(ctx context.Context, addr string) (*Peer, error) {
 	return p, nil
 }
 
+// besides is the failure of an address after those of others, in one line.
+func besides(failed, err error) error {
+	if failed == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", failed, err)
+}
+
+// usable returns an error if the cluster is none, or closed.
+func (c *Cluster) usable() error {
+	if err := c.there(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errno.Unsent(c.open())
+}
+
 // open returns an error if the cluster is closed. The caller holds the lock.
 func (c *Cluster) open() error {
 	if c.closed {
-		return fmt.Errorf("xdpfab: the cluster is closed: %w", ErrClosed)
+		return errno.Refuse(ErrClosed, "xdpfab: the cluster is closed: want one of NewCluster")
 	}
 	return nil
 }
@@ -129,12 +150,12 @@ func (c *Cluster) Close() error {
 
 // find implements Home.
 func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
-	if err := c.there(); err != nil {
+	if err := c.usable(); err != nil {
 		return nil, err
 	}
 	n, err := c.names.Home(region)
 	if err != nil {
-		return nil, err
+		return nil, errno.Unsent(c.homeless(region, err))
 	}
 	var found *place
 	err = c.first(ctx, n, func(p *Peer) (err error) {
@@ -142,6 +163,20 @@ func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
 		return err
 	})
 	return found, err
+}
+
+// homeless is the error of a region that no node publishes, or several do.
+func (c *Cluster) homeless(region string, err error) error {
+	if !errors.Is(err, directory.ErrNoNode) {
+		return fmt.Errorf("xdpfab: %w", err)
+	}
+	var names []string
+	for _, n := range c.names.Nodes() {
+		for _, r := range n.Regions {
+			names = append(names, strconv.Quote(r))
+		}
+	}
+	return errno.Refuse(ErrNoRegion, "xdpfab: %w%s", err, tell.DidYouMean(strconv.Quote(region), names))
 }
 
 // moved implements Home. A host's name may mean another address by now, so it counts as a

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,8 +89,11 @@ func TestClusterFinds(t *testing.T) {
 	if _, err := c.Dial(ctx(t), "three"); !errors.Is(err, directory.ErrNoNode) {
 		t.Errorf("node three: %v, want ErrNoNode", err)
 	}
-	if _, err := xdpfab.Word[uint64](ctx(t), c, "none", 0); !errors.Is(err, directory.ErrNoNode) {
-		t.Errorf("region none: %v, want ErrNoNode", err)
+	_, err = xdpfab.Word[uint64](ctx(t), c, "none", 0)
+	for _, want := range []error{directory.ErrNoNode, xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted} {
+		if !errors.Is(err, want) {
+			t.Errorf("region none: %v, want %v", err, want)
+		}
 	}
 	if _, err := xdpfab.Word[uint64](ctx(t), c, "other", 0); !errors.Is(err, xdpfab.ErrNoRegion) {
 		t.Errorf("a region that the directory alone has: %v, want ErrNoRegion", err)
@@ -101,8 +105,11 @@ func TestClusterFinds(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := xdpfab.Word[uint64](ctx(t), c, "w", 0); err == nil {
-		t.Error("a closed cluster finds words")
+	for _, region := range []string{"w", "none"} {
+		_, err := xdpfab.Word[uint64](ctx(t), c, region, 0)
+		if !errors.Is(err, xdpfab.ErrClosed) || !errors.Is(err, xdpfab.ErrNotExecuted) {
+			t.Errorf("%s at a closed cluster: %v, want ErrClosed and ErrNotExecuted", region, err)
+		}
 	}
 }
 
@@ -116,6 +123,8 @@ func TestClusterTriesAddresses(t *testing.T) {
 	}
 	if _, err := c.Dial(ctx(t), "gone"); !errors.Is(err, xdpfab.ErrPeerSilent) {
 		t.Errorf("node gone: %v, want ErrPeerSilent", err)
+	} else if strings.Contains(err.Error(), "\n") {
+		t.Errorf("an error of several lines: %q", err)
 	}
 }
 
