@@ -226,7 +226,10 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 // tellWay says on stderr what the user has not asked for, and with --verbose the rest.
 func (a *app) tellWay(f *linkFlags, dom *xdpfab.Domain, chosen *way.Choice) {
 	in := dom.Interface()
-	if in.NoXDP != "" {
+	switch {
+	case in.NoXDP != "" && !f.verbose:
+		fmt.Fprintln(a.err, "xdpfab: UDP sockets carry the frames, several times slower than AF_XDP: -v says why")
+	case in.NoXDP != "":
 		fmt.Fprintln(a.err, tell.Fold(fmt.Sprintf("xdpfab: UDP sockets carry the frames, several times slower than "+
 			"AF_XDP, which cannot be had (%s); --transport xdp fails instead", tell.Plain(errors.New(in.NoXDP)))))
 	}
