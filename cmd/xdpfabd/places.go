@@ -86,14 +86,23 @@ func (p *places) try(uid uint32) (*place, error) {
 	case left > 0:
 		p.evict(func(x *place) bool { return x.uid == uid })
 		return nil,
-			fmt.Errorf("user %d has %d programs attached, and %d places are left: %s leaves as many for other users"+
-				" as one has; end one of them, or have the rule's guests raised", uid, own, left, p.name)
+			fmt.Errorf("user %d has %s attached, and %s left: %s leaves as many for other users"+
+				" as one has; end one of them, or have the rule's guests raised", uid,
+				counted(own, "program", "programs"), counted(left, "place is", "places are"), p.name)
 	}
 	p.evict(func(*place) bool { return true })
 	return nil,
 		fmt.Errorf(
-			"%d programs are attached: %s allows no more at a time; end one of them, or have the rule's guests raised",
-			len(p.all), p.name)
+			"%s attached: %s allows no more at a time; end one of them, or have the rule's guests raised",
+			counted(len(p.all), "program is", "programs are"), p.name)
+}
+
+// counted returns a number with the words that go with it.
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // evict ends the connection of the oldest program, of those for which may is true, that

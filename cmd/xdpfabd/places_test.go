@@ -80,6 +80,11 @@ func TestPlacesOfUsers(t *testing.T) {
 	}
 	enter(alice, 8)
 	refused(alice, "8 programs are attached")
+	if r, err = rulesOf(t, "allow:user=4000000001,guests=1").admit(control.Program{UID: alice}, ""); err != nil {
+		t.Fatal(err)
+	}
+	enter(alice, 1)
+	refused(alice, "1 program is attached")
 }
 
 // Where there is no place, programs that have connected and not attached give way, the
