@@ -48,13 +48,13 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.ifname, "interface", "i", "", "network interface to use; default: the one that leads to the peer")
 	fs.TextVar(&f.progress, "progress", fi.ProgressAuto,
-		"the thread that moves operations on: auto (a poller) or manual (the waiting thread; lowest latency)")
-	fs.TextVar(&f.copyMode, "copy", fi.CopyAuto, "AF_XDP mode: auto, copy or zero-copy")
+		"`mode` of progress: auto (a poller moves operations on) or manual (the waiting thread does; lowest latency)")
+	fs.TextVar(&f.copyMode, "copy", fi.CopyAuto, "AF_XDP `mode`: auto, copy or zero-copy")
 	fs.TextVar(&f.xdp, "xdp", fi.XDPAuto,
-		"XDP mode: native, generic (any interface, slower), auto (native; on a bond generic, to follow fail-over) or "+
-			"any (auto, and generic where the driver has no native one)")
+		"`mode` of XDP: native, generic (any interface, slower), auto (native; on a bond generic, to "+
+			"follow fail-over) or any (auto, and generic where the driver has no native one)")
 	fs.TextVar(&f.transport, "transport", fi.TransportAuto,
-		"transport of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had, and "+
+		"`transport` of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had, and "+
 			"for a MAC address)")
 	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for 4, or all of fewer")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
