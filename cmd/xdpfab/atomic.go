@@ -278,7 +278,12 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 	if len(b) == dt.Size() {
 		b = bytes.Repeat(b, count)
 	}
-	if want := count * dt.Size(); len(b) != want {
+	want := count * dt.Size()
+	switch {
+	case len(b) != want && !f.hex:
+		return nil, fmt.Errorf("%s: %s for %s (--count is %d): want %s", what, plural(len(values), "value"),
+			plural(count, "element"), count, one)
+	case len(b) != want:
 		return nil, fmt.Errorf("%s: %s in place of %d (%s of %v): want %s", what, plural(len(b), "byte"), want,
 			plural(count, "element"), dt, one)
 	}

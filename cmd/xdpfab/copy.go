@@ -340,7 +340,9 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return err
 	}
 	x.begin, x.total = f.skip, size
-	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); err != nil {
+	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); errors.Is(err, io.EOF) {
+		return usage(c, "--skip %d: %s has %d bytes: want %d or less", f.skip, path, n, n)
+	} else if err != nil {
 		return usage(c, "--skip %d: %s has %d bytes: %v", f.skip, path, n, err)
 	}
 	start := time.Now()

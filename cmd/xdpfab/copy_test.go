@@ -93,7 +93,7 @@ func TestPutAndGet(t *testing.T) {
 		{"get PEER - --key 0x99 --length 2", exitFailed, "no memory region with this key"},
 		{"put PEER /absent/file --region r", exitUsage, "no such file"},
 		{"put PEER " + in + " --region r --offset 1", exitFailed, "beyond the end"},
-		{"put PEER " + in + " --region r --skip 65537", exitUsage, "has 65536 bytes"},
+		{"put PEER " + in + " --region r --skip 65537", exitUsage, "has 65536 bytes: want 65536 or less; see"},
 		{"put PEER " + in + " --region ro", exitFailed, "region \"ro\" grants read, and put takes write"},
 	} {
 		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)

@@ -24,6 +24,13 @@ import (
 
 // What a refused command line, or a refused operation, lacks to be right.
 
+// flagValues tells what the values of flags of a type look like.
+var flagValues = map[string]string{
+	"uint64": "a whole number, 0 or more", "int": "a whole number", "float64": "a number",
+	"bytes":    "a whole number, 0 or more, of bytes, KiB, MiB, GiB or TiB, such as 4096 or 4KiB",
+	"duration": "a time such as 500ms, 5s or 1m", "bool": "true or false", "intSlice": "whole numbers, such as 2,3",
+}
+
 // flagError words the error of a flag: what was given, and what its type takes. The flag
 // behind a mistyped command is that command's: the word in front of it is what is wrong.
 func flagError(c *cobra.Command, err error) error {
@@ -35,16 +42,19 @@ func flagError(c *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
 	}
+	if missing := new(pflag.ValueRequiredError); errors.As(err, &missing) {
+		f := missing.GetFlag()
+		if want, known := flagValues[f.Value.Type()]; known {
+			return usage(c, "--%s needs a value: want %s", f.Name, want)
+		}
+		return usage(c, "--%s needs a value", f.Name)
+	}
 	invalid := new(pflag.InvalidValueError)
 	if !errors.As(err, &invalid) {
 		return usage(c, "%v", err)
 	}
 	f := invalid.GetFlag()
-	want, known := map[string]string{
-		"uint64": "a whole number, 0 or more", "int": "a whole number", "float64": "a number",
-		"bytes":    "a whole number, 0 or more, of bytes, KiB, MiB, GiB or TiB, such as 4096 or 4KiB",
-		"duration": "a time such as 500ms, 5s or 1m", "bool": "true or false", "intSlice": "whole numbers, such as 2,3",
-	}[f.Value.Type()]
+	want, known := flagValues[f.Value.Type()]
 	if !known {
 		return usage(c, "--%s: %s", f.Name, tell.Plain(invalid.Unwrap()))
 	}

@@ -86,7 +86,7 @@ func TestMistakes(t *testing.T) {
 		{name: "datatype", line: "atomic sum uint65 1 -i $I --peer $P --region counters", code: 2, wrong: `unknown datatype "uint65"`, want: "want one of int8", remedy: "did you mean uint64?"},
 		{name: "range", line: "atomic sum uint8 300 -i $I --peer $P --region counters", code: 2, wrong: `"300"`, want: "want 0 to 255", remedy: "--help"},
 		{name: "value forgotten", line: "atomic sum uint64 -i $I --peer $P --region counters", code: 2, wrong: "missing VALUE", want: "want one uint64", remedy: "--help"},
-		{name: "values for some", line: "atomic sum uint64 1 2 --count 3 -i $I --peer $P --region counters", code: 2, wrong: "VALUE: 16 bytes in place of 24", want: "(3 elements of uint64): want", remedy: "one uint64 for all elements, or one for each of 3"},
+		{name: "values for some", line: "atomic sum uint64 1 2 --count 3 -i $I --peer $P --region counters", code: 2, wrong: "VALUE: 2 values for 3 elements", want: "(--count is 3): want", remedy: "one uint64 for all elements, or one for each of 3"},
 		{name: "compare forgotten", line: "atomic cswap uint64 1 -i $I --peer $P --region counters", code: 2, wrong: "missing --compare", want: "want one uint64", remedy: "--help"},
 		{name: "negative offset", line: "atomic sum uint64 1 --offset -8 -i $I --peer $P --region counters", code: 2, wrong: `--offset "-8"`, want: "a whole number, 0 or more", remedy: "--help"},
 		{name: "bad time", line: "list $P -i $I --timeout 5", code: 2, wrong: `--timeout "5"`, want: "a time such as 500ms, 5s", remedy: "--help"},
