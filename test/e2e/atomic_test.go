@@ -108,7 +108,7 @@ func testAtomicRefused(t *testing.T) {
 		{"cswap uint64 1 --compare 0 --form fetch --region r " + with, 2, []string{`form "fetch" of cswap on uint64: want compare`}},
 		{"sum uint64 1 --region r --count -1 " + with, 2, []string{"count -1: want 1 to 16777216"}},
 		{"sum uint64 1 --region r --count 4294967296 " + with, 2, []string{"count 4294967296: want 1 to 16777216"}},
-		{"sum uint64 1 2 --region r --count 3 " + with, 2, []string{"16 bytes for 3 elements of uint64"}},
+		{"sum uint64 1 2 --region r --count 3 " + with, 2, []string{"2 values for 3 elements"}},
 		{"sum uint64 -1 --region r " + with, 2, []string{`bad value "-1" for uint64: out of range`}},
 		{"add uint64 1 --region r " + with, 2, []string{`unknown operation "add": here it is sum`}},
 		{"sum quad 1 --region r " + with, 2, []string{`unknown datatype "quad": want one of int8`}},

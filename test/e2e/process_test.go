@@ -166,17 +166,35 @@ func (p *process) code() int {
 }
 
 // wants fails the test unless the process ends with the given code and its
-// standard error contains all the texts.
+// complaint contains all the texts.
 func (p *process) wants(code int, texts ...string) {
 	p.t.Helper()
 	if got := p.code(); got != code {
 		p.t.Errorf("%s: exit code %d, want %d: %s", p.name, got, code, p.err.String())
 	}
+	complaint := p.complaint(code)
 	for _, want := range texts {
-		if !strings.Contains(p.err.String(), want) {
-			p.t.Errorf("%s: stderr lacks %q: %s", p.name, want, p.err.String())
+		if !strings.Contains(complaint, want) {
+			p.t.Errorf("%s: stderr lacks %q: %s", p.name, want, complaint)
 		}
 	}
+}
+
+// complaint is the standard error, or what it would be without --json, where it is the
+// error of a command as JSON. That has the process's exit code, and begins with no name.
+func (p *process) complaint(code int) string {
+	p.t.Helper()
+	var e struct {
+		Error string
+		Code  int
+	}
+	if json.Unmarshal([]byte(p.err.String()), &e) != nil {
+		return p.err.String()
+	}
+	if e.Code != code || strings.HasPrefix(e.Error, "xdpfab: ") {
+		p.t.Errorf("%s: want code %d in the error, and no name of the command before it: %s", p.name, code, p.err.String())
+	}
+	return "xdpfab: " + e.Error
 }
 
 // eventually polls until ok, or the process ends, or the limit.
