@@ -11,34 +11,35 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// WaitCompareAndSwap waits, at the peer, until the word is old, and then sets it to new,
-// once. Nobody polls: a swap of 0 to the caller's number is a lock in one round trip, and
-// handing it over takes one.
+// WaitCompareAndSwap waits at the peer until the word is old, and then sets it to new,
+// once. Nobody polls: a swap of 0 for the caller's number takes a lock in one round trip,
+// and handing the lock over takes one.
 //
-// Those that wait for the same value of the word by the same operation come first who
-// came first; an operation that does not wait, and the owner, pass by them. The peer
-// looks at the word when it has applied operations of peers to the region, and when its
-// owner calls [github.com/xdpfab/xdpfab/mr.Region.Changed].
+// Operations that wait for the same value by the same operation run in the order in which
+// they arrived. Operations that do not wait, and the owner of the memory, do not queue
+// behind them. The peer looks at the word after it has applied operations of peers to the
+// region, and when its owner calls [github.com/xdpfab/xdpfab/mr.Region.Changed].
 //
-// The end of the context ends the wait at the peer, which takes a round trip: then the
-// error wraps the context's cause, and says whether the word was swapped: ErrNotExecuted
-// if it was not; a swap that came just before is a success. If the peer falls silent, or
-// ends, while the operation waits, the outcome is unknown. A holder that crashes keeps
-// what it has: see package sync for a lock with a lease.
+// When the context ends, the wait at the peer ends, too, which takes a round trip. The
+// error then wraps the context's cause, and ErrNotExecuted, since the word was not
+// swapped; a swap that came just before is a success. If the peer falls silent while the
+// operation waits, the outcome is unknown; if it restarts, the error is ErrPeerRestarted.
+// The peer does not release what a crashed caller holds: package sync has a lock with a
+// lease.
 //
-// A peer holds 64 such operations of an endpoint, and 512 of a node: further ones are
-// refused with ErrBusy, and not executed. ErrOpNotSupported means that nobody can wait
-// there: the memory is another program's or resident, or the peer is of an older release,
-// or this domain is a guest of a daemon.
+// A peer keeps at most 64 such operations of an endpoint, and 512 of a node. It refuses
+// further ones with ErrBusy, not executed. ErrOpNotSupported means that no operation can
+// wait there: the memory is another program's or resident, the peer is of an older
+// release, or this domain is a guest of a daemon.
 func (r Remote[T]) WaitCompareAndSwap(ctx context.Context, old, new T) error {
 	_, err := r.WaitCompare(ctx, atomic.Cswap, old, new)
 	return err
 }
 
 // WaitCompare is [Remote.WaitCompareAndSwap] for any operation with a condition, and
-// returns the previous value: atomic.Cswap to atomic.CswapGT, or, on integers,
-// atomic.SumAtMost and atomic.DiffAtLeast. A difference that is to be at least 0 is a
-// semaphore; a swap of n to n, a barrier. Elements have up to 8 bytes.
+// returns the previous value. The operations are atomic.Cswap to atomic.CswapGT and, on
+// integers, atomic.SumAtMost and atomic.DiffAtLeast. A difference that has to be at least
+// 0 is a semaphore; a swap of n for n is a barrier. Elements have at most 8 bytes.
 func (r Remote[T]) WaitCompare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
 	if err := r.checkWait(op); err != nil {
 		return old, err
