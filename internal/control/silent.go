@@ -19,8 +19,8 @@ var ErrSilent = errors.New("the daemon does not answer")
 // ErrSilent.
 type SilentError struct {
 	Path string
-	// PID is its process; 0 if the socket does not tell: the queue of those who want to
-	// connect is full, or the process is in another process namespace.
+	// PID is its process. It is 0 if the socket does not tell it, since the queue of new
+	// connections is full, or the process is in another process namespace.
 	PID int
 	// Within is how long it was waited for; 0 if it could not be asked.
 	Within  time.Duration

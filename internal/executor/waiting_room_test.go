@@ -10,8 +10,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// A session, a party and an engine have each their room for operations that wait. Who has
-// filled its own takes nothing from others, and all of it comes back with the sessions.
+// A session, a party and an engine each have room for operations that wait. A session
+// that has filled its own room takes nothing from others, and the end of the sessions
+// frees all of it.
 func TestRoomToWait(t *testing.T) {
 	x, err := New(&echo{}, 1500, 0)
 	if err != nil {

@@ -4,14 +4,14 @@
 // compare atomics that run, once, when their conditions hold.
 //
 // The notes of a region are its Queues, which watch the region. A queue is one word, one
-// operation and one comparand: in it the first that came is served first. Who applies
-// operations to the region calls Changed, on any thread; it looks at the first of each
-// queue, and runs those whose conditions hold. A note of a session that has been silent
-// for some time is passed by until it is heard again: its program may be dead, and nobody
-// would free the lock that it got.
+// operation and one comparand, and serves its notes in the order in which they came. The
+// thread that applies operations to the region calls Changed, which looks at the first
+// note of each queue, and runs those whose conditions hold. A queue passes by the notes
+// of a session that has been silent for some time, until the session is heard again: its
+// program may be dead, and would never free the lock that it got.
 //
-// No wake-up is lost. A note joins and then looks. Who has changed the word looks
-// afterwards whether anybody has joined. One of the two sees the other.
+// No wake-up is lost. A note joins and then looks at the word. The thread that changes
+// the word looks afterwards for notes that have joined. One of the two sees the other.
 package waiting
 
 import (
@@ -42,8 +42,8 @@ const (
 type Owner interface {
 	// Wake is called when a parked note has run, or its region has been closed.
 	Wake()
-	// Silent reports whether nothing was heard for some time of whoever waits. The owner
-	// calls Note.Look when that changes.
+	// Silent reports whether the program that waits has not been heard for some time. The
+	// owner calls Note.Look when that changes.
 	Silent() bool
 	// Soon has f called, on another thread or later.
 	Soon(f func())
@@ -80,8 +80,8 @@ func Waits(op ops.Op, dt ops.Datatype) bool {
 	return conditional && dt < ops.NumDatatypes && dt.Size() <= MaxWord && ops.Valid(ops.Compare, op, dt)
 }
 
-// queue is the notes that wait for one word by one operation and comparand, the first
-// that came first.
+// queue has the notes that wait for one word by one operation and comparand, in the order
+// in which they came.
 type queue struct{ notes []*Note }
 
 func (q *queue) takes(n *Note) bool {
@@ -132,7 +132,7 @@ func (w *Queues) Enter(n *Note, may bool) State {
 		w.count.Add(1)
 		w.queues[i].notes = append(w.queues[i].notes, n)
 	default:
-		w.count.Add(1) // it has joined: from here on whoever changes the word waits for the lock
+		w.count.Add(1) // it has joined: a thread that changes the word waits for the lock from here on
 		if n.run() {
 			w.count.Add(-1)
 			return Ran
@@ -237,7 +237,7 @@ func (w *Queues) Changed() {
 	}
 }
 
-// AtOnce is the most notes that one look runs: whoever looks has other things to do.
+// AtOnce is the most notes that one look runs, since its thread has other work.
 const AtOnce = 64
 
 // look runs those whose conditions hold, until none does. If they are more than it may
