@@ -115,7 +115,7 @@ type errorReport struct {
 }
 
 // tellError says on stderr why a command failed. The wish for JSON counts even where the
-// command line is so wrong that it could not be parsed.
+// command line could not be parsed.
 func (a *app) tellError(err error, args []string) {
 	if !a.json && !slices.Contains(args, "--json") {
 		fmt.Fprintln(a.err, tell.Fold(oneLine(err)))
@@ -123,7 +123,8 @@ func (a *app) tellError(err error, args []string) {
 	}
 	e := json.NewEncoder(a.err)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(errorReport{tell.Plain(err), a.certainty(err), exitCode(err)}) // if stderr is lost, nothing can tell of it
+	// If stderr is lost, nothing can tell of it.
+	_ = e.Encode(errorReport{tell.Plain(err), a.certainty(err), exitCode(err)})
 }
 
 // certainty returns what is known of the operation of a command that failed.
