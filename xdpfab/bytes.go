@@ -2,8 +2,6 @@
 
 package xdpfab
 
-import "slices"
-
 // Bytes returns the values as a buffer of Msg or of a call such as Endpoint.Atomic
 // holds them: one element after the other, little-endian.
 func Bytes[T Element](values ...T) []byte { return AppendBytes(nil, values...) }
@@ -11,13 +9,7 @@ func Bytes[T Element](values ...T) []byte { return AppendBytes(nil, values...) }
 // AppendBytes appends the values to a buffer as Bytes does, so that one buffer can serve
 // again and again.
 func AppendBytes[T Element](buf []byte, values ...T) []byte {
-	size := DatatypeOf[T]().Size()
-	buf = slices.Grow(buf, len(values)*size)
-	for _, v := range values {
-		word := toBytes(v)
-		buf = append(buf, word[:size]...)
-	}
-	return buf
+	return append(buf, bytesOf(values)...)
 }
 
 // Values returns the elements in a buffer, such as Msg.Result. Bytes at the end that
@@ -34,10 +26,7 @@ func Values[T Element](buf []byte) []T {
 func ReadBytes[T Element](buf []byte, values []T) int {
 	size := DatatypeOf[T]().Size()
 	n := min(len(values), len(buf)/size)
-	for i := range n {
-		values[i] = elementOf[T](buf[i*size : (i+1)*size])
-	}
-	return n
+	return copy(bytesOf(values), buf[:n*size]) / size
 }
 
 // elementOf returns the element in a buffer, 0 if there is none.

@@ -51,7 +51,7 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 	}
 	guarded, lose := context.WithCancelCause(ctx)
 	stop := p.to.AfterClose(lose)
-	w, err := p.to.Start(guarded, watch, nil)
+	w, err := p.to.Start(guarded, watch)
 	if err == nil {
 		go func() {
 			defer stop()
@@ -80,7 +80,7 @@ func (r Remote[T]) watch(ctx context.Context, at *place, w *calls.Waiter) error 
 		if !errors.Is(err, ErrPeerRestarted) || r.look(ctx, at) != nil {
 			return err
 		}
-		if w, err = p.to.Start(ctx, watch, nil); err != nil {
+		if w, err = p.to.Start(ctx, watch); err != nil {
 			return err
 		}
 	}

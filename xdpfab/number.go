@@ -3,8 +3,6 @@
 package xdpfab
 
 import (
-	"encoding/binary"
-	"math"
 	"math/bits"
 	"reflect"
 
@@ -81,31 +79,47 @@ func DatatypeOf[T Element]() atomic.Datatype {
 
 // sum returns what a becomes when b is added to it, as the peer has done.
 func sum[T Element](dt atomic.Datatype, a, b T) T {
-	x, y := toBytes(a), toBytes(b)
+	x, y := [1]T{a}, [1]T{b}
+	addTo(dt, x[:], y[:])
+	return x[0]
+}
+
+// addTo adds to each word what the peer has added to it. Signed integers wrap around as
+// unsigned ones do.
+func addTo[T Element](dt atomic.Datatype, words, deltas []T) {
 	switch dt {
 	case atomic.Float, atomic.FloatComplex:
-		for at := 0; at < 8; at += 4 {
-			addFloat(x[at:], y[at:])
-		}
+		addNumbers(viewOf[float32](words), viewOf[float32](deltas))
+		return
 	case atomic.Double, atomic.DoubleComplex:
-		for at := 0; at < 16; at += 8 {
-			addDouble(x[at:], y[at:])
-		}
-	default: // integers: what lies above the element does not count
-		lo, carry := bits.Add64(binary.LittleEndian.Uint64(x[:]), binary.LittleEndian.Uint64(y[:]), 0)
-		hi, _ := bits.Add64(binary.LittleEndian.Uint64(x[8:]), binary.LittleEndian.Uint64(y[8:]), carry)
-		binary.LittleEndian.PutUint64(x[:], lo)
-		binary.LittleEndian.PutUint64(x[8:], hi)
+		addNumbers(viewOf[float64](words), viewOf[float64](deltas))
+		return
 	}
-	return fromBytes[T](x)
+	switch dt.Size() {
+	case 1:
+		addNumbers(viewOf[uint8](words), viewOf[uint8](deltas))
+	case 2:
+		addNumbers(viewOf[uint16](words), viewOf[uint16](deltas))
+	case 4:
+		addNumbers(viewOf[uint32](words), viewOf[uint32](deltas))
+	case 8:
+		addNumbers(viewOf[uint64](words), viewOf[uint64](deltas))
+	case 16:
+		addPairs(viewOf[uint64](words), viewOf[uint64](deltas))
+	}
 }
 
-func addFloat(x, y []byte) {
-	f := math.Float32frombits(binary.LittleEndian.Uint32(x)) + math.Float32frombits(binary.LittleEndian.Uint32(y))
-	binary.LittleEndian.PutUint32(x, math.Float32bits(f))
+func addNumbers[N Number](words, deltas []N) {
+	for i := range words {
+		words[i] += deltas[i]
+	}
 }
 
-func addDouble(x, y []byte) {
-	f := math.Float64frombits(binary.LittleEndian.Uint64(x)) + math.Float64frombits(binary.LittleEndian.Uint64(y))
-	binary.LittleEndian.PutUint64(x, math.Float64bits(f))
+// addPairs adds integers of 128 bits, the lower half first.
+func addPairs(words, deltas []uint64) {
+	var carry uint64
+	for i := 0; i+1 < len(words); i += 2 {
+		words[i], carry = bits.Add64(words[i], deltas[i], 0)
+		words[i+1], _ = bits.Add64(words[i+1], deltas[i+1], carry)
+	}
 }

@@ -61,7 +61,7 @@ func (r Remote[T]) StartCompare(ctx context.Context, op atomic.Op, comparand, v 
 func (p *Pending[T]) start(ctx context.Context) *Pending[T] {
 	if p.err = p.r.check(p.verb, p.op); p.err == nil {
 		p.at = p.r.bind.at.Load()
-		p.w, p.err = p.at.peer.to.Start(ctx, p.call(), nil)
+		p.w, p.err = p.at.peer.to.Start(ctx, p.call())
 	}
 	return p
 }

@@ -22,3 +22,10 @@ func fromBytes[T Element](b [wide]byte) (v T) {
 func bytesOf[T Element](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v))*unsafe.Sizeof(*new(T)))
 }
+
+// viewOf returns the memory of the values as numbers, each of which is as long as an
+// element, or as a half of one.
+func viewOf[N Number, T Element](v []T) []N {
+	bytes := bytesOf(v)
+	return unsafe.Slice((*N)(unsafe.Pointer(unsafe.SliceData(bytes))), uintptr(len(bytes))/unsafe.Sizeof(*new(N)))
+}

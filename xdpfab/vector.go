@@ -182,17 +182,10 @@ func (v RemoteVector[T]) add(ctx context.Context, p places, deltas, sums []T) er
 	err := v.do(ctx, wire.VerbFetch, atomic.Sum, p, buffers[T]{operands: deltas, results: sums})
 	if err != nil {
 		kept := slices.Clone(deltas) // the caller's may be others by then
-		return later(err, func(was []byte) any { v.sum(kept, sums[:ReadBytes(was, sums)]); return nil })
+		return later(err, func(was []byte) any { addTo(v.dt, sums[:ReadBytes(was, sums)], kept); return nil })
 	}
-	v.sum(deltas, sums)
+	addTo(v.dt, sums, deltas)
 	return nil
-}
-
-// sum makes previous values the new ones.
-func (v RemoteVector[T]) sum(deltas, values []T) {
-	for i := range values {
-		values[i] = sum(v.dt, values[i], deltas[i])
-	}
 }
 
 // into returns an error that can be settled, with the results of the operation in a

@@ -12,7 +12,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
-	"github.com/xdpfab/xdpfab/mr"
 )
 
 // places describes which words of a vector a call is about: those at the indexes in at,
@@ -63,14 +62,8 @@ func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p
 	if err := v.fault(verb, op, p, &b); err != nil || p.n == 0 {
 		return errno.Unsent(err)
 	}
-	size := v.dt.Size()
-	c := calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(v.dt), Count: uint32(p.n),
-		Operand: Bytes(b.operands...), Compare: Bytes(b.compares...), Result: make([]byte, len(b.results)*size)}
-	if err := v.send(ctx, c, p); err != nil {
-		return err
-	}
-	ReadBytes(c.Result, b.results)
-	return nil
+	return v.send(ctx, calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(v.dt), Count: uint32(p.n), At: p.at,
+		Operand: bytesOf(b.operands), Compare: bytesOf(b.compares), Result: bytesOf(b.results)}, p.from)
 }
 
 // fault returns why an operation cannot be posted.
@@ -95,17 +88,11 @@ func errZeroVector() error {
 }
 
 // send runs the call in the registration that the vector is bound to.
-func (v RemoteVector[T]) send(ctx context.Context, c calls.Call, p places) error {
+func (v RemoteVector[T]) send(ctx context.Context, c calls.Call, from uint64) error {
 	for attempt := 0; ; attempt++ {
 		r := v.bind.at.Load()
-		var extents []mr.Extent
-		if p.at == nil {
-			c.Key, c.Offset = r.Key, r.Base+p.from*uint64(v.dt.Size())
-		} else {
-			extents = v.extents(r, p.at)
-		}
-		c.Incarnation = r.Incarnation
-		err := r.peer.to.Scatter(ctx, c, extents)
+		c.Key, c.Offset, c.Incarnation = r.Key, r.Base+from*uint64(v.dt.Size()), r.Incarnation
+		err := r.peer.to.Do(ctx, c)
 		if err == nil {
 			return nil
 		}
@@ -113,13 +100,4 @@ func (v RemoteVector[T]) send(ctx context.Context, c calls.Call, p places) error
 			return err
 		}
 	}
-}
-
-// extents returns the extents in which the words at the given indexes lie.
-func (v RemoteVector[T]) extents(r *place, at []uint64) []mr.Extent {
-	extents := make([]mr.Extent, len(at))
-	for i, index := range at {
-		extents[i] = mr.Extent{Offset: r.Base + index*uint64(v.dt.Size()), Key: r.Key, Count: 1}
-	}
-	return extents
 }

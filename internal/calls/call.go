@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/progress"
@@ -22,7 +23,8 @@ type Call struct {
 	Op, Datatype     uint8
 	Count            uint32
 	Key, Offset      uint64
-	Incarnation      uint32 // of the region meant; 0 means any region that has the key
+	At               []uint64 // elements of the array at Offset, one of each; nil means Count from the first on
+	Incarnation      uint32   // of the region meant; 0 means any region that has the key
 	Operand, Compare []byte
 	Result           []byte
 	Signal           *wire.Signal
@@ -48,7 +50,7 @@ type Waiter struct {
 var waiters = sync.Pool{New: func() any { return &Waiter{Signal: progress.NewSignal()} }}
 
 // Start posts an operation. The waiter returned is for Await, once.
-func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter, error) {
+func (p *Peer) Start(ctx context.Context, c Call) (*Waiter, error) {
 	if p.closed.Load() {
 		return nil, errno.Unsent(p.errClosed())
 	}
@@ -69,8 +71,8 @@ func (p *Peer) Start(ctx context.Context, c Call, extents []mr.Extent) (*Waiter,
 	}
 	s.Key, s.Incarnation, s.Offset, s.Count = c.Key, c.Incarnation, c.Offset, c.Count
 	s.Verb, s.Opcode, s.Datatype = c.Verb, c.Op, c.Datatype
-	if extents != nil {
-		s.SetExtents(extents)
+	if c.At != nil {
+		scatter(s.MakeExtents(len(c.At)), c)
 	}
 	w.fill(s.Submission, c)
 	if c.Verb == wire.VerbWait {
@@ -101,9 +103,19 @@ func (p *Peer) Await(ctx context.Context, c Call, w *Waiter) error {
 	} else {
 		err = w.err
 	}
-	copy(c.Result, w.result)
+	if err == nil {
+		copy(c.Result, w.result)
+	}
 	w.recycle()
 	return err
+}
+
+// scatter writes the extents of a call's elements.
+func scatter(extents []mr.Extent, c Call) {
+	size := uint64(atomic.Datatype(c.Datatype).Size())
+	for i, index := range c.At {
+		extents[i] = mr.Extent{Offset: c.Offset + index*size, Key: c.Key, Count: 1}
+	}
 }
 
 // keptBuffer is the most bytes that a waiter keeps memory for between calls.

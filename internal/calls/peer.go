@@ -11,7 +11,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/mr"
 )
 
 // Route is how calls reach a peer.
@@ -80,13 +79,8 @@ func (p *Peer) Watch(ctx context.Context) error {
 }
 
 // Do posts an operation and waits for its end.
-func (p *Peer) Do(ctx context.Context, c Call) error { return p.Scatter(ctx, c, nil) }
-
-// Scatter is Do for an operation on extents, which the operation owns from then on. They
-// are no part of the call, since they are on the heap, and its buffers would have to be
-// there too.
-func (p *Peer) Scatter(ctx context.Context, c Call, extents []mr.Extent) error {
-	w, err := p.Start(ctx, c, extents)
+func (p *Peer) Do(ctx context.Context, c Call) error {
+	w, err := p.Start(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ var flushAll = calls.Call{Verb: engine.VerbFlush, All: true}
 // startFlush begins a flush, and waits for room if there is none.
 func startFlush(ctx context.Context, p *calls.Peer) (*calls.Waiter, error) {
 	for {
-		w, err := p.Start(ctx, flushAll, nil)
+		w, err := p.Start(ctx, flushAll)
 		if !errors.Is(err, ErrAgain) {
 			return w, err
 		}
