@@ -455,12 +455,33 @@ func TestProcessAddressChanges(t *testing.T) {
 	}
 }
 
-// A daemon that uses fewer queues than there are says so, and how to change that.
+// A daemon that uses fewer queues than there are says so, and how to change that, by what
+// the driver of a veth can set.
 func TestProcessFewerQueues(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{Queues: 2})
 	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--queues", "1")
 	p.said(t, "more queues than are in use")
-	p.said(t, "combined 1")
+	tool, err := exec.LookPath("ethtool")
+	if testnet.Borrowed(t) != nil || err != nil {
+		return
+	}
+	p.said(t, "stop the daemon, which keeps queues in use, and set fewer: ethtool -L "+net.B.IfName+" rx 1 tx 1, and the same at the other end")
+	p.signal(t, syscall.SIGTERM)
+	p.code(t)
+	set := func(side *testnet.Side) {
+		t.Helper()
+		if out, err := side.Command(tool, "-L", side.IfName, "rx", "1", "tx", "1").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	set(net.B)
+	if !testnet.KernelBefore(t, 6, 3) { // older ones do not tell beforehand
+		p = launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
+		p.said(t, "its other end sends with more queues than the 1 that it receives with")
+		p.code(t)
+	}
+	set(net.A)
+	launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB").ready(t)
 }
 
 // Fatal errors are log lines where log lines are JSON, and the exit code stays.

@@ -350,10 +350,20 @@ func (s *server) announce() {
 // warning of their own.
 func (s *server) tellQueues(i node.InterfaceInfo) {
 	if i.Relayed > 0 {
+		use := i.Queues + s.cfg.Lend
 		s.log.Info("the interface has more queues than are in use: frames that arrive on the others are passed on "+
 			"with a copy, unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
-			"remedy", fmt.Sprintf("ethtool -L %s combined %d", i.Name, i.Queues+s.cfg.Lend))
+			"remedy", fmt.Sprintf("more --queues; or stop the daemon, which keeps queues in use, and set fewer: %s%s",
+				nic.SetQueues(i.Name, use), bothEnds(i.Driver)))
 	}
+}
+
+// bothEnds says that a veth sends into as many queues as its other end has.
+func bothEnds(driver string) string {
+	if driver == "veth" {
+		return ", and the same at the other end"
+	}
+	return ""
 }
 
 // logRegion logs what has happened to a region.

@@ -193,8 +193,8 @@ func (s *server) judgeSteering(ctx context.Context) {
 			continue
 		case next.Astray > 0:
 			s.log.Warn("the NIC does not steer all frames as it was set to", "frames", next.Frames,
-				"astray", next.Astray, "remedy", fmt.Sprintf("ethtool -S %[1]s shows where; or use one queue: "+
-					"ethtool -L %[1]s combined 1", s.steering.name))
+				"astray", next.Astray, "remedy", fmt.Sprintf("ethtool -S %s shows where; or stop the daemon and set one "+
+					"queue: %s", s.steering.name, nic.SetQueues(s.steering.name, 1)))
 		default:
 			s.log.Info("the NIC steers frames as it was set to", "frames", next.Frames)
 		}

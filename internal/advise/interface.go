@@ -44,12 +44,7 @@ func queues(s *Snapshot) Finding {
 	if i.TXQueues >= i.RXQueues && i.RXQueues <= most {
 		return ok("%s", found)
 	}
-	n := min(i.RXQueues, i.TXQueues, most)
-	how := fmt.Sprintf("ethtool -L %s combined %d", i.Name, n)
-	if i.Kind != "device" {
-		how = fmt.Sprintf("ethtool -L %s rx %d tx %d", i.Name, n, n)
-	}
-	return advice(how, "%s", found)
+	return advice(i.SetQueues(min(i.RXQueues, i.TXQueues, most)), "%s", found)
 }
 
 // mtu: a packet has to fit into one buffer.

@@ -29,8 +29,7 @@ func steering(s *Snapshot) Finding {
 	case there:
 		return advice(fmt.Sprintf("ethtool -K %s ntuple on", i.Name), "%d queues, ntuple filters off", i.RXQueues)
 	}
-	return advice(fmt.Sprintf("ethtool -L %s combined 1", i.Name),
-		"%d queues, and the driver has no ntuple filters", i.RXQueues)
+	return advice(i.SetQueues(1), "%d queues, and the driver has no ntuple filters", i.RXQueues)
 }
 
 // irqAffinity: an interrupt that moves between CPUs finds cold caches, and

@@ -175,8 +175,9 @@ func MostChannels(ifindex int) int { return channelsOf(ifindex).most }
 
 // channelling is how a driver's queues are set up.
 type channelling struct {
-	most  int  // that could be in use; 0 if the driver does not tell
-	apart bool // some receive alone, or send alone
+	most     int  // that could be in use; 0 if the driver does not tell
+	apart    bool // some receive alone, or send alone
+	separate bool // no queue can do both: ethtool sets rx and tx
 }
 
 func channelsOf(ifindex int) (c channelling) {
@@ -186,5 +187,25 @@ func channelsOf(ifindex int) (c channelling) {
 	}
 	c.most = int(min(max(number(a, channelsMaxBoth), number(a, channelsMaxRX)), math.MaxInt32))
 	c.apart = number(a, channelsRX)+number(a, channelsTX) > 0
+	c.separate = number(a, channelsMaxBoth) == 0 && number(a, channelsMaxRX) > 0
 	return c
+}
+
+// SetQueues is the command that gives the interface so many queues. The kernel refuses
+// fewer while a queue beyond them has a socket.
+func (i *Interface) SetQueues(n int) string {
+	if i.channels.separate || i.Driver == "veth" {
+		return fmt.Sprintf("ethtool -L %s rx %d tx %d", i.Name, n, n)
+	}
+	return fmt.Sprintf("ethtool -L %s combined %d", i.Name, n)
+}
+
+// SetQueues is Interface.SetQueues of the interface with this name. If that cannot be
+// asked, it is the command of most drivers.
+func SetQueues(name string, n int) string {
+	i, err := Inspect(name)
+	if err != nil {
+		i.Name = name
+	}
+	return i.SetQueues(n)
 }

@@ -117,9 +117,7 @@ func describe(l netlink.Link, all []netlink.Link) Interface {
 	i.offloads, _ = offloads(a.Index)
 	i.stack(l, all)
 	i.tags(all)
-	if limits, known := LimitsOf(i.Driver); known && limits.Channels != "" {
-		i.channels = channelsOf(i.Index)
-	}
+	i.channels = channelsOf(i.Index)
 	if f, segments, err := xdpFeatures(a.Index); err == nil {
 		i.SetFeatures(f)
 		i.ZeroCopySegments = segments

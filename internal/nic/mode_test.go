@@ -30,16 +30,16 @@ func TestRefused(t *testing.T) {
 		{"ice, MTU", func(i *Interface) { i.Driver, i.MTU = "ice", 9000 },
 			refusal(unix.EOPNOTSUPP, "MTU is too large for linear frames and XDP prog does not support frags", false), false,
 			[]string{"too large for linear frames", "the MTU is 9000, at most 3046: `ip link set dev x mtu 3046`"}},
-		{"bnxt, channels, without a word", func(i *Interface) { i.Driver = "bnxt_en"; i.channels = channelling{8, true} },
+		{"bnxt, channels, without a word", func(i *Interface) { i.Driver = "bnxt_en"; i.channels = channelling{most: 8, apart: true} },
 			refusal(unix.EOPNOTSUPP, "", true), false,
 			[]string{"`ethtool -L x rx 0 tx 0 combined 2`", "dmesg"}},
 		{"the same, before 6.3", func(i *Interface) {
-			i.Driver, i.FeaturesKnown, i.features, i.channels = "bnxt_en", false, 0, channelling{8, true}
+			i.Driver, i.FeaturesKnown, i.features, i.channels = "bnxt_en", false, 0, channelling{most: 8, apart: true}
 		}, refusal(unix.EOPNOTSUPP, "", true), false, []string{"combined 2"}},
-		{"ena, channels", func(i *Interface) { i.Driver, i.RXQueues, i.channels = "ena", 8, channelling{8, false} },
+		{"ena, channels", func(i *Interface) { i.Driver, i.RXQueues, i.channels = "ena", 8, channelling{most: 8, apart: false} },
 			refusal(unix.EINVAL, "", false), false, []string{"8 channels in use, at most 4", "`ethtool -L x combined 4`"}},
 		{"gve, queues", func(i *Interface) {
-			i.Driver, i.RXQueues, i.TXQueues, i.channels = "gve", 3, 4, channelling{16, true}
+			i.Driver, i.RXQueues, i.TXQueues, i.channels = "gve", 3, 4, channelling{most: 16, apart: true}
 		}, refusal(unix.EINVAL, "", false), false, []string{"`ethtool -L x rx 3 tx 3`"}},
 		{"netvsc, LRO", func(i *Interface) { i.Driver, i.offloads = netvsc, map[string]bool{"rx-lro": true} },
 			refusal(unix.EOPNOTSUPP, "XDP: not support LRO", false), false,

@@ -230,8 +230,8 @@ func (i *Interface) tooMany(queues int) error {
 	if queues <= MaxQueues || queues > i.RXQueues { // tooFew says that it does not have them
 		return nil
 	}
-	return fmt.Errorf("%w: %s has %d queues, at most %d can be used: `ethtool -L %s combined %d`",
-		xsk.ErrNoQueue, i.Name, queues, MaxQueues, i.Name, MaxQueues)
+	return fmt.Errorf("%w: %s has %d queues, at most %d can be used: `%s`", xsk.ErrNoQueue, i.Name, queues, MaxQueues,
+		i.SetQueues(MaxQueues))
 }
 
 func (i *Interface) polled(busily, generic bool) error {
