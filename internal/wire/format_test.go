@@ -276,11 +276,11 @@ func TestDocOfRecords(t *testing.T) {
 func le(v uint64, n int) []byte { return binary.LittleEndian.AppendUint64(nil, v)[:n] }
 
 // named checks that a table has the numbers from first to last, with the names that the
-// code has for them. Numbers that are kept for later have no name.
+// code has for them. Reserved numbers have no name.
 func named(t *testing.T, behind string, first, last int, name func(int) string) {
 	t.Helper()
 	for _, row := range table(t, behind) {
-		if strings.HasPrefix(row[1], "kept") {
+		if strings.HasPrefix(row[1], "reserved") {
 			continue
 		}
 		if n := number(t, row[0], 10); n != first || name(n) != row[1] {
