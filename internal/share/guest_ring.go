@@ -119,7 +119,7 @@ func (c *GuestRing) Way(s *engine.Submission) engine.PostWay {
 
 // Post implements engine.GuestRing.
 func (c *GuestRing) Post(tag, peer uint32, s *engine.Submission) bool {
-	if !c.room() {
+	if !c.hasRoom() && !c.room() {
 		return false
 	}
 	x := &c.segment.entries[c.posted&c.mask()]
@@ -190,14 +190,19 @@ func (c *GuestRing) take(b *block, n int) bool {
 
 func (c *GuestRing) mask() uint64 { return uint64(len(c.segment.entries) - 1) }
 
-// room reports whether the submission ring has room for an entry.
+// room reports whether the submission ring has room for an entry behind the notes, which
+// none overtakes: the tag of a VerbLeave may be another operation's by then.
 func (c *GuestRing) room() bool {
-	if c.posted-c.taken < uint64(len(c.segment.entries)) {
+	if c.hasRoom() {
 		return true
 	}
 	c.taken = c.segment.h.taken.Load()
-	return c.posted-c.taken < uint64(len(c.segment.entries))
+	c.tell()
+	return c.hasRoom()
 }
+
+// hasRoom is room as far as this side knows. It is false as long as there are notes.
+func (c *GuestRing) hasRoom() bool { return c.posted-c.taken < uint64(len(c.segment.entries)) }
 
 // ReleasePeer implements engine.GuestRing.
 func (c *GuestRing) ReleasePeer(peer uint32) {
@@ -210,7 +215,7 @@ func (c *GuestRing) Leave(tag uint32) { c.note(engine.Entry{Verb: VerbLeave, Key
 func (c *GuestRing) note(e engine.Entry) {
 	switch {
 	case !c.alive:
-	case len(c.notes) == 0 && c.room():
+	case c.room():
 		c.segment.entries[c.posted&c.mask()] = e
 		c.posted++
 	default:
@@ -220,10 +225,14 @@ func (c *GuestRing) note(e engine.Entry) {
 
 // tell posts the notes until there is no room.
 func (c *GuestRing) tell() {
-	for len(c.notes) > 0 && c.room() {
+	before := c.posted
+	for len(c.notes) > 0 && c.hasRoom() {
 		c.segment.entries[c.posted&c.mask()] = c.notes[0]
 		c.posted++
 		c.notes = c.notes[1:]
+	}
+	if c.posted != before {
+		c.Flush()
 	}
 }
 
@@ -248,8 +257,7 @@ func (c *GuestRing) Receive(done func(tag uint32, c *engine.Completion, life uin
 		return c.unpark() // events of the former host
 	}
 	if len(c.notes) > 0 {
-		c.tell()
-		c.Flush()
+		c.room()
 	}
 	if len(c.answers) > 0 {
 		c.freeAnswers()

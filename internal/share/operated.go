@@ -23,7 +23,7 @@ type answer struct {
 // operate executes the operations of a record and answers, or returns false and does
 // nothing if there is no room for the answer.
 func (c *GuestRing) operate(r *record, part []byte) bool {
-	if len(c.notes) > 0 || !c.room() {
+	if !c.room() {
 		return false
 	}
 	n := int(r.Count) * saidLen
