@@ -266,8 +266,11 @@ func (r *remote) leave(p *Peer) {
 	r.avoid(p)
 	r.failWhere(closedHere, ofPeer)
 	r.unwatch(closedHere, ofPeer)
-	if r.conn != nil {
-		r.conn.recallAll(ofPeer)
+	for _, c := range []*conn{r.suspended, r.conn} {
+		if c != nil {
+			c.recallTickets(ofPeer)
+			c.recallFrames(ofPeer)
+		}
 	}
 }
 

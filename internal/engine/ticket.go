@@ -273,38 +273,36 @@ func (p *Peer) Recall(context any) bool {
 		return true
 	}
 	for _, c := range []*conn{r.suspended, r.conn} {
-		if c != nil && c.recall(match) {
+		if c != nil && (c.recallTickets(match) || c.recallFrames(match)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *conn) recall(match func(f *flight) bool) bool {
+// recallTickets recalls the operations that wait at the target for which match is true,
+// and reports whether there are any.
+func (c *conn) recallTickets(match func(f *flight) bool) (any bool) {
 	for _, x := range c.tickets {
 		if x.f != nil && match(x.f) {
 			c.asks(x, wire.TicketCancel)
-			return true
+			any = true
 		}
 	}
-	for g := range c.expanded() {
-		for i := range g.frags {
-			if f := g.frags[i].f; match(f) {
-				f.leaving = true
-				return true
+	return any
+}
+
+// recallFrames is recallTickets for those on their way, which end when the target has
+// answered that they wait. They are no followers, and in frames of mixed results.
+func (c *conn) recallFrames(match func(f *flight) bool) (any bool) {
+	for _, g := range c.frames {
+		for i := 0; g != nil && g.each == mixed && i < len(g.frags); i++ {
+			if f := g.frags[i].f; f.Verb == wire.VerbWait && match(f) {
+				f.leaving, any = true, true
 			}
 		}
 	}
-	return false
-}
-
-// recallAll recalls the operations that wait of an address that was closed.
-func (c *conn) recallAll(match func(f *flight) bool) {
-	for _, x := range c.tickets {
-		if x.f != nil && match(x.f) {
-			c.asks(x, wire.TicketCancel)
-		}
-	}
+	return any
 }
 
 // letTicketGo takes the operation for which match is true from its ticket, and has the
