@@ -33,7 +33,7 @@ func TestVectorDoesNotAllocate(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{Progress: fi.ProgressManual}, 64)
 	v, at, ones := dialVector(t, f, 128)
 	c, results := context.Background(), make([]uint64, len(at)) // a context that ends allocates when a wait sleeps
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a change empties pools, as the collector does
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))             // a change empties pools, as the collector does
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, do := range map[string]func() error{
 		"add":      func() error { return v.Add(c, at, ones, results) },
