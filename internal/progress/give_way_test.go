@@ -90,6 +90,42 @@ func TestReadiedGoroutinesRunSoon(t *testing.T) {
 	}
 }
 
+// busyEngine always has something to do.
+type busyEngine struct{ *fakeEngine }
+
+func (e busyEngine) Spin() int { return 1 + e.Step() }
+
+// A goroutine that is ready for another reason, here a timer, runs before many more
+// rounds of an engine that is never idle.
+func TestOtherGoroutinesRunSoon(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const most, trials = 10_000, 9 // rounds, of which 100 µs have 1000 or so
+	for name, manual := range map[string]bool{"beside the poller": false, "beside a goroutine that waits": true} {
+		t.Run(name, func(t *testing.T) {
+			eng := newFake(t, false)
+			s := New(busyEngine{eng}, Config{Manual: manual, Core: -1, Spin: time.Hour, Sleep: time.Hour,
+				Closed: func() error { return errClosed }})
+			waits := NewSignal()
+			if manual {
+				go func() { _ = s.Wait(t.Context(), &waits) }()
+			}
+			soon := 0
+			for range trials {
+				before := eng.steps.Load()
+				time.Sleep(100 * time.Microsecond)
+				if eng.steps.Load()-before <= most {
+					soon++
+				}
+			}
+			if soon <= trials/2 {
+				t.Errorf("%d of %d goroutines ran within %d rounds", soon, trials, most)
+			}
+			waits.Raise()
+			s.Close(time.Second)
+		})
+	}
+}
+
 // So does a goroutine that is parked until a signal is raised.
 func TestParkedGoroutinesRunSoon(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -82,6 +82,9 @@ func (s *Stepper) stepUntilWanted() {
 		if steps%lookAround != 0 && !shared {
 			continue
 		}
+		if steps%giveWayAfter == 0 {
+			giveWay()
+		}
 		if since.IsZero() {
 			since = time.Now()
 		} else if time.Since(since) >= s.spin {

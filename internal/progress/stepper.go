@@ -82,6 +82,10 @@ const (
 // lookAround is how many steps go by between looks at the clock and the context.
 const lookAround = 64
 
+// giveWayAfter is how many steps go by before a thread that is busy gives way to
+// goroutines that are ready for other reasons than the engine's. A multiple of lookAround.
+const giveWayAfter = 4 * lookAround
+
 // New returns a stepper, and starts its poller unless progress is manual. Close ends it.
 func New(e Engine, c Config) *Stepper {
 	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, alone: c.Manual && c.Alone, spin: c.Spin, limit: c.Sleep,

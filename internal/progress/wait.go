@@ -95,6 +95,9 @@ func (s *Stepper) stepUntil(ctx context.Context, sig *Signal) error {
 		if steps%lookAround != 0 && !shared {
 			continue
 		}
+		if steps%giveWayAfter == 0 {
+			giveWay()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
