@@ -53,9 +53,6 @@ func (p *Peer) find(ctx context.Context, region string) (*place, error) {
 		return nil, err
 	}
 	r, err := p.Lookup(ctx, region)
-	if errors.Is(err, ErrNoRegion) {
-		return nil, p.without(ctx, region, err)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +124,7 @@ func (b *binding) after(ctx context.Context, err error, r *place, attempt int) (
 		return err, false
 	}
 	if again := b.rebind(ctx); again != nil {
-		return fmt.Errorf("%w; to bind it again: %w", err, again), false
+		return errno.Line("%w; to bind it again: %w", err, again), false
 	}
 	return nil, true
 }

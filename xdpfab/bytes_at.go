@@ -46,13 +46,19 @@ func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n in
 	return explain(p.to.Do(ctx, c), r)
 }
 
-// explain says of the failure of an operation on a region that was not filled in that it
-// was not. A region may have the key 0, so the peer is asked first.
+// explain names the region in the error of an operation on it. If the region was not
+// filled in, the error says so. A region may have the key 0, so the peer is asked first.
 func explain(err error, r RemoteRegion) error {
-	if r != (RemoteRegion{}) || !errors.Is(err, ErrNoKey) {
-		return err
+	if err == nil {
+		return nil
 	}
-	return fmt.Errorf("%w: the RemoteRegion is a zero value: want one that Peer.Lookup has found", err)
+	if r == (RemoteRegion{}) && errors.Is(err, ErrNoKey) {
+		return fmt.Errorf("%w: the RemoteRegion is a zero value: want one that Peer.Lookup has found", err)
+	}
+	if oe, is := errors.AsType[*OpError](err); is && r.Name != "" {
+		oe.Op = fmt.Sprintf("%s of region %q", oe.Op, r.Name)
+	}
+	return err
 }
 
 // checkTransfer refuses what no region could execute.

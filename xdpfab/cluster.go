@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
-	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
@@ -76,13 +74,13 @@ func (c *Cluster) first(ctx context.Context, n directory.Node, use func(*Peer) e
 					return err
 				}
 			}
-			failed = besides(failed, fmt.Errorf("%v: %w", addr, err))
+			failed = besides(failed, err)
 			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-				return fmt.Errorf("xdpfab: node %s: %w", n.Name, failed)
+				return errno.Line("xdpfab: node %s: %w", n.Name, failed)
 			}
 		}
 	}
-	return fmt.Errorf("xdpfab: node %s: %w", n.Name, failed)
+	return errno.Line("xdpfab: node %s: %w", n.Name, failed)
 }
 
 // at returns the peer at an address, which it dials if nobody has.
@@ -100,7 +98,7 @@ func (c *Cluster) at(ctx context.Context, addr string) (*Peer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.peers[addr]; other != nil || c.closed {
-		return other, errors.Join(p.Close(), c.open())
+		return other, errno.Join(p.Close(), c.open())
 	}
 	c.peers[addr] = p
 	return p, nil
@@ -145,7 +143,7 @@ func (c *Cluster) Close() error {
 	for _, p := range peers {
 		errs = append(errs, p.Close())
 	}
-	return errors.Join(errs...)
+	return errno.Join(errs...)
 }
 
 // find implements Home.
@@ -155,7 +153,10 @@ func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
 	}
 	n, err := c.names.Home(region)
 	if err != nil {
-		return nil, errno.Unsent(c.homeless(region, err))
+		if errors.Is(err, directory.ErrNoNode) {
+			err = errno.Refuse(ErrNoRegion, "%w", err)
+		}
+		return nil, errno.Unsent(errno.Line("xdpfab: %w", err))
 	}
 	var found *place
 	err = c.first(ctx, n, func(p *Peer) (err error) {
@@ -163,20 +164,6 @@ func (c *Cluster) find(ctx context.Context, region string) (*place, error) {
 		return err
 	})
 	return found, err
-}
-
-// homeless is the error of a region that no node publishes, or several do.
-func (c *Cluster) homeless(region string, err error) error {
-	if !errors.Is(err, directory.ErrNoNode) {
-		return fmt.Errorf("xdpfab: %w", err)
-	}
-	var names []string
-	for _, n := range c.names.Nodes() {
-		for _, r := range n.Regions {
-			names = append(names, strconv.Quote(r))
-		}
-	}
-	return errno.Refuse(ErrNoRegion, "xdpfab: %w%s", err, tell.DidYouMean(strconv.Quote(region), names))
 }
 
 // moved implements Home. A host's name may mean another address by now, so it counts as a

@@ -164,13 +164,16 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 		return p.open(result, reply)
 	case errors.Is(err, ErrCount):
 		return 0, p.tooLong(request)
-	case errors.Is(err, ErrOpNotSupported):
-		return 0, fmt.Errorf("%w: the endpoint has no function for requests: want one of Domain.Handle, of a release "+
-			"that has it", err)
 	}
 	var oe *OpError
-	if errors.Is(err, ErrOutcomeUnknown) && errors.As(err, &oe) {
-		err = &unsettledCall{oe, p, reply}
+	if errors.As(err, &oe) {
+		switch {
+		case errors.Is(err, ErrOpNotSupported):
+			oe.Cause = errno.Refuse(ErrOpNotSupported,
+				"the peer answers no calls at this endpoint: want the number of a Handler")
+		case errors.Is(err, ErrOutcomeUnknown):
+			err = &unsettledCall{oe, p, reply}
+		}
 	}
 	return 0, err
 }

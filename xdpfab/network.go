@@ -3,7 +3,6 @@
 package xdpfab
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -49,7 +48,7 @@ func NewNetwork(n int, attr ...DomainAttr) (*Network, error) {
 	for i := range n {
 		d, err := w.boot(i)
 		if err != nil {
-			return nil, errors.Join(err, w.Close())
+			return nil, errno.Join(err, w.Close())
 		}
 		w.nodes = append(w.nodes, d)
 	}
@@ -128,7 +127,7 @@ func (w *Network) Restart(i int) (*Domain, error) {
 // SetFaults sets the faults of the packets that one node sends to another from now on,
 // besides those that Domain.SetFaults sets for all that a node sends.
 func (w *Network) SetFaults(from, to int, f Faults) error {
-	if err := errors.Join(w.check(from), w.check(to)); err != nil {
+	if err := errno.Join(w.check(from), w.check(to)); err != nil {
 		return err
 	}
 	if err := port.Faults(f).Check(); err != nil {
@@ -177,7 +176,7 @@ func (w *Network) Close() error {
 	for _, d := range w.nodes {
 		errs = append(errs, d.CloseAll())
 	}
-	return errors.Join(errs...)
+	return errno.Join(errs...)
 }
 
 // check refuses a number that no node has.

@@ -190,11 +190,13 @@ func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
 	if r.bind == nil {
 		return errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt")
 	}
-	if err := r.bind.at.Load().peer.there(); err != nil {
+	at := r.bind.at.Load()
+	if err := at.peer.there(); err != nil {
 		return err
 	}
-	if r.outside != nil {
-		return r.outside
+	if size := uint64(r.size); at.Size != 0 && r.offset+size > at.Size {
+		return fmt.Errorf("xdpfab: word %d of region %q, which has %d words of %d bytes: %w", r.index, at.Name,
+			at.Size/size, size, ErrOutOfBounds)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
 		return undefined(verb, op, r.dt)

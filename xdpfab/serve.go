@@ -45,10 +45,10 @@ func (d *Domain) Serve(region string, size int) (*Service, error) {
 	}
 	r, err := d.NewRegion(region, size)
 	if err != nil {
-		return nil, errors.Join(err, d.entry.leave())
+		return nil, errno.Join(err, d.entry.leave())
 	}
 	return &Service{Region: r, name: name, close: sync.OnceValue(func() error {
-		return errors.Join(r.Close(), d.entry.leave())
+		return errno.Join(r.Close(), d.entry.leave())
 	})}, nil
 }
 
@@ -113,7 +113,7 @@ func entrance(d *fi.Domain) (*fi.Endpoint, error) {
 		return nil, err
 	}
 	if err := ep.Enable(); err != nil {
-		return nil, errors.Join(fmt.Errorf("xdpfab: service: %w", err), ep.Close())
+		return nil, errno.Join(fmt.Errorf("xdpfab: service: %w", err), ep.Close())
 	}
 	return ep, nil
 }

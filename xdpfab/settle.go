@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // Settle waits until the outcome of a call is known, if its error leaves the outcome
@@ -108,7 +110,7 @@ func outcome(ctx context.Context, oe *OpError, err error) (result []byte, _ erro
 	ran, result, failure := oe.Resolve(ctx)
 	switch {
 	case failure != nil && oe.Open():
-		return nil, fmt.Errorf("%w; the wait for the outcome ended: %w", err, failure)
+		return nil, errno.Line("%w; the wait for the outcome ended: %w", err, failure)
 	case failure != nil:
 		return nil, failure
 	case !ran:

@@ -4,7 +4,6 @@ package xdpfab
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -68,17 +67,7 @@ func (v RemoteVector[T]) At(index uint64) Remote[T] {
 	if v.bind == nil {
 		return Remote[T]{}
 	}
-	w := wordOf[T](v.bind, index)
-	if index >= v.n {
-		w.outside = noWord(index, v.n, v.bind.name)
-	}
-	return w
-}
-
-// noWord returns the error of an index that no word has.
-func noWord(index, words uint64, region string) error {
-	return fmt.Errorf("xdpfab: word %d of region %q, which has %d words of this type: %w: %w", index, region, words,
-		ErrNotExecuted, ErrOutOfBounds)
+	return wordOf[T](v.bind, index)
 }
 
 // Load stores the values of the words at the given indexes in values.
@@ -117,7 +106,7 @@ func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, ol
 // numeric, as [Remote.CompareAndExchange] says.
 func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, news []T, swapped []bool) error {
 	if len(swapped) != len(at) {
-		return errno.Unsent(errno.Refuse(ErrCount,
+		return errno.Unsent(errno.Refuse(ErrLength,
 			"xdpfab: room for %d results of %d words: want one each", len(swapped), len(at)))
 	}
 	was := make([]T, len(at))

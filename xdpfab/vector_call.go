@@ -46,13 +46,13 @@ func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {
 	if op == atomic.Read {
 		b.operands = nil
 	} else if len(b.operands) != n {
-		return errno.Refuse(ErrCount, "xdpfab: %d values for %d words: want one each", len(b.operands), n)
+		return errno.Refuse(ErrLength, "xdpfab: %d values for %d words: want one each", len(b.operands), n)
 	}
 	if verb == wire.VerbCompare && len(b.compares) != n {
-		return errno.Refuse(ErrCount, "xdpfab: %d comparands for %d words: want one each", len(b.compares), n)
+		return errno.Refuse(ErrLength, "xdpfab: %d comparands for %d words: want one each", len(b.compares), n)
 	}
 	if verb != wire.VerbAtomic && len(b.results) != n {
-		return errno.Refuse(ErrCount, "xdpfab: room for %d results of %d words: want one each", len(b.results), n)
+		return errno.Refuse(ErrLength, "xdpfab: room for %d results of %d words: want one each", len(b.results), n)
 	}
 	return nil
 }

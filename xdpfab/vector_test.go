@@ -30,7 +30,7 @@ func TestVectorAt(t *testing.T) {
 	}
 	for _, index := range []uint64{v.Len(), v.Len() + 1, math.MaxUint64 / 4, math.MaxUint64} {
 		_, err := v.At(index).Load(ctx(t))
-		want := fmt.Sprintf(`word %d of region "r", which has %d words of this type: not executed`, index, v.Len())
+		want := fmt.Sprintf(`word %d of region "r", which has %d words of 4 bytes: beyond`, index, v.Len())
 		if !errors.Is(err, xdpfab.ErrOutOfBounds) || !strings.Contains(err.Error(), want) {
 			t.Errorf("word %d of %d: %v, want %s", index, v.Len(), err, want)
 		}
@@ -88,7 +88,7 @@ func TestVectorCompareAndSwap(t *testing.T) {
 	}
 	for n := range 3 {
 		err := v.CompareAndSwap(ctx(t), []uint64{0, 1}, []float64{1, 1}[:min(n, 2)], []float64{1, 1}, make([]bool, 3-n))
-		if !errors.Is(err, xdpfab.ErrCount) {
+		if !errors.Is(err, xdpfab.ErrLength) {
 			t.Errorf("%d olds and room for %d: %v", n, 3-n, err)
 		}
 	}

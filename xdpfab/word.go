@@ -22,11 +22,10 @@ import (
 // goroutines.
 type Remote[T Element] struct {
 	bind   *binding
+	index  uint64
 	offset uint64 // bytes from the first one of the region
 	dt     atomic.Datatype
 	size   int
-
-	outside error // of a word that its vector does not have
 }
 
 // Word returns the word of type T at the given index of a region of a peer or of a
@@ -71,7 +70,7 @@ func wordAt[T Element](home Home, r *place, index uint64, options []HandleOption
 // wordOf returns the word at an index of a registration.
 func wordOf[T Element](b *binding, index uint64) Remote[T] {
 	dt := DatatypeOf[T]()
-	return Remote[T]{bind: b, offset: beginning(index, uint64(dt.Size())), dt: dt, size: dt.Size()}
+	return Remote[T]{bind: b, index: index, offset: beginning(index, uint64(dt.Size())), dt: dt, size: dt.Size()}
 }
 
 // beginning returns the offset of the word at an index. If it would overflow, it is that

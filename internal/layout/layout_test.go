@@ -57,7 +57,7 @@ var imports = map[string][]string{
 	"xdpfab/fi":             {"bpf", "internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/handler", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
 	"xdpfab":                {"xdpfab/directory", "xdpfab/fi", "internal/calls", "internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/tell", "internal/waiting", "internal/wire", "mr", "atomic"},
 	"xdpfab/sync":           {"xdpfab", "internal/errno", "atomic"},
-	"xdpfab/directory":      {},
+	"xdpfab/directory":      {"internal/errno", "internal/tell", "internal/wire"},
 	"xdpfab/directory/etcd": {"xdpfab/directory"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},

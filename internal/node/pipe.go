@@ -108,8 +108,8 @@ func (p *PipeEnd) Info() InterfaceInfo {
 func (p *PipeEnd) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	if a.IsIP() {
 		return wire.Link{}, errno.Refuse(errno.NotImplemented,
-			"%v is an IP address, which nodes in memory do not have: want that of the other domain's Name, "+
-				"such as %s", a, wire.Addr{MAC: pipeMAC(1)})
+			"nodes in memory have no IP addresses: want the address that the other domain's Name returns, "+
+				"such as %s", wire.Addr{MAC: pipeMAC(1)})
 	}
 	return wire.Link{Kind: wire.Ethernet, Local: p.Mac, Remote: a.MAC}, nil
 }

@@ -100,6 +100,9 @@ func parseHost(s string) (a Addr, err error) {
 	return a, nil
 }
 
+// CheckEndpoint returns what is wrong with the part of an address behind the slash.
+func CheckEndpoint(s string) error { return new(Addr).parseSuffix(s) }
+
 // parseSuffix reads "endpoint" or "lane.endpoint".
 func (a *Addr) parseSuffix(s string) error {
 	if lane, endpoint, ok := strings.Cut(s, "."); ok {

@@ -18,9 +18,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // Errors of look-ups.
@@ -45,7 +49,7 @@ type Source interface {
 }
 
 // Directory holds the entries of a source, and follows it. Its methods may be called by
-// any goroutine.
+// any goroutine. A nil Directory, or a zero value, has no entries.
 type Directory struct {
 	source Source
 	end    context.CancelFunc
@@ -110,11 +114,21 @@ func (d *Directory) wait(ctx context.Context) error {
 
 // Close ends following the source. The entries can still be looked up.
 func (d *Directory) Close() {
-	if d == nil || d.end == nil {
-		return // a zero value follows nothing
+	if d.none() != nil {
+		return
 	}
 	d.end()
 	<-d.ended
+}
+
+// none is the error of a Directory that is nil or a zero value, which follows nothing.
+// Most often the program has not looked at the error of Open.
+func (d *Directory) none() error {
+	if d == nil || d.source == nil {
+		return errno.Refuse(errno.Closed,
+			"the Directory is nil or a zero value: want one of Open, whose error says why there is none")
+	}
+	return nil
 }
 
 // take is what the source reports to.
@@ -139,6 +153,9 @@ func (d *Directory) take(list []Node, err error) {
 // Stale returns nil if the entries are the source's own, as far as it has told of them,
 // or else why it cannot be read, and since when.
 func (d *Directory) Stale() error {
+	if err := d.none(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.failure == nil {
@@ -150,6 +167,9 @@ func (d *Directory) Stale() error {
 // Changed returns a channel that is closed when the entries, or the source's state,
 // change for the next time.
 func (d *Directory) Changed() <-chan struct{} {
+	if d.none() != nil {
+		return nil
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.changed
@@ -157,6 +177,9 @@ func (d *Directory) Changed() <-chan struct{} {
 
 // Nodes returns all entries, in the order of their names.
 func (d *Directory) Nodes() []Node {
+	if d.none() != nil {
+		return nil
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := make([]Node, 0, len(d.nodes))
@@ -170,6 +193,9 @@ func (d *Directory) Nodes() []Node {
 // Node returns the entry with a name. It fails with ErrNoNode, and then names those there
 // are, if they are few.
 func (d *Directory) Node(name string) (Node, error) {
+	if err := d.none(); err != nil {
+		return Node{}, err
+	}
 	d.mu.Lock()
 	n, ok := d.nodes[name]
 	d.mu.Unlock()
@@ -182,6 +208,9 @@ func (d *Directory) Node(name string) (Node, error) {
 // Home returns the one node that publishes a region. It fails with ErrNoNode if there is
 // none, and with ErrAmbiguous, naming them, if there are several.
 func (d *Directory) Home(region string) (Node, error) {
+	if err := d.none(); err != nil {
+		return Node{}, err
+	}
 	var homes []Node
 	var names []string
 	for _, n := range d.Nodes() {
@@ -193,10 +222,32 @@ func (d *Directory) Home(region string) (Node, error) {
 	case 1:
 		return homes[0], nil
 	case 0:
-		return Node{}, fmt.Errorf("a node with region %q: %w; %s", region, ErrNoNode, d.there())
+		return Node{}, errno.Refuse(ErrNoNode, "region %q: no node of %v publishes it%s", region, d.source,
+			d.published(region))
 	}
 	return Node{}, fmt.Errorf("region %q: %w: %s: want the node's name, too", region, ErrAmbiguous,
 		strings.Join(names, ", "))
+}
+
+// published says which regions there are in place of one that is not, for errors.
+func (d *Directory) published(region string) string {
+	var names []string
+	for _, n := range d.Nodes() {
+		for _, r := range n.Regions {
+			names = append(names, strconv.Quote(r))
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	const most = 20
+	text := tell.DidYouMean(strconv.Quote(region), names) + ": the nodes have " + tell.List(names, most)
+	if len(names) == 0 {
+		text = ": the nodes publish none"
+	}
+	if err := d.Stale(); err != nil {
+		text += "; " + err.Error()
+	}
+	return text
 }
 
 // there says which entries there are, for errors.

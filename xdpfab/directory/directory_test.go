@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -195,6 +197,8 @@ func TestWrongEntries(t *testing.T) {
 		{"node7", "10.77.0.999", "no IP address"},
 		{"node7", "10.0.0/5", "no IP address"},
 		{"node7", "10.0.0.7:34997", "no IP address"},
+		{"node7", "10.0.0.7/99999", `endpoint "99999" after the slash, want a number from 0 to 65535`},
+		{"node7", "host/five", `endpoint "five" after the slash`},
 		{"node7", strings.Repeat("10.0.0.7,", 20) + "10.0.0.8", "want 1 to 16"},
 		{"node7", "10.0.0.7 a,b", `the region "a,b"`},
 	} {
@@ -204,8 +208,45 @@ func TestWrongEntries(t *testing.T) {
 	}
 }
 
-// Close of a Directory that Open has not returned is no panic.
-func TestCloseOfNone(t *testing.T) {
-	(*Directory)(nil).Close()
-	(&Directory{}).Close()
+// A Directory that Open has not returned has no entries, and no method panics.
+func TestNoDirectory(t *testing.T) {
+	for _, d := range []*Directory{nil, {}} {
+		d.Close()
+		_, named := d.Node("node7")
+		_, home := d.Home("counters")
+		for what, err := range map[string]error{"Node": named, "Home": home, "Stale": d.Stale()} {
+			if !errors.Is(err, errno.Closed) || !strings.Contains(err.Error(), "want one of Open") {
+				t.Errorf("%s: %v, want ErrClosed and the remedy", what, err)
+			}
+		}
+		if list := d.Nodes(); list != nil || d.Changed() != nil {
+			t.Errorf("%v: want no entries, and no change", list)
+		}
+	}
+}
+
+// The error of a region that no node publishes names those that there are.
+func TestNoHome(t *testing.T) {
+	s := make(told)
+	go s.say([]Node{
+		{Name: "node7", Addrs: []string{"10.0.0.7"}, Regions: []string{"counters", "locks"}},
+		{Name: "node8", Addrs: []string{"10.0.0.8"}, Regions: []string{"locks"}},
+	}, nil)
+	d, err := Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, want := range map[string]string{
+		"Counters": `region "Counters": no node of told publishes it, did you mean "counters"?: the nodes have "counters", "locks"`,
+		"none":     `region "none": no node of told publishes it: the nodes have "counters", "locks"`,
+	} {
+		if _, err := d.Home(name); !errors.Is(err, ErrNoNode) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	s.say(nil, nil)
+	if _, err := d.Home("none"); err == nil || !strings.HasSuffix(err.Error(), "publishes it: the nodes publish none") {
+		t.Error(err)
+	}
 }

@@ -5,12 +5,13 @@ package directory
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // pace is the time between two looks at a file.
@@ -112,7 +113,7 @@ func ReadFile(r io.Reader) ([]Node, error) {
 		lines[n.Name] = at
 		list = append(list, n)
 	}
-	if err := errors.Join(append(wrong, scan.Err())...); err != nil {
+	if err := errno.Join(append(wrong, scan.Err())...); err != nil {
 		return nil, err
 	}
 	return list, nil

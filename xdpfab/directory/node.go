@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Limits of a node's entry. An entry that is over them is refused, so that one node's
@@ -56,6 +58,11 @@ func (n Node) Check() error {
 		if wrongIP(a) {
 			return fmt.Errorf("node %s has the address %q, which ends in a number and is no IP address: want one like "+
 				"10.0.0.7", n.Name, a)
+		}
+		if _, endpoint, numbered := strings.Cut(a, "/"); numbered {
+			if err := wire.CheckEndpoint(endpoint); err != nil {
+				return fmt.Errorf("node %s has the address %q: %w", n.Name, a, err)
+			}
 		}
 	}
 	if len(n.Regions) > MostRegions {

@@ -202,7 +202,7 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	}
 	c, err := a.config().WithDefaults()
-	if err := errors.Join(err, a.checkLoans(), a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
+	if err := errno.Join(err, a.checkLoans(), a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {
 		return a, err
 	}
 	a.AuthKey = a.AuthKey.or(nil)

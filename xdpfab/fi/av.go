@@ -58,7 +58,7 @@ func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.node.Open(); err != nil {
-		return nil, errors.Join(err, av.unshare())
+		return nil, errno.Join(err, av.unshare())
 	}
 	av.open(d, what, nil)
 	av.leave = av.unshare

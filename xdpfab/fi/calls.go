@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -60,7 +61,7 @@ func (d *Domain) dialFrom(ctx context.Context, ep *endpoint, addr string) (*call
 func (ep *endpoint) connectPeer(ctx context.Context, use *name, addr string) (*calls.Peer, error) {
 	p := ep.callPeer(use, addr)
 	if err := p.Do(ctx, calls.Call{Verb: engine.VerbConnect}); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errno.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -132,7 +133,7 @@ func (d *Domain) dialEndpoint() (*endpoint, error) {
 		return nil, err
 	}
 	if err := h.Enable(); err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, errno.Join(err, h.Close())
 	}
 	d.mu.Lock()
 	if d.dialer == nil {
@@ -197,7 +198,7 @@ func (d asDialer) OpenBox(attr calls.BoxAttr) (*calls.Box, error) {
 		return nil, err
 	}
 	if err := ep.Enable(); err != nil {
-		return nil, errors.Join(err, ep.Close())
+		return nil, errno.Join(err, ep.Close())
 	}
 	m := (*mailed)(ep.endpoint)
 	d.keep(m, fmt.Sprintf("mailbox %d", ep.number))

@@ -4,7 +4,6 @@ package fi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -299,7 +298,7 @@ func (ep *Endpoint) Shutdown(ctx context.Context) error {
 		return err
 	}
 	err := ep.drained(ctx)
-	return errors.Join(err, ep.Close())
+	return errno.Join(err, ep.Close())
 }
 
 // drain refuses new operations and new aliases, unless the endpoint has aliases: then it

@@ -3,7 +3,6 @@
 package fi
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -54,7 +53,7 @@ func newDomain(f *Fabric, dev node.Device, attr DomainAttr, at *residence.Store,
 	dev.Watch(n.Happened)
 	if attr.ResidentPin != "" || at != nil { // a Pipe refuses
 		if err := resident.SettleIn(); err != nil {
-			return nil, errors.Join(err, d.closeWith(true))
+			return nil, errno.Join(err, d.closeWith(true))
 		}
 	}
 	return d, nil

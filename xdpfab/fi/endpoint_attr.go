@@ -3,7 +3,6 @@
 package fi
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 
@@ -106,7 +105,7 @@ func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
 	if err := a.MsgOrder.check(); err != nil {
 		return a, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
-	if err := errors.Join(a.TrafficClass.check("endpoint"), a.AuthKey.check("endpoint")); err != nil {
+	if err := errno.Join(a.TrafficClass.check("endpoint"), a.AuthKey.check("endpoint")); err != nil {
 		return a, err
 	}
 	if a.SourceErr && (a.InitiateOnly || a.Type == EndpointMsg) {

@@ -103,11 +103,11 @@ type OpError struct {
 func (e *OpError) Error() string {
 	switch {
 	case e.Certainty != nil:
-		return fmt.Sprintf("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause)
+		return errno.Line("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause).Error()
 	case e.Peer != "":
-		return fmt.Sprintf("xdpfab: %s from %s: %v", e.Op, e.Peer, e.Cause)
+		return errno.Line("xdpfab: %s from %s: %v", e.Op, e.Peer, e.Cause).Error()
 	}
-	return fmt.Sprintf("xdpfab: %s: %v", e.Op, e.Cause)
+	return errno.Line("xdpfab: %s: %v", e.Op, e.Cause).Error()
 }
 
 // Unwrap returns the certainty, if there is one, and the cause.

@@ -151,7 +151,7 @@ func (f *Fabric) Close() error {
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
 	if len(attr) > 2 {
-		return nil, nil, errno.Refuse(ErrNotImplemented,
+		return nil, nil, errno.Refuse(ErrArgument,
 			"xdpfab: Pipe with %d attributes: want one for both domains, or one for each",
 			len(attr))
 	}

@@ -68,7 +68,7 @@ func (d asDialer) Quiet(ctx context.Context) error {
 		}
 		w, err := startFlush(ctx, p)
 		if err != nil {
-			return errors.Join(err, d.Err())
+			return errno.Join(err, d.Err())
 		}
 		quiets = append(quiets, func() error { return p.Await(ctx, flushAll, w) })
 	}

@@ -4,7 +4,6 @@ package fi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
@@ -27,7 +26,7 @@ func (d asDialer) OpenHandler(attr calls.HandlerAttr) (calls.Handler, error) {
 		return nil, err
 	}
 	if err := ep.Enable(); err != nil {
-		return nil, errors.Join(err, ep.Close())
+		return nil, errno.Join(err, ep.Close())
 	}
 	m := (*mailed)(ep.endpoint)
 	d.keep(m, fmt.Sprintf("handler %d", ep.number))
@@ -74,7 +73,7 @@ func (ep *endpoint) callEndpoint() (*endpoint, error) {
 		return nil, err
 	}
 	if err := h.Enable(); err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, errno.Join(err, h.Close())
 	}
 	ep.calls = h.endpoint
 	return ep.calls, nil

@@ -3,7 +3,6 @@
 package fi
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -80,7 +79,7 @@ func (d *Domain) takeBack(dev node.RegionKeeper, name string) (*mr.Region, error
 		Virtual: told.Base != 0, Address: told.Base, AuthKey: told.AuthKey, Incarnation: told.Incarnation,
 		Withdrawn: func() { d.node.Dev.Withdraw(told.Key) }})
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, errno.Join(err, m.Close())
 	}
 	d.node.Owned = append(d.node.Owned, m)
 	dev.Took(told, m)

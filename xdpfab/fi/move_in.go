@@ -4,9 +4,9 @@ package fi
 
 import (
 	"context"
-	"errors"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
 )
 
@@ -43,7 +43,7 @@ func (d *Domain) moveIn(ctx context.Context) (map[*engine.Peer]uint32, error) {
 	for _, p := range d.passives() {
 		errs = append(errs, p.moveIn())
 	}
-	return numbers, errors.Join(errs...)
+	return numbers, errno.Join(errs...)
 }
 
 // moveIn gives another host the endpoint and its peers.

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdpfab_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// checkText checks what holds for every error of a call: the sentinels in it, one line,
+// the prefix once, and its end.
+func checkText(t *testing.T, what string, err error, end string, is ...error) {
+	t.Helper()
+	for _, want := range is {
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v; want %v", what, err, want)
+		}
+	}
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	if strings.LastIndex(text, "xdpfab: ") != 0 || strings.Contains(text, "\n") || !strings.HasSuffix(text, end) {
+		t.Errorf("%s: %q; want one line with one prefix, at its beginning, that ends in %q", what, text, end)
+	}
+}
+
+// Slices that do not have the same length are ErrLength.
+func TestSlicesDiffer(t *testing.T) {
+	w := newNetwork(t, 2)
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := xdpfab.Vector[uint64](ctx(t), p, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, one := make([]uint64, 2), make([]uint64, 1)
+	for end, err := range map[string]error{
+		"1 values for 2 words: want one each":          v.Add(ctx(t), two, one, nil),
+		"1 comparands for 2 words: want one each":      v.Compare(ctx(t), atomic.Cswap, two, one, two, two),
+		"room for 1 results of 2 words: want one each": v.Load(ctx(t), two, one),
+		"room for 0 results of 2 words: want one each": v.CompareAndSwap(ctx(t), two, two, two, nil),
+	} {
+		checkText(t, "slices", err, end, xdpfab.ErrLength, xdpfab.ErrNotExecuted)
+	}
+	for name, open := range map[string]func() error{
+		"Pipe":       func() error { _, _, err := xdpfab.Pipe(make([]xdpfab.DomainAttr, 3)...); return err },
+		"NewNetwork": func() error { _, err := xdpfab.NewNetwork(3, make([]xdpfab.DomainAttr, 2)...); return err },
+	} {
+		checkText(t, name, open(), "or one for each", xdpfab.ErrArgument)
+	}
+}
+
+// A region or a word that is not there is named beside those that are.
+func TestNotThere(t *testing.T) {
+	w := newNetwork(t, 2)
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Lookup(ctx(t), "W")
+	checkText(t, "Lookup", err, `no memory region of this name, did you mean "w"?: the peer has "w"`,
+		xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted)
+	r, err := p.Lookup(ctx(t), "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := func() uint64 {
+		s, err := w.Node(0).Statistics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.OpsSent
+	}
+	before := sent()
+	_, err = xdpfab.WordAt[uint64](p, r, 8).Load(ctx(t))
+	checkText(t, "WordAt", err, "beyond the end of the memory region", xdpfab.ErrOutOfBounds, xdpfab.ErrNotExecuted)
+	if want := `xdpfab: word 8 of region "w", which has 8 words of 8 bytes: `; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("WordAt: %v, want %s", err, want)
+	}
+	if n := sent() - before; n != 0 {
+		t.Errorf("%d operations were sent for a word that is not there", n)
+	}
+}
+
+// A call of what is no handler says what is wanted.
+func TestCallOfNoHandler(t *testing.T) {
+	w := newNetwork(t, 2)
+	if _, err := w.Node(1).NewMailbox(xdpfab.MailboxAttr{Number: 5}); err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []uint16{0, 5} {
+		p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Call(ctx(t), []byte("hello"), nil)
+		checkText(t, "Call", err, "the peer answers no calls at this endpoint: want the number of a Handler",
+			xdpfab.ErrOpNotSupported, xdpfab.ErrNotExecuted)
+	}
+}
+
+// An error of an operation names the region beside the offset.
+func TestOperationNamesRegion(t *testing.T) {
+	w := newNetwork(t, 2)
+	service, err := w.Node(1).Serve("gone", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := xdpfab.Vector[uint64](ctx(t), p, "gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Lookup(ctx(t), "gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, added := v.At(3).Add(ctx(t), 1)
+	for want, err := range map[string]error{
+		`xdpfab: fetch sum uint64[1] at 0x18 of region "gone" on `:      added,
+		`xdpfab: fetch read uint64[2] in 2 places of region "gone" on `: v.Load(ctx(t), make([]uint64, 2), make([]uint64, 2)),
+		`xdpfab: fetch read uint64[3] in 3 places of region "gone" on `: v.Load(ended, make([]uint64, 3), make([]uint64, 3)),
+		`xdpfab: read of 8 bytes at 0x10 of region "gone" on `:          p.Read(ctx(t), r, 16, make([]byte, 8)),
+	} {
+		checkText(t, want, err, "", xdpfab.ErrNotExecuted)
+		if !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s…", err, want)
+		}
+	}
+}
+
+// What a cluster finds, or does not, is told in one line with one prefix.
+func TestClusterTexts(t *testing.T) {
+	w := newNetwork(t, 2, xdpfab.DomainAttr{GiveUp: 200 * time.Millisecond})
+	n := newNames(t, "one 02:00:00:00:99:99,10.0.0.1 w\ntwo "+w.Node(1).Name(0)+" other\n")
+	c := newCluster(t, w.Node(0), n)
+	_, err := c.Dial(ctx(t), "one")
+	checkText(t, "Dial", err, "", xdpfab.ErrPeerSilent, xdpfab.ErrNotExecuted)
+	if strings.Count(err.Error(), "02:00:00:00:99:99") != 1 || strings.Count(err.Error(), "10.0.0.1") != 1 {
+		t.Errorf("an address is told twice: %v", err)
+	}
+	_, err = xdpfab.Word[uint64](ctx(t), c, "W", 0)
+	checkText(t, "Word", err, `xdpfab: region "W": no node of `+n.path+` publishes it, did you mean "w"?: the nodes have `+
+		`"other", "w"`, xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted)
+}
