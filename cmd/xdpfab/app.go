@@ -88,8 +88,8 @@ one, a command has the interface to itself until it ends.
 
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
 usage; 3 the outcome is unknown, or the operation ran and its result could not be
-printed, or the peer restarted; 4 the peer is silent or unreachable; 5 privilege or
-interface problem; 6 a compare-and-swap ran and swapped nothing, or not all of its
+printed, or the peer restarted; 4 the peer is silent or unreachable, or no daemon
+answers; 5 the interface cannot be used, or privileges are missing; 6 a compare-and-swap ran and swapped nothing, or not all of its
 elements. With --json an error is JSON as well, with the code and what is known of
 the operation. A stdout that is closed is taken for /dev/null.`,
 		Example: `  xdpfab info eth0

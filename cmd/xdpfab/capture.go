@@ -13,12 +13,14 @@ import (
 	"math"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/capture"
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/version"
 )
 
@@ -190,8 +192,10 @@ func copyPackets(to io.Writer, flush func() error, conn *net.UnixConn, start cap
 	for {
 		p, totals, err := in.Next()
 		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+			return r, control.ErrCaptureEnded
 		case err != nil:
-			return r, fmt.Errorf("the daemon has ended, or another one took its place: %w", err)
+			return r, fmt.Errorf("the daemon's stream: %w", err)
 		case totals != nil:
 			r.Totals = *totals
 			return r, file.Totals(uint64(r.Packets)+r.Dropped, r.Dropped)

@@ -607,6 +607,21 @@ func TestOnlyDaemon(t *testing.T) {
 			t.Errorf("%d sockets: %q, %v", i+1, path, err)
 		}
 	}
+	dir = t.TempDir()
+	for _, name := range []string{"dead.sock", "live.sock"} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if name == "dead.sock" { // as a daemon that was killed leaves it
+			l.SetUnlinkOnClose(false)
+			l.Close()
+		}
+	}
+	if path, err := onlyDaemon(dir); err != nil || filepath.Base(path) != "live.sock" {
+		t.Errorf("one of two is dead: %q, %v", path, err)
+	}
 }
 
 // Root may make namespaces: for it, see the end-to-end tests.

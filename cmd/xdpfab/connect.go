@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -187,7 +188,7 @@ func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen
 	}
 	dom, err := a.open(c.Context(), f.ifname, attr)
 	if err != nil {
-		return nil, interfaceError(err)
+		return nil, unopened(err)
 	}
 	if dom.Interface().Daemon == "" {
 		close(direct)
@@ -198,6 +199,15 @@ func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen
 	a.tellWay(f, dom, chosen)
 	a.tellAbsent(f, dom, attr.Control)
 	return dom, nil
+}
+
+// unopened marks the error of an interface that could not be opened: a daemon that was
+// asked for and is not there does not answer, whichever way it was named.
+func unopened(err error) error {
+	if errors.Is(err, fi.ErrNoDaemon) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, xdpfab.ErrBusy) {
+		return &codeError{err, exitUnreachable}
+	}
+	return interfaceError(err)
 }
 
 // dial dials the first of the addresses that there is a way to. When it fails, the domain

@@ -72,6 +72,7 @@ var causes = []struct {
 	{xdpfab.ErrPeerSilent, exitUnreachable},
 	{route.ErrNoRoute, exitUnreachable},
 	{route.ErrUnreachable, exitUnreachable},
+	{control.ErrWrong, exitUsage},
 	{control.ErrNoDaemon, exitUnreachable},
 	{control.ErrSilent, exitUnreachable},
 	{route.ErrNoSource, exitInterface},

@@ -215,9 +215,13 @@ func ask(ctx context.Context, d *control.Client, last statReport) (r statReport,
 	return r, nil
 }
 
-// onlyDaemon finds the one control socket of a directory.
+// onlyDaemon finds the one control socket of a directory: of several, the one that has a
+// daemon of this network namespace. Daemons that were killed leave theirs.
 func onlyDaemon(dir string) (string, error) {
 	found, _ := filepath.Glob(filepath.Join(dir, "*.sock"))
+	if near := slices.DeleteFunc(slices.Clone(found), unserved); len(found) > 1 && len(near) > 0 {
+		found = near
+	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -230,6 +234,17 @@ func onlyDaemon(dir string) (string, error) {
 	}
 	return "",
 		&codeError{fmt.Errorf("several daemons: choose one with --control %s", strings.Join(found, " or ")), exitUsage}
+}
+
+// unserved reports whether a control socket has no daemon, or one that is known to be in
+// another network namespace.
+func unserved(path string) bool {
+	d, err := control.Dial(path)
+	if err != nil {
+		return errors.Is(err, control.ErrNoDaemon)
+	}
+	defer d.Close()
+	return d.Elsewhere()
 }
 
 func (r *statReport) text(w io.Writer, all bool) {

@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -27,7 +26,7 @@ type captures struct{ taken atomic.Bool }
 // regions, those of guests included.
 func (s *server) admitCapture(_ context.Context, p control.Program) (control.Place, error) {
 	if p.UID != 0 && p.UID != uint32(os.Geteuid()) {
-		return nil, fmt.Errorf("user %d: only root and the daemon's own user, %d, may capture packets, which hold the "+
+		return nil, control.Denied("user %d: only root and the daemon's own user, %d, may capture packets, which hold the "+
 			"keys of regions and their contents; ask one of them", p.UID, os.Geteuid())
 	}
 	if s.host.Node().Dev.Info().Transport == udpnode.UDP.String() {
@@ -39,6 +38,13 @@ func (s *server) admitCapture(_ context.Context, p control.Program) (control.Pla
 			"that one")
 	}
 	return &capturing{s: s, log: s.log.With("pid", p.PID, "uid", p.UID)}, nil
+}
+
+// elsewhere lets nobody see packets: further sockets may be in containers, whose root is
+// not the host's.
+func elsewhere(context.Context, control.Program) (control.Place, error) {
+	return nil, control.Denied("this is a further control socket of the daemon, and packets can be captured at its " +
+		"first alone: give --control the path that the daemon's log has as control=")
 }
 
 // capturing is a program that sees packets. It implements control.Place.

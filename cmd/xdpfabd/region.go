@@ -26,7 +26,7 @@ func (s *server) regionVerbs() []control.Verb {
 func mayChange(ctx context.Context) (uid uint32, err error) {
 	caller, err := control.Caller(ctx)
 	if err == nil && caller.UID != 0 && caller.UID != uint32(os.Geteuid()) {
-		err = fmt.Errorf("user %d: only root and the daemon's own user, %d, may change its regions; ask one of them",
+		err = control.Denied("user %d: only root and the daemon's own user, %d, may change its regions; ask one of them",
 			caller.UID, os.Geteuid())
 	}
 	return caller.UID, err
@@ -44,10 +44,10 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	}
 	c, err := parseRegion(a.Region)
 	if err != nil {
-		return nil, err
+		return nil, control.Wrong(err)
 	}
 	if found := (Config{Regions: []RegionConfig{c}}).validateRegions(); len(found) > 0 {
-		return nil, fmt.Errorf("%s: %s", strings.TrimPrefix(found[0].key, "region[0]."), found[0].text)
+		return nil, control.Wrong(fmt.Errorf("%s: %s", strings.TrimPrefix(found[0].key, "region[0]."), found[0].text))
 	}
 	if err := c.readKey(); err != nil {
 		return nil, fmt.Errorf("auth-key: %w", err)

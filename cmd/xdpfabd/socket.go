@@ -100,8 +100,8 @@ func (s *server) service(path string) control.Service {
 		Source: s.status, Detail: s.detail, Verbs: verbs, Alive: s.host.Alive,
 		Admit: func(ctx context.Context, p control.Program) (control.Place, error) { return s.admit(ctx, p, path) },
 	}
-	if path == s.cfg.controlPath() { // others may be in containers, whose root is not the host's
-		offer.Capture = s.admitCapture
+	if offer.Capture = s.admitCapture; path != s.cfg.controlPath() {
+		offer.Capture = elsewhere
 	}
 	return offer
 }

@@ -75,6 +75,7 @@ func (a *attachments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	place, err := a.admit(r.Context(), p)
 	if err != nil {
+		w.Header().Set(kindHeader, string(kindOf(err)))
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}

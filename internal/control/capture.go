@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/capture"
@@ -69,6 +68,11 @@ func (i impatient) Write(b []byte) (int, error) {
 	return i.UnixConn.Write(b)
 }
 
+// ErrCaptureEnded means that a capture has ended without its totals. It matches
+// ErrNoDaemon.
+var ErrCaptureEnded error = marked{
+	errors.New("the daemon has ended, or another one took its place: capture again when one serves"), ErrNoDaemon}
+
 // Capture has the daemon send packets, in a stream for capture.NewReader. CloseWrite of
 // the connection ends the capture: then what is under way follows, and the totals.
 func (c *Client) Capture(ctx context.Context, o capture.Options) (conn *net.UnixConn, start capture.Start, err error) {
@@ -89,8 +93,8 @@ func (c *Client) Capture(ctx context.Context, o capture.Options) (conn *net.Unix
 		err = silent(c.path, c.pid, limit)
 	case errors.Is(err, errOlder):
 		err = errors.New("the daemon is of an older release, which captures nothing: restart it")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		err = fmt.Errorf("the daemon has ended, or another one took its place: %w", err)
+	case gone(err):
+		err = ErrCaptureEnded
 	case err == nil && answer.Error != "":
 		err = errors.New(answer.Error)
 	case err == nil && o.Resident && !answer.Resident:

@@ -7,7 +7,6 @@ package control
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ func TestDaemonEndsBeforeCapture(t *testing.T) {
 		return leaver{}, nil
 	}})
 	_, _, err := dial(t, path).Capture(t.Context(), capture.Options{})
-	if err == nil || !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "the daemon has ended, or another one took its place") {
+	if err == nil || !errors.Is(err, ErrNoDaemon) || !strings.Contains(err.Error(), "the daemon has ended, or another one took its place") {
 		t.Errorf("%v, want the end of the daemon", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 	"time"
@@ -123,7 +124,7 @@ func (c *Client) Call(ctx context.Context, verb string, arguments, result any) e
 			fmt.Errorf("%w: the daemon speaks control protocol %d, this client %d; use the client of its release",
 				ErrVersion, a.Version, ProtocolVersion))
 	case a.Error != "":
-		return fmt.Errorf("daemon at %s: %s", c.path, a.Error)
+		return a.Kind.mark(fmt.Errorf("daemon at %s: %s", c.path, a.Error))
 	}
 	if err := json.Unmarshal(a.Result, result); err != nil {
 		return c.failed(verb, fmt.Errorf("result: %w; is it of another version?", err))
@@ -194,13 +195,40 @@ func explain(path string, err error) error {
 	case isOther(path):
 		return fmt.Errorf("%w: %s is no socket: give the path of the daemon's, which its log has as control=",
 			ErrNoDaemon, path)
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: %s: start xdpfabd, or give its path: %w", ErrNoDaemon, path, err)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: %s: %w: start xdpfabd, or give its path", ErrNoDaemon, path, cause(err))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: %s: %w: the daemon that made it has ended: start xdpfabd, or give its path", ErrNoDaemon,
+			path, cause(err))
+	case gone(err):
+		return fmt.Errorf("%w: %s: the daemon hung up: it has ended, or this user has too many connections: try again, "+
+			"or start xdpfabd", ErrNoDaemon, path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("control socket %s: %w; run as a user or group that may write to it, "+
-			"or start the daemon with --socket-mode or --socket-group", path, err)
+			"or start the daemon with --socket-mode or --socket-group", path, cause(err))
 	}
-	return fmt.Errorf("control socket %s: %w", path, err)
+	return fmt.Errorf("control socket %s: %w", path, cause(err))
+}
+
+// gone reports whether the daemon has ended a conversation, as its end does.
+func gone(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
+}
+
+// cause returns an error of a connection without the request and the address, which mean
+// nothing to a user.
+func cause(err error) error {
+	if of := new(url.Error); errors.As(err, &of) {
+		err = of.Err
+	}
+	if of := new(net.OpError); errors.As(err, &of) {
+		err = of.Err
+	}
+	if of := new(os.SyscallError); errors.As(err, &of) {
+		err = of.Err
+	}
+	return err
 }
 
 // isOther reports whether there is something at a path which is no socket.

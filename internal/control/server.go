@@ -118,7 +118,7 @@ func serve(w http.ResponseWriter, r *http.Request, verbs []Verb) {
 		a.Result, err = json.Marshal(result)
 	}
 	if err != nil {
-		a.Error = err.Error()
+		a.Error, a.Kind = err.Error(), kindOf(err)
 	}
 	reply(w, status(err), a)
 }

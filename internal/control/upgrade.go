@@ -43,8 +43,11 @@ func leaveHTTP(ctx context.Context, conn *net.UnixConn, path string) error {
 		return errOlder
 	}
 	text, _ := io.ReadAll(io.LimitReader(r.Body, 4096))
-	return errors.New(string(bytes.TrimSpace(text)))
+	return kind(r.Header.Get(kindHeader)).mark(errors.New(string(bytes.TrimSpace(text))))
 }
+
+// kindHeader is the header with the kind of a refusal to leave HTTP.
+const kindHeader = "Xdpfab-Kind"
 
 // oneByte reads single bytes, so that nothing is read of what follows an answer.
 type oneByte struct{ r io.Reader }

@@ -70,9 +70,15 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	net := testnet.NewPair(t, testnet.Options{})
 	key, other := secretFile(t, "0123456789abcdefgh"), secretFile(t, "hgfedcba9876543210")
+	dir, door := t.TempDir(), t.TempDir()
+	open := filepath.Join(door, "open.sock") // for anybody
+	for _, folder := range []string{door, filepath.Dir(door)} {
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	n := serve(t, net.B, "--region", "counters=4KiB", "--region", "scores=64KiB:ro", "--region", "log=4KiB:wo",
-		"--region", "safe=4KiB:auth-key="+key)
-	dir := t.TempDir()
+		"--region", "safe=4KiB:auth-key="+key, "--socket", open+":mode=0666")
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "large"), make([]byte, 5000), 0o644), os.Mkdir(filepath.Join(dir, "xdpfab"), 0o755),
 		os.WriteFile(filepath.Join(dir, "xdpfab", "config.toml"), []byte("# mine\n\ntimeout = \"5\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
@@ -113,10 +119,10 @@ func TestMistakes(t *testing.T) {
 		{name: "prefix length", line: "list 10.77.0.2/24 -i $I", code: 1, wrong: "24 behind the slash is the number of an endpoint", want: "not the length of a prefix", remedy: "give 10.77.0.2 for that of its daemon"},
 		{name: "size of an offset", line: "atomic sum uint64 1 --offset 4KB -i $I --peer $P --region counters", code: 2, wrong: `--offset "4KB"`, want: "of bytes, KiB, MiB, GiB or TiB", remedy: "such as 4096 or 4KiB"},
 		{name: "region without =", line: "region create a:1KiB --control " + n.socket, code: 2, wrong: `"a:1KiB"`, want: "NAME=SIZE[:OPTION,...]", remedy: "such as scores=1MiB"},
-		{name: "region's option", line: "region create a=1KiB:residnt --control " + n.socket, code: 1, wrong: "xdpfab: daemon at " + n.socket + `: "residnt"`, want: "want ro, wo", remedy: "resident"},
-		{name: "region's access", line: "region create a=1KiB:access=all --control " + n.socket, code: 1, wrong: n.socket + `: access: "all"`, want: `want "read"`, remedy: `or "both"`},
+		{name: "region's option", line: "region create a=1KiB:residnt --control " + n.socket, code: 2, wrong: "xdpfab: daemon at " + n.socket + `: "residnt"`, want: "want ro, wo", remedy: "resident"},
+		{name: "region's access", line: "region create a=1KiB:access=all --control " + n.socket, code: 2, wrong: n.socket + `: access: "all"`, want: `want "read"`, remedy: `or "both"`},
 		{name: "region that is there", line: "region create counters=1KiB --control " + n.socket, code: 1, wrong: n.socket + `: region "counters" is there already`, want: "want another name", remedy: "or remove that one first"},
-		{name: "region's pages", line: "region create a=1KiB:memfd,huge=require --control " + n.socket, code: 1, wrong: n.socket + `: huge: "require"`, want: "go with anonymous backing alone", remedy: `want "auto"`},
+		{name: "region's pages", line: "region create a=1KiB:memfd,huge=require --control " + n.socket, code: 2, wrong: n.socket + `: huge: "require"`, want: "go with anonymous backing alone", remedy: `want "auto"`},
 		{name: "region to remove", line: "region remove counter --control " + n.socket, code: 1, wrong: n.socket + `: no region "counter" of this daemon`, want: "lists those", remedy: "xdpfab stat"},
 		{name: "unit of the snaplen", line: "capture -w $D/x --snaplen 4KB --control " + n.socket, code: 2, wrong: `--snaplen "4KB"`, want: "of bytes, KiB, MiB, GiB or TiB", remedy: "such as 4096 or 4KiB"},
 		{name: "folder of a file", line: "get $P /nonexist/x -i $I --region counters", code: 2, wrong: "/nonexist/x", want: "a folder that is there", remedy: "--help"},
@@ -124,11 +130,13 @@ func TestMistakes(t *testing.T) {
 		{name: "input too large", line: "put $P - -i $I --region counters", code: 1, wrong: "the input has more bytes than region counters has", want: "which is 4096", remedy: "shorten the input", options: []option{input(strings.Repeat("x", 5000))}},
 		{name: "no root", line: "list $P -i $I", code: 5, wrong: "missing CAP_NET_ADMIN", want: "CAP_BPF", remedy: "run as root, or `setcap", options: []option{unprivileged}},
 		{name: "no daemon for stat", line: "stat --control $D/none.sock", code: 4, wrong: "none.sock", want: "no daemon serves the control socket", remedy: "start xdpfabd, or give its path"},
-		{name: "socket missing", line: "list $P -i $I", side: b, code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which XDPFAB_CONTROL names", remedy: "start it there, or correct the path", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
-		{name: "socket missing, named by flag", line: "list $P -i $I --control $D/none.sock", code: 5, wrong: "no daemon answers at " + dir + "/none.sock", want: "which --control", remedy: "start it there, or correct the path"},
+		{name: "socket missing", line: "list $P -i $I", side: b, code: 4, wrong: "no daemon answers at " + dir + "/none.sock", want: "which XDPFAB_CONTROL names", remedy: "start it there, or correct the path", options: []option{env("XDPFAB_CONTROL=" + dir + "/none.sock")}},
+		{name: "socket missing, named by flag", line: "list $P -i $I --control $D/none.sock", code: 4, wrong: "no daemon answers at " + dir + "/none.sock", want: "which --control", remedy: "start it there, or correct the path"},
 		{name: "socket of others", line: "list $P -i $I", side: b, code: 5, wrong: "connect: permission denied", want: "run it as a user or group that may write to the socket", remedy: "xdpfabd --socket-group, --socket-mode); without it: the interface is in use, as a rule by that daemon\n", options: []option{unprivileged, env("XDPFAB_CONTROL=" + n.socket)}},
+		{name: "region of others' daemon", line: "region create a=1KiB --control " + open, code: 5, wrong: "user 65534", want: "only root and the daemon's own user, 0, may change its regions", remedy: "ask one of them", options: []option{unprivileged}},
+		{name: "capture at a further socket", line: "capture -w /dev/null --control " + open, code: 5, wrong: "this is a further control socket of the daemon", want: "packets can be captured at its first alone", remedy: "give --control the path that the daemon's log has as control="},
 		{name: "daemon of others", line: "stat --control " + n.socket, side: b, code: 5, wrong: "permission denied", want: "run as a user or group that may write to it", remedy: "or start the daemon with --socket-mode or --socket-group", options: []option{unprivileged}},
-		{name: "borrow without daemon", line: "list $P -i $I --borrow", code: 5, wrong: "a queue to borrow", want: "no daemon serves the interface", remedy: "start xdpfabd there with --lend"},
+		{name: "borrow without daemon", line: "list $P -i $I --borrow", code: 4, wrong: "a queue to borrow", want: "no daemon serves the interface", remedy: "start xdpfabd there with --lend"},
 		{name: "zero-copy", line: "list $P -i $I --copy zero-copy", code: 5, wrong: "zero-copy not supported", want: "the driver cannot", remedy: "want the copy mode auto or copy"},
 		{name: "own MAC", line: "list $OWN -i $I", code: 1, wrong: "is an address of this node", want: "give that of the peer", remedy: "`ip address` shows there"},
 		{name: "MAC nobody has", line: "list 02:00:00:00:00:77 -i $I --timeout 2s", code: 4, wrong: "no host with 02:00:00:00:00:77 is known", want: "`ip link` at the peer", remedy: "`xdpfab diagnose 02:00:00:00:00:77 -i veth0`"},
