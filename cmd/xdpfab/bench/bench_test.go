@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/histogram"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -147,6 +148,60 @@ func TestManualProgress(t *testing.T) {
 		if r, err := p.run(t, c); err != nil || !r.Verified || r.Ops < 400 {
 			t.Errorf("%+v: %+v, %v", c, r, err)
 		}
+	}
+}
+
+// slow is a loader whose first turn outlasts the run.
+type slow struct {
+	latencies histogram.Histogram
+	turns     uint64
+}
+
+func (s *slow) turn(context.Context, uint64) error {
+	if s.turns++; s.turns == 1 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil
+}
+func (s *slow) drain(context.Context) error  { return nil }
+func (s *slow) posted() uint64               { return s.turns }
+func (s *slow) done() uint64                 { return s.turns }
+func (s *slow) latency() histogram.Histogram { return s.latencies }
+
+// A turn that takes longer than the warm-up and the run, since it opens a session, does not
+// leave the run without a measurement.
+func TestFirstTurnOutlastsRun(t *testing.T) {
+	p := newPair(t)
+	for _, warmup := range []time.Duration{0, 1} {
+		x := &run{c: &Config{Op: Put, Size: 8, Endpoints: 1, Duration: 1, Warmup: warmup}, dom: p.dom}
+		var of target
+		for i := range 2 {
+			x.worker(&of, i, &slow{latencies: histogram.New()})
+		}
+		x.workers = of.workers
+		r := &Report{Config: x.c}
+		if err := x.measure(t.Context(), r, func(time.Duration, uint64) {}); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range x.workers {
+			if w.measured == 0 {
+				t.Errorf("warm-up %v: worker %d measured nothing", warmup, i)
+			}
+		}
+		r.add(&of, Verification{What: "bytes"})
+		if !r.Verified || r.Ops == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// A run that was ended before it measured anything says so, although its warm-up is right.
+func TestNothingMeasured(t *testing.T) {
+	r := &Report{Config: &Config{Op: "add", Datatype: atomic.Uint64}, Seconds: 1}
+	r.add(&target{}, Verification{What: "sum", Acknowledged: 7, Growth: 7})
+	var text strings.Builder
+	if r.Text(&text); r.Verified || r.Verification != "none" || !strings.Contains(text.String(), "not verified: no operation was measured") {
+		t.Errorf("%+v: %s", r, text.String())
 	}
 }
 

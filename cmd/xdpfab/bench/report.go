@@ -91,10 +91,11 @@ func (r *Report) fill(begin, end snapshot, all histogram.Histogram) {
 	}
 }
 
-// add takes the result of the check at a peer.
+// add takes the result of the check at a peer. A run that has measured nothing verifies
+// nothing.
 func (r *Report) add(t *target, v Verification) {
-	r.Verification, r.Verified = v.What, v.What != ""
-	if v.What == "" {
+	r.Verification, r.Verified = v.What, v.What != "" && r.Ops > 0
+	if !r.Verified {
 		r.Verification = "none"
 	}
 	r.Words = t.words
@@ -181,6 +182,9 @@ func (r *Report) verdict() string {
 		return "verified: the region and this side have the same bytes"
 	case "messages":
 		return fmt.Sprintf("verified: %d messages were sent, and received once each, in their order", r.Messages)
+	}
+	if r.Ops == 0 {
+		return "not verified: no operation was measured: let it run for longer"
 	}
 	return fmt.Sprintf("not verified: the sum of the words does not tell what %s did", r.what())
 }

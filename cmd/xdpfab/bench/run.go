@@ -30,6 +30,8 @@ type run struct {
 	targets []*target
 	peers   int // targets that there will be
 	workers []*worker
+
+	warm, begun sync.WaitGroup // for the workers: see worker.warm and worker.start
 }
 
 // target is a peer with the workers that go there.
@@ -86,7 +88,10 @@ func (x *run) wait() bool { return !x.c.Manual || x.c.Endpoints*x.peers > 1 }
 
 // worker makes the worker of endpoint i of a target.
 func (x *run) worker(t *target, i int, l loader) {
-	w := &worker{loader: l, phase: &x.phase, target: math.MaxUint64}
+	x.warm.Add(1)
+	x.begun.Add(1)
+	w := &worker{loader: l, phase: &x.phase, target: math.MaxUint64, warm: sync.OnceFunc(x.warm.Done),
+		start: sync.OnceFunc(x.begun.Done)}
 	if n := x.c.Count; n > 0 {
 		w.target = uint64(n / x.c.Endpoints)
 		if i < n%x.c.Endpoints {
@@ -98,7 +103,9 @@ func (x *run) worker(t *target, i int, l loader) {
 	t.workers = append(t.workers, w)
 }
 
-// measure takes the workers through the phases and fills in the report.
+// measure takes the workers through the phases and fills in the report. The first turn of a
+// worker opens its session, which takes seconds on a path that loses packets. So the
+// warm-up goes on until each worker has had a turn, and each measures at least one.
 func (x *run) measure(ctx context.Context, r *Report, look func(time.Duration, uint64)) error {
 	var wg sync.WaitGroup
 	finished := make(chan struct{})
@@ -109,14 +116,19 @@ func (x *run) measure(ctx context.Context, r *Report, look func(time.Duration, u
 		wg.Go(func() { w.run(context.WithoutCancel(ctx)) })
 	}
 	go func() { wg.Wait(); close(finished) }()
-	wait(ctx, finished, x.c.Warmup, func() {})
+	if x.c.Warmup > 0 {
+		wait(ctx, finished, x.c.Warmup, func() {})
+		wait(ctx, all(&x.warm), math.MaxInt64, func() {})
+	}
 	begin := x.snapshot()
 	x.phase.v.Store(measuring)
 	limit := x.c.Duration
 	if x.c.Count > 0 {
 		limit = math.MaxInt64
 	}
-	wait(ctx, finished, limit, func() { look(time.Since(begin.at), x.shown()) })
+	show := func() { look(time.Since(begin.at), x.shown()) }
+	wait(ctx, finished, limit, show)
+	wait(ctx, all(&x.begun), math.MaxInt64, show)
 	x.phase.v.Store(stopping)
 	<-finished
 	end := x.snapshot()
@@ -129,6 +141,13 @@ func (x *run) measure(ctx context.Context, r *Report, look func(time.Duration, u
 	}
 	r.fill(begin, end, all)
 	return errors.Join(errs...)
+}
+
+// all returns a channel that is closed when the group is done.
+func all(g *sync.WaitGroup) <-chan struct{} {
+	done := make(chan struct{})
+	go func() { g.Wait(); close(done) }()
+	return done
 }
 
 func (x *run) shown() (ops uint64) {

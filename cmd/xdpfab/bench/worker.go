@@ -43,6 +43,8 @@ type worker struct {
 	measured uint64 // operations done since
 	err      error  // the first failure
 
+	warm, start func() // told of the first turn's end, and of the begin of measuring
+
 	shown atomic.Uint64 // measured, for whoever looks on; the worker writes it
 }
 
@@ -50,10 +52,13 @@ type worker struct {
 // nothing is in flight.
 func (w *worker) run(ctx context.Context) {
 	begun := false
-	for w.err == nil {
+	defer w.warm()
+	defer w.start()
+	for ; w.err == nil; w.warm() {
 		p := w.phase.v.Load()
 		if p == measuring && !begun {
 			begun = true
+			w.start()
 			w.begun, w.before = w.posted(), w.done()
 			w.latency().Reset()
 		}
