@@ -45,7 +45,6 @@ type Waiter struct {
 	long     []byte
 	inline   [engine.InlineResult]byte
 	p        *Peer
-	places   []mr.Extent // of the operation; nil if it has one place
 }
 
 var waiters = sync.Pool{New: func() any { return &Waiter{Signal: progress.NewSignal()} }}
@@ -56,12 +55,12 @@ func (p *Peer) Start(ctx context.Context, c Call) (*Waiter, error) {
 		return nil, errno.Unsent(p.errClosed())
 	}
 	if ctx.Err() != nil {
-		return nil, p.interrupted(ctx, c, extents, nil)
+		return nil, p.interrupted(ctx, c, nil)
 	}
 	w := waiters.Get().(*Waiter)
 	w.Reset()
-	w.p, w.err, w.finished, w.outcome, w.places = p, nil, false, nil, extents
-	s, err := p.claim(ctx, c, extents)
+	w.p, w.err, w.finished, w.outcome = p, nil, false, nil
+	s, err := p.claim(ctx, c)
 	if err != nil {
 		waiters.Put(w)
 		return nil, errno.Unsent(err)
@@ -96,9 +95,9 @@ func (p *Peer) Await(ctx context.Context, c Call, w *Waiter) error {
 		}
 	}
 	if err != nil {
-		silence, places := p.letGo(w), w.places
+		silence := p.letGo(w)
 		if o := w.detach(); o != nil { // no thread steps the engine from now on
-			return p.interrupted(ctx, c, places, o)
+			return p.interrupted(ctx, c, o)
 		}
 		err = p.cancelled(ctx, c, w.err, silence)
 	} else {
@@ -130,7 +129,6 @@ func (w *Waiter) recycle() {
 	if cap(w.long) > keptBuffer {
 		w.long, w.result = nil, nil
 	}
-	w.places = nil
 	waiters.Put(w)
 }
 
@@ -183,7 +181,7 @@ func (p *Peer) cancelled(ctx context.Context, c Call, err error, silence *engine
 // interrupted returns the error of a call whose context ended: before the operation
 // was posted, or with an outcome that is still to come. Of operations without effect
 // nothing is unknown.
-func (p *Peer) interrupted(ctx context.Context, c Call, extents []mr.Extent, o *Outcome) error {
+func (p *Peer) interrupted(ctx context.Context, c Call, o *Outcome) error {
 	if !effect(c.Verb) {
 		o = nil
 	}
@@ -194,16 +192,16 @@ func (p *Peer) interrupted(ctx context.Context, c Call, extents []mr.Extent, o *
 	var s engine.Submission
 	s.Verb, s.Opcode, s.Datatype, s.Count, s.Offset = c.Verb, c.Op, c.Datatype, c.Count, c.Offset
 	s.SetInline(c.Operand, nil)
-	if extents != nil {
-		s.SetExtents(extents)
+	if c.At != nil {
+		scatter(s.MakeExtents(len(c.At)), c)
 	}
 	return p.Poster.Interrupted(NameOf(&s), p.Name, cause, o)
 }
 
 // claim gets a submission; it waits while the peer may not have another entry.
-func (p *Peer) claim(ctx context.Context, c Call, extents []mr.Extent) (Claimed, error) {
+func (p *Peer) claim(ctx context.Context, c Call) (Claimed, error) {
 	if err := p.Allotment.Enter(ctx); err != nil {
-		return Claimed{}, p.interrupted(ctx, c, extents, nil)
+		return Claimed{}, p.interrupted(ctx, c, nil)
 	}
 	s, err := p.Poster.Claim(p.Cookie)
 	if err != nil {
