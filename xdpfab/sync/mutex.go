@@ -59,9 +59,7 @@ func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Dur
 // Lock waits until the caller has the lock. After an error the caller does not have it.
 // The lock is released by Held.Unlock, or when ctx ends.
 //
-// At a home that is silent Lock fails with ErrPeerSilent after GiveUp, and up to a minute
-// later if it has asked by then: it waits for the outcome, since a ticket that nobody
-// knows costs the others a lease. The end of ctx ends that wait.
+// At a home that is silent Lock fails with ErrPeerSilent after GiveUp.
 func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
 	if err := m.there(); err != nil {
 		return nil, err
@@ -84,8 +82,11 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 	asked := mem.at(ticketWord).StartAdd(ctx, 1)
 	look := mem.at(turnWord).StartFetch(ctx, atomic.Read, 0) // runs after it, in the same round trip
 	ticket, err := asked.Wait(ctx)
+	if mem.disown(ctx, m.lease, ticket, err) {
+		return nil, m.again(ctx, mem, err)
+	}
 	if ticket, err = xdpfab.Settle(ctx, ticket, err); err != nil {
-		return nil, m.again(ctx, mem, err) // a ticket that nobody knows costs a lease
+		return nil, m.again(ctx, mem, err)
 	}
 	turn, err := look.Wait(ctx)
 	if err == nil && turn>>beatBits < ticket {
@@ -101,12 +102,13 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 	return m.hold(ctx, mem, turnWord, turn, (ticket+1)<<beatBits, m.lease, began), nil
 }
 
-// again returns an error, or nothing if another attempt makes sense.
+// again returns an error, or nothing if another attempt makes sense. After an error the
+// caller does not have the lock, so nothing is unknown.
 func (m *Mutex) again(ctx context.Context, mem *memory, err error) error {
 	if m.restarted(mem, err) {
 		return nil
 	}
-	return again(ctx, err)
+	return certain(ctx, again(ctx, err), xdpfab.ErrNotExecuted)
 }
 
 // wait waits for the turn of a ticket, and gives the turn on for those who cannot. It
@@ -178,6 +180,22 @@ func (m *memory) await(ctx context.Context, turn uint64, most time.Duration) (sw
 		m.polled.Store(true)
 	}
 	return err == nil, ctx.Err() != nil
+}
+
+// disown reports whether the caller does not wait until it is known whether it has a
+// ticket: the home is silent, or ctx has ended. A ticket that nobody knows costs the
+// others a lease, so it is left as soon as it is known: within a minute, or never.
+func (m *memory) disown(ctx context.Context, lease time.Duration, ticket uint64, err error) bool {
+	if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || ctx.Err() == nil && !errors.Is(err, xdpfab.ErrPeerSilent) {
+		return false
+	}
+	go func() {
+		ctx := context.WithoutCancel(ctx)
+		if ticket, err := xdpfab.Settle(ctx, ticket, err); err == nil {
+			m.leave(ctx, ticket, lease)
+		}
+	}()
+	return true
 }
 
 // leave records that nobody waits with a ticket. It does not wait for that itself.

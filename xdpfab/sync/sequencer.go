@@ -4,7 +4,6 @@ package sync
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -61,7 +60,7 @@ func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 			return first, nil
 		}
 		// Of an unknown outcome nobody gets the numbers. There are others.
-		if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || ctx.Err() != nil {
+		if err := certain(ctx, again(ctx, err), xdpfab.ErrNotExecuted); err != nil {
 			return 0, err
 		}
 	}

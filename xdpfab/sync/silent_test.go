@@ -204,3 +204,47 @@ func TestLookUnknown(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A lock at a home that is silent fails once the home is given up, also if the ticket was
+// asked for by then. The ticket that may have been given is left when it is known, so it
+// costs nobody a lease.
+func TestLockAtSilentHome(t *testing.T) {
+	testnet.SkipOnNICs(t, "a network in memory")
+	attr, near := xdpfab.DomainAttr{GiveUp: testnet.Patience}, xdpfab.DomainAttr{GiveUp: 5 * time.Second}
+	w := &world{t: t, net: must(xdpfab.NewNetwork(3, attr, near, attr))(t)}
+	defer w.net.Close()
+	w.mem = must(mr.Alloc(regionBytes, mr.AllocOptions{}))(t)
+	w.serve(w.net.Node(home))
+	const lease = time.Hour // nobody waits for it here
+	m, other := newTestMutex(w, 1, lease), newTestMutex(w, 2, lease)
+	words := must(xdpfab.Vector[uint64](patient(t), w.at(2, 0).Home, "parts"))(t)
+	if err := words.Store(patient(t), []uint64{ticketWord, turnWord}, []uint64{4, 5 << beatBits}); err != nil {
+		t.Fatal(err)
+	}
+	// The answers are lost, so the ticket is given.
+	if err := w.net.SetFaults(home, 1, xdpfab.Faults{Loss: 1}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err := m.Lock(patient(t))
+	if !errors.Is(err, xdpfab.ErrPeerSilent) || !errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("after %v: %v, want ErrPeerSilent and ErrNotExecuted", time.Since(began), err)
+	}
+	checkText(t, "Mutex.Lock", err)
+	if ticket := must(words.At(ticketWord).Load(patient(t)))(t); ticket != 5 {
+		t.Fatalf("ticket %d was given last, want 5", ticket)
+	}
+	if err := w.net.SetFaults(home, 1, xdpfab.Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Eventually(t, "the ticket is left", func() bool {
+		return must(words.At(leftWord+5%leftWords).Load(patient(t)))(t) == 5
+	})
+	held := must(other.Lock(patient(t)))(t)
+	if ticket := held.Token() - other.epoch; ticket != 6 {
+		t.Errorf("ticket %d got the lock, want 6", ticket)
+	}
+	if err := held.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
