@@ -58,7 +58,11 @@ func flagError(c *cobra.Command, err error) error {
 	if !known {
 		return usage(c, "--%s: %s", f.Name, tell.Plain(invalid.Unwrap()))
 	}
-	return usage(c, "--%s %q: want %s", f.Name, invalid.GetValue(), want)
+	like := ""
+	if f.Value.Type() == "bytes" {
+		like = tell.LikeSize(invalid.GetValue())
+	}
+	return usage(c, "--%s %q%s: want %s", f.Name, invalid.GetValue(), like, want)
 }
 
 // missing adds to the error of a region that the peer does not have which it has.

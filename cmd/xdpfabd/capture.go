@@ -26,8 +26,8 @@ type captures struct{ taken atomic.Bool }
 // regions, those of guests included.
 func (s *server) admitCapture(_ context.Context, p control.Program) (control.Place, error) {
 	if p.UID != 0 && p.UID != uint32(os.Geteuid()) {
-		return nil, control.Denied("user %d: only root and the daemon's own user, %d, may capture packets, which hold the "+
-			"keys of regions and their contents; ask one of them", p.UID, os.Geteuid())
+		return nil, control.Denied("user %d: only root and the daemon's own user, %d, may capture packets, which hold "+
+			"the keys of regions and their contents; ask one of them", p.UID, os.Geteuid())
 	}
 	if s.host.Node().Dev.Info().Transport == udpnode.UDP.String() {
 		return nil, errors.New("the daemon has UDP sockets, whose packets tcpdump sees: " +

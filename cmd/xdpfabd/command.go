@@ -100,7 +100,8 @@ CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not nee
 root.
 
 Exit codes: 0 ended on request, 1 failure, 2 wrong arguments or configuration,
-5 interface missing, taken or unsuitable, control socket taken, or no privilege.`
+5 interface missing, taken or unsuitable, control socket taken or not to be made, or
+no privilege.`
 
 // arguments are the flags that are not options.
 type arguments struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -61,7 +63,12 @@ func (f field) Type() string {
 }
 
 // wants returns the usual error: the value given, and the values accepted.
-func wants(got, want string) error { return fmt.Errorf("%q: want %s", got, want) }
+func wants(got, want string) error { return unlike(got, "", want) }
+
+// unlike is wants with a question behind the value: what may have been meant.
+func unlike(got, question, want string) error {
+	return fmt.Errorf("%q%s: want %s", got, question, want)
+}
 
 // textField is any valid UTF-8 that check accepts, if there is a check.
 func textField(p *string, check func(string) error) field {
@@ -152,16 +159,16 @@ type choice[T comparable] struct {
 }
 
 func choiceField[T comparable](p *T, choices []choice[T]) field {
-	var names []string
+	var names, words []string
 	for _, c := range choices {
-		names = append(names, strconv.Quote(c.name))
+		names, words = append(names, strconv.Quote(c.name)), append(words, c.name)
 	}
 	last := len(names) - 1
 	want := strings.Join(names[:last], ", ") + " or " + names[last]
 	return field{shape: shapeText, set: func(s string) error {
 		i := slices.IndexFunc(choices, func(c choice[T]) bool { return c.name == s })
 		if i < 0 {
-			return wants(s, want)
+			return unlike(s, tell.DidYouMean(s, words), want)
 		}
 		*p = choices[i].value
 		return nil
@@ -222,22 +229,44 @@ func coresField(p *[]int) field {
 // units of sizes, the greatest first.
 var units = []choice[int]{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
+// beyond are units that no size can have.
+var beyond = []choice[int]{{"PiB", 1 << 50}, {"EiB", 1 << 60}}
+
+// pagesField is a sizeField for the memory of regions, which are whole pages.
+func pagesField(p *int) field {
+	f, page := sizeField(p), os.Getpagesize()
+	return field{shape: f.shape, get: f.get, set: func(s string) error {
+		n := 0
+		if err := sizeField(&n).Set(s); err != nil {
+			return err
+		}
+		if n < page {
+			return wants(s, fmt.Sprintf("at least a page, which is %d bytes: regions take whole pages", page))
+		}
+		*p = n
+		return nil
+	}}
+}
+
 // sizeField is a number of bytes above 0, or of KiB, MiB, GiB or TiB.
 func sizeField(p *int) field {
 	const most = 1 << 46 // bytes; beyond any machine, and far from overflow
 	return field{shape: shapeNumber, set: func(s string) error {
 		number, unit := s, 1
-		for _, u := range units {
+		for _, u := range slices.Concat(units, beyond) {
 			if n, ok := strings.CutSuffix(s, u.name); ok {
 				number, unit = strings.TrimSpace(n), u.value
 			}
 		}
 		n, err := strconv.Atoi(number)
-		if err == nil && n > most/unit {
+		switch {
+		case err == nil && n > most/unit, errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(s, "-"):
 			return wants(s, "at most 64TiB")
-		}
-		if err != nil || n <= 0 {
-			return wants(s, `bytes, e.g. 65536, or a number of KiB, MiB, GiB or TiB (powers of 1024), e.g. "64KiB"`)
+		case err == nil && n == 0:
+			return wants(s, "more than 0 bytes")
+		case err != nil || n < 0:
+			return unlike(s, tell.LikeSize(s),
+				`bytes, e.g. 65536, or a number of KiB, MiB, GiB or TiB (powers of 1024), e.g. "64KiB"`)
 		}
 		*p = n * unit
 		return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // GuestConfig is a rule about programs that want to use the interface through the daemon.
@@ -230,7 +231,8 @@ func parseGuest(s string) (GuestConfig, error) {
 	case "deny":
 		g.Deny = true
 	default:
-		return g, wants(s, "allow or deny, as in allow:user=alice,memory=1GiB or deny:group=guests")
+		return g, unlike(s, tell.DidYouMean(verb, []string{"allow", "deny"}),
+			"allow or deny, as in allow:user=alice,memory=1GiB or deny:group=guests")
 	}
 	settings := guestOptions[:len(guestOptions)-1] // deny is the verb
 	return g, assignEach(&g, settings, listed(more), "one of "+known(settings))
@@ -263,10 +265,11 @@ var guestOptions = []option[GuestConfig]{
 	{"host", "bytes of the daemon's own memory that the program takes; 128MiB",
 		func(g *GuestConfig) field { return sizeField(&g.Limits.Host) }},
 	{"total", "bytes of memory that all programs of the rule take together; no limit but the daemon's",
-		func(g *GuestConfig) field { return sizeField(&g.Total) }},
+		func(g *GuestConfig) field { return pagesField(&g.Total) }},
 	{"kept", "bytes of regions that outlive their programs, of all programs of the rule together; none",
-		func(g *GuestConfig) field { return sizeField(&g.Limits.Kept) }},
-	{"memory", "bytes that its regions span; 16GiB", func(g *GuestConfig) field { return sizeField(&g.Limits.Memory) }},
+		func(g *GuestConfig) field { return pagesField(&g.Limits.Kept) }},
+	{"memory", "bytes that its regions span; 16GiB",
+		func(g *GuestConfig) field { return pagesField(&g.Limits.Memory) }},
 	{"weight", "share of the interface, in proportion to other programs' weights; 1",
 		func(g *GuestConfig) field { return countField(&g.Limits.Weight, 1, mostWeight) }},
 	{"queues", "queues that programs of one user borrow, on which they can put any frame on the wire; 0",

@@ -53,8 +53,8 @@ func mayWithdraw(uid uint32, k control.Kept) error {
 	if uid == 0 || uid == uint32(os.Geteuid()) || uid == k.UID {
 		return nil
 	}
-	return control.Denied("user %d: only user %d, root and the daemon's own user may withdraw region %q, which %s lets "+
-		"its programs keep; ask one of them", uid, k.UID, k.Name, k.Rule)
+	return control.Denied("user %d: only user %d, root and the daemon's own user may withdraw region %q, which %s "+
+		"lets its programs keep; ask one of them", uid, k.UID, k.Name, k.Rule)
 }
 
 // pick returns the region that is meant.

@@ -8,12 +8,14 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -197,7 +199,8 @@ func assignEach[T any](v *T, options []option[T], settings []string, want string
 		o, other := find(options, key), given[key]
 		switch {
 		case o == nil:
-			return wants(short, want)
+			word, _, _ := strings.Cut(short, "=")
+			return unlike(short, tell.DidYouMean(word, words(options)), want)
 		case other != "":
 			return fmt.Errorf("%s: given twice, as %q and %q: want one", key, other, short)
 		case value == "" && key != "serve" && key != "name": // the pattern of no name; checkName says more
@@ -209,6 +212,18 @@ func assignEach[T any](v *T, options []option[T], settings []string, want string
 		}
 	}
 	return nil
+}
+
+// words are the keys of options, and the shorthands for them.
+func words[T any](options []option[T]) []string {
+	all := keys(options)
+	for short, setting := range shorthands {
+		if key, _, _ := strings.Cut(setting, "="); find(options, key) != nil {
+			all = append(all, short)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // find returns the option with a key, or nil.

@@ -26,8 +26,8 @@ func (s *server) regionVerbs() []control.Verb {
 func mayChange(ctx context.Context) (uid uint32, err error) {
 	caller, err := control.Caller(ctx)
 	if err == nil && caller.UID != 0 && caller.UID != uint32(os.Geteuid()) {
-		err = control.Denied("user %d: only root and the daemon's own user, %d, may change its regions; ask one of them",
-			caller.UID, os.Geteuid())
+		err = control.Denied("user %d: only root and the daemon's own user, %d, may change its regions; ask one "+
+			"of them", caller.UID, os.Geteuid())
 	}
 	return caller.UID, err
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/nic"
-	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
@@ -85,7 +84,7 @@ func begin(cfg Config, log *slog.Logger) error {
 		return errors.Join(errInterface(explainOpen(cfg, err)), free(regions), l.Close())
 	}
 	if listenErr != nil {
-		return errors.Join(errFailure(suchAs(cfg.Interface, listenErr)), h.Close(), free(regions))
+		return errors.Join(errInterface(suchAs(cfg.Interface, listenErr)), h.Close(), free(regions))
 	}
 	return errFailure(serve(ctx, h, cfg, regions, l, log))
 }
@@ -102,8 +101,6 @@ func (noListener) Close() error { return nil }
 func explainListen(cfg Config, err error) error {
 	s, e := daemonAt(cfg.controlPath())
 	switch {
-	case e != nil && !errors.Is(err, control.ErrLive):
-		return errFailure(err)
 	case e != nil:
 		return errInterface(err)
 	case s.Interface.Name != cfg.Interface:
@@ -343,27 +340,6 @@ func (s *server) announce() {
 	if len(regions) == 0 {
 		s.log.Warn("no regions: peers can reach this node but find nothing; add --region name=size")
 	}
-}
-
-// tellQueues logs how many queues are not in use, and the way that their frames take. An
-// event tells later when the first such frame arrives. Queues that nobody hears have a
-// warning of their own.
-func (s *server) tellQueues(i node.InterfaceInfo) {
-	if i.Relayed > 0 {
-		use := i.Queues + s.cfg.Lend
-		s.log.Info("the interface has more queues than are in use: frames that arrive on the others are passed on "+
-			"with a copy, unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
-			"remedy", fmt.Sprintf("more --queues; or stop the daemon, which keeps queues in use, and set fewer: %s%s",
-				nic.SetQueues(i.Name, use), bothEnds(i.Driver)))
-	}
-}
-
-// bothEnds says that a veth sends into as many queues as its other end has.
-func bothEnds(driver string) string {
-	if driver == "veth" {
-		return ", and the same at the other end"
-	}
-	return ""
 }
 
 // logRegion logs what has happened to a region.

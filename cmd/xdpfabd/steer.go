@@ -153,6 +153,22 @@ func (s *server) endSteering() {
 	}
 }
 
+// tellQueues logs how many queues are not in use, and the way that their frames take. An
+// event tells later when the first such frame arrives. Queues that nobody hears have a
+// warning of their own.
+func (s *server) tellQueues(i node.InterfaceInfo) {
+	if i.Relayed == 0 {
+		return
+	}
+	fewer := nic.SetQueues(i.Name, i.Queues+s.cfg.Lend)
+	if i.Driver == "veth" { // which receives with as many queues as its other end sends with
+		fewer += ", and the same at the other end"
+	}
+	s.log.Info("the interface has more queues than are in use: frames that arrive on the others are passed on "+
+		"with a copy, unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
+		"remedy", "more --queues; or stop the daemon, which keeps queues in use, and set fewer: "+fewer)
+}
+
 // keepSteering leaves the settings, and the file, to the daemon that takes this one's
 // place.
 func (s *server) keepSteering() { s.steering.set = nil }
@@ -193,8 +209,8 @@ func (s *server) judgeSteering(ctx context.Context) {
 			continue
 		case next.Astray > 0:
 			s.log.Warn("the NIC does not steer all frames as it was set to", "frames", next.Frames,
-				"astray", next.Astray, "remedy", fmt.Sprintf("ethtool -S %s shows where; or stop the daemon and set one "+
-					"queue: %s", s.steering.name, nic.SetQueues(s.steering.name, 1)))
+				"astray", next.Astray, "remedy", fmt.Sprintf("ethtool -S %s shows where; or stop the daemon and set "+
+					"one queue: %s", s.steering.name, nic.SetQueues(s.steering.name, 1)))
 		default:
 			s.log.Info("the NIC steers frames as it was set to", "frames", next.Frames)
 		}

@@ -201,8 +201,8 @@ func explain(path string, err error) error {
 		return fmt.Errorf("%w: %s: %w: the daemon that made it has ended: start xdpfabd, or give its path", ErrNoDaemon,
 			path, cause(err))
 	case gone(err):
-		return fmt.Errorf("%w: %s: the daemon hung up: it has ended, or this user has too many connections: try again, "+
-			"or start xdpfabd", ErrNoDaemon, path)
+		return fmt.Errorf("%w: %s: the daemon hung up: it has ended, or this user has too many connections: try "+
+			"again, or start xdpfabd", ErrNoDaemon, path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("control socket %s: %w; run as a user or group that may write to it, "+
 			"or start the daemon with --socket-mode or --socket-group", path, cause(err))

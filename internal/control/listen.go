@@ -216,7 +216,8 @@ func clear(path string) error {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("control socket: %s exists and is no socket; remove it, or choose another path", path)
+		return fmt.Errorf("control socket: %s is there and is no socket: want a path where nothing is, or a socket "+
+			"that a daemon has left; %s", path, anotherPath)
 	}
 	conn, err := net.Dial("unix", path)
 	if err == nil {

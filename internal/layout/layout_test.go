@@ -76,7 +76,7 @@ var imports = map[string][]string{
 	"cmd/xdpfabd":                {"bpf", "internal/capture", "internal/control", "internal/death", "internal/host", "internal/nic", "internal/node", "internal/share", "internal/tell", "internal/trust", "internal/udpnode", "internal/version", "internal/wire", "mr", "xdpfab/directory", "xdpfab/directory/etcd", "xsk"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
-	"cmd/xdpfab/show":            {},
+	"cmd/xdpfab/show":            {"internal/tell"},
 	"cmd/xdpfab/bench":           {"cmd/xdpfab/show", "cmd/xdpfab/value", "internal/histogram", "internal/load", "internal/tell", "atomic", "xdpfab", "xdpfab/fi"},
 	"cmd/xdpfab/names":           {"xdpfab/directory", "xdpfab/directory/etcd"},
 	"cmd/xdpfab/settings":        {"internal/tell", "xdpfab/directory"},

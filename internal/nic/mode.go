@@ -33,8 +33,8 @@ func (i *Interface) lacks() error {
 		return fmt.Errorf("%s: the driver %s has no native XDP while %s on: `ethtool -K %s %s`: %w", i.Name, i.Driver,
 			onText(off), i.Name, offText(off), unix.EOPNOTSUPP)
 	case i.Driver == "veth" && i.FeaturesKnown && i.features&XDPBasic == 0: // the kernel takes it away then
-		return fmt.Errorf("%s: %w as it is set up now (veth): its other end sends with more queues than the %d that it "+
-			"receives with: `%s` there, with the name that it has there, or give this one more", i.Name,
+		return fmt.Errorf("%s: %w as it is set up now (veth): its other end sends with more queues than the %d that "+
+			"it receives with: `%s` there, with the name that it has there, or give this one more", i.Name,
 			bpf.ErrNoNative, i.RXQueues, i.SetQueues(i.RXQueues))
 	case i.FeaturesKnown && i.features&XDPBasic == 0, !i.FeaturesKnown && known && limits.XDP == hasGeneric:
 		return fmt.Errorf("%s: %w (%s)", i.Name, bpf.ErrNoNative, i.Driver)

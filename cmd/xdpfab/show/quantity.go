@@ -9,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // Count prints a number with three digits, such as 43.1 M; a unit or "/s" follows it.
@@ -89,7 +91,8 @@ func ParseSize(s string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 0, 64)
 	if err != nil || n > math.MaxUint64/factor {
-		return 0, fmt.Errorf("size %q: want a number of bytes, or of KiB, MiB, GiB or TiB, such as 4KiB", s)
+		return 0, fmt.Errorf("size %q%s: want a number of bytes, or of KiB, MiB, GiB or TiB, such as 4KiB", s,
+			tell.LikeSize(s))
 	}
 	return n * factor, nil
 }
