@@ -105,7 +105,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 			if failed++; first == nil {
 				first = err
 			}
-			res.Error, res.Certainty, res.Code = oneLine(err), certainty(err), exitCode(err)
+			res.Error, res.Certainty, res.Code = tell.Plain(err), certainty(err), exitCode(err)
 			code = max(code, res.Code)
 		} else {
 			ran++
@@ -166,7 +166,7 @@ func (p *poster) line(ctx context.Context, text []byte, f *atomicFlags, at xdpfa
 		if err != nil {
 			// The operation itself ran: the error must say that it concerns the reading
 			// only.
-			return &codeError{fmt.Errorf("executed, but reading back failed: %v", oneLine(err)), exitFailed}
+			return &codeError{fmt.Errorf("executed, but reading back failed: %s", tell.Plain(err)), exitFailed}
 		}
 		res.Out = hexText(after)
 	}

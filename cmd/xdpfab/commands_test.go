@@ -65,6 +65,10 @@ var refusals = []refusal{
 	{"ping PEER --timeout 0s", exitUsage, "want more than 0"},
 	{"ping PEER --queues -2", exitUsage, "want 0 for at most 4"},
 	{"ping PEER --region absent", exitFailed, "no memory region of this name"},
+	{"watch PEER --region r --offset 4", exitFailed, "uint64 is aligned to 8 bytes, offset 4 is not: use --offset 0 or 8"},
+	{"watch PEER --region r --offset 65536", exitFailed, `region "r" has 65536 bytes: use --offset 65528 or less`},
+	{"watch 02:00:00:00:00:77 --wait 50ms", exitFailed, "gave up after 50ms: 02:00:00:00:00:77 has not answered by then: wait longer with --wait"},
+	{"watch 02:00:00:00:00:77 --region r --wait 50ms", exitFailed, "gave up after 50ms: 02:00:00:00:00:77 has not answered by then: wait longer with --wait"},
 	{"ping PEER/7", exitFailed, "no such endpoint"},
 	{"ping 02:00:00:00:00:77 --timeout 100ms", exitUnreachable, "does not answer"},
 	{"ping 02:00:00:00:00:77 --timeout 1ns", exitUnreachable, "does not answer"}, // over before it began

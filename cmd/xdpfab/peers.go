@@ -17,6 +17,7 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/names"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	nodes "github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
@@ -31,8 +32,11 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	if texts, known := s.Addresses(name); known {
 		return hostAddresses(ctx, c, names.Number(texts, peer))
 	}
-	if _, bad := wire.ParseAddr(peer); bad == nil || f.directory == "" || directory.CheckName(name) != nil {
-		return hostAddresses(ctx, c, []string{peer})
+	_, bad := wire.ParseAddr(peer)
+	known := shortNames(s)
+	if bad == nil || f.directory == "" || directory.CheckName(name) != nil {
+		all, err := hostAddresses(ctx, c, []string{peer})
+		return all, mistyped(c, err, name, known)
 	}
 	d, err := readNames(c, f.directory, f.giveUp)
 	if err != nil {
@@ -43,14 +47,38 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 		return hostAddresses(ctx, c, names.Number(n.Addrs, peer))
 	}
 	all, no := hostAddresses(ctx, c, []string{peer})
-	if exitCode(no) == exitUsage {
+	for _, n := range d.Nodes() {
+		known = append(known, n.Name)
+	}
+	if exitCode(no) == exitUsage && tell.DidYouMean(name, known) == "" {
 		return nil, usage(c, "%v; nor is it the name of a host", err)
 	}
-	return all, no
+	return all, mistyped(c, no, name, known)
 }
 
-// hostAddresses resolves addresses, each of which may be the name of a host.
-// Those that cannot be resolved are left out if there are others.
+// mistyped turns the error of a name that is no host's into one about a known name that
+// is like it, if there is one.
+func mistyped(c *cobra.Command, err error, name string, known []string) error {
+	like := tell.DidYouMean(name, known)
+	if err == nil || like == "" || c.Context().Err() != nil {
+		return err
+	}
+	return usage(c, "unknown peer %q%s: want an address, a short name of the configuration, the name of a node in the "+
+		"directory, or that of a host", name, like)
+}
+
+// shortNames are those that the configuration gives peers.
+func shortNames(s *settings.Settings) (names []string) {
+	for _, v := range s.All() {
+		if name, is := strings.CutPrefix(v.Key, "peers."); is {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// hostAddresses resolves addresses, each of which may be the name of a host. Those that
+// cannot be resolved are left out if there are others.
 func hostAddresses(ctx context.Context, c *cobra.Command, texts []string) (all []wire.Addr, err error) {
 	for _, text := range texts {
 		some, wrong := nodes.ResolveAll(ctx, text, "ip")

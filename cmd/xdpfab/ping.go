@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/histogram"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -49,7 +50,8 @@ func (a *app) pingCmd() *cobra.Command {
 whole of both nodes: a look-up in the peer's catalogue or, with --region, an
 atomic read of the region's first word. A frame that gets lost is sent again, so
 losses show up as resent frames and long round trips; a round trip is lost only
-when the peer is silent for --timeout. Three lost in a row end the command.
+when the peer is silent for --timeout, or has restarted. Three lost in a row end the
+command. So does a refusal, such as that of a region without the right to read.
 
 With an --interval each round trip has a line, otherwise each second. A summary is at
 the end, also of a ping that is interrupted.`,
@@ -89,9 +91,15 @@ func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
 		fmt.Fprintf(lines.out, "ping %s over %s: %s\n", peer, r.Interface, what)
 	}
 	last := r.run(c.Context(), f, lines, once)
+	if refused(last) && r.Sent == 0 {
+		return last
+	}
 	r.Resent = cl.resent()
 	err = a.print(&r, func(w io.Writer) { r.text(w, f.quiet) })
-	if r.Lost > 0 {
+	switch {
+	case refused(last):
+		err = errors.Join(err, last)
+	case r.Lost > 0:
 		err = errors.Join(err, fmt.Errorf("%d of %d round trips lost: %w", r.Lost, r.Sent, last))
 	}
 	return err
@@ -135,6 +143,10 @@ func (r *pingReport) run(ctx context.Context, f *pingFlags, lines *pingLines, on
 		if ctx.Err() != nil {
 			break // interrupted in between: neither answered nor lost
 		}
+		if refused(err) {
+			last = err
+			break
+		}
 		r.Sent++
 		took := time.Since(start)
 		if err == nil {
@@ -159,6 +171,10 @@ func (r *pingReport) run(ctx context.Context, f *pingFlags, lines *pingLines, on
 	return last
 }
 
+// refused reports whether the peer has answered, and does not do what was asked: it would
+// say the same to the next request.
+func refused(err error) bool { return err != nil && exitCode(err) == exitFailed }
+
 // leastInterval is the pause from which on each round trip has a line.
 const leastInterval = 10 * time.Millisecond
 
@@ -173,7 +189,7 @@ type pingLines struct {
 func (l *pingLines) add(number int, took, at time.Duration, err error) {
 	switch {
 	case err != nil:
-		fmt.Fprintf(l.out, "round trip %d: lost after %s: %v\n", number, show.Duration(int64(took)), err)
+		fmt.Fprintf(l.out, "round trip %d: lost after %s: %s\n", number, show.Duration(int64(took)), tell.Plain(err))
 		return
 	case l.each:
 		fmt.Fprintf(l.out, "round trip %d: %s\n", number, show.Duration(int64(took)))

@@ -71,7 +71,7 @@ restarted, 4 if it is silent, 1 if it closed.`,
 	fs.DurationVar(&f.interval, "interval", 100*time.Millisecond, "time between two reads; 0 for none")
 	fs.StringVar(&f.until, "until", "", "end when the element has this value")
 	fs.IntVar(&f.count, "count", 0, "changes to see; 0 continues")
-	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, after so long; 0 never")
+	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, after so long in all; 0 never")
 	complete(c, "datatype", datatypeNames()...)
 	return c
 }
@@ -99,19 +99,21 @@ func (a *app) watchPeer(c *cobra.Command, f *watchFlags, addr string) (err error
 	if err := f.check(c); err != nil {
 		return err
 	}
+	user := c.Context()
+	ctx, cancel := f.limited(user)
+	defer cancel()
+	c.SetContext(ctx)
 	cl, err := a.connect(c, &f.link, addr)
 	if err != nil {
-		return err
+		return f.unconnected(ctx, addr, err)
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
 	if a.tty {
 		fmt.Fprintf(a.err, "watching %s; Ctrl-C ends\n", addr)
 	}
-	ctx, cancel := f.limited(c.Context())
-	defer cancel()
 	err = cl.peer.Watch(ctx)
 	switch {
-	case c.Context().Err() != nil:
+	case user.Err() != nil:
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w after %v: %s is there still", errWait, f.wait, addr)
@@ -134,31 +136,46 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 			return usage(c, "--until: %v", err)
 		}
 	}
+	user := c.Context()
+	ctx, cancel := f.limited(user)
+	defer cancel()
+	c.SetContext(ctx)
 	cl, err := a.connect(c, &f.link, addr)
 	if err != nil {
-		return err
+		return f.unconnected(ctx, addr, err)
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
-	region, err := f.region.find(c.Context(), cl.peer)
+	region, err := f.region.find(ctx, cl.peer)
 	if err != nil {
-		return err
+		return f.unconnected(ctx, addr, err)
 	}
-	p, err := cl.newPoster(c.Context(), 16)
+	p, err := cl.newPoster(ctx, 16)
 	if err != nil {
-		return err
+		return f.unconnected(ctx, addr, err)
 	}
-	ctx, cancel := f.limited(c.Context())
-	defer cancel()
 	last, err := a.changes(ctx, f, until, r.dt, func() ([]byte, error) { return p.run(ctx, r, region) })
 	switch {
-	case c.Context().Err() != nil:
+	case user.Err() != nil:
 		return nil
 	case errors.Is(context.Cause(ctx), errWait):
 		return f.gaveUp(last)
 	case errors.Is(err, xdpfab.ErrNoKey) && f.region.name != "":
 		return fmt.Errorf("region %s has been withdrawn: %w: %w", f.region.name, xdpfab.ErrPeerRestarted, err)
 	}
-	return f.link.denied(err, region, "watch", mr.RemoteRead)
+	if errors.Is(err, xdpfab.ErrAccess) {
+		return f.link.denied(err, region, "watch", mr.RemoteRead)
+	}
+	return r.explain(err, region, &f.link)
+}
+
+// unconnected is the error of a watch whose peer has not answered yet: that of --wait, if
+// that is over.
+func (f *watchFlags) unconnected(ctx context.Context, addr string, err error) error {
+	if errors.Is(context.Cause(ctx), errWait) {
+		return fmt.Errorf("%w after %v: %s has not answered by then: wait longer with --wait, or see `xdpfab diagnose "+
+			"%s`", errWait, f.wait, addr, addr)
+	}
+	return err
 }
 
 // gaveUp is the error of a watch that has not seen enough within --wait. last is the last
