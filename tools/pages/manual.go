@@ -4,7 +4,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // manual has what all pages of a program share.
@@ -19,7 +22,7 @@ func (m manual) page(path []string, h help) string {
 	name := strings.Join(path, "-")
 	fmt.Fprintf(&b, ".TH %q %q %q %q %q\n", strings.ToUpper(name), fmt.Sprint(m.section), m.date, "xdpfab "+m.version,
 		"xdpfab manual")
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escape(name), escape(h.title()))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escape(name), escape(h.title(name)))
 	b.WriteString(".SH SYNOPSIS\n")
 	for _, line := range h.usage {
 		fmt.Fprintf(&b, ".nf\n%s\n.fi\n", escape(strings.TrimSpace(line)))
@@ -45,28 +48,34 @@ func (m manual) page(path []string, h help) string {
 	return b.String()
 }
 
-// title is the line of NAME: the description in the list of commands, or the first sentence.
-func (h help) title() string {
-	if h.short != "" {
-		return h.short
+// title is what NAME says of a name, in small letters, as manual pages do: the description
+// in the list of commands, or the first sentence without the name.
+func (h help) title(name string) string {
+	title := h.short
+	if title == "" {
+		title, _, _ = strings.Cut(strings.Join(h.long, " "), ". ")
+		title, _, _ = strings.Cut(strings.TrimPrefix(title, name+" "), ": ")
 	}
-	first, _, _ := strings.Cut(strings.Join(h.long, " "), ". ")
-	first, _, _ = strings.Cut(first, ": ")
-	return first
+	if len(title) > 1 && unicode.IsLower(rune(title[1])) {
+		title = strings.ToLower(title[:1]) + title[1:]
+	}
+	return title
 }
 
-// others names the pages beside this one.
+// others names the pages of the commands above, the nearest first, and those of the other
+// programs.
 func (m manual) others(path []string) string {
-	if len(path) > 1 {
-		above := path[:len(path)-1]
-		return fmt.Sprintf(".BR %s (%d)", escape(strings.Join(above, "-")), m.section)
+	var all []string
+	add := func(name string, section int) { all = append(all, fmt.Sprintf(".BR %s (%d)", escape(name), section)) }
+	for n := len(path) - 1; n > 0; n-- {
+		add(strings.Join(path[:n], "-"), m.section)
 	}
-	for name, section := range programs {
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		if name != path[0] {
-			return fmt.Sprintf(".BR %s (%d)", escape(name), section)
+			add(name, programs[name])
 		}
 	}
-	return ""
+	return strings.Join(all, ",\n")
 }
 
 // prose writes paragraphs. Lines that are indented keep their breaks.

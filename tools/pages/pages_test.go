@@ -76,9 +76,18 @@ func TestParse(t *testing.T) {
 func TestPage(t *testing.T) {
 	page := manual{section: 1, version: "1.2.3", date: "2026-01-02"}.page([]string{"sample"}, helpOf(t, sample()))
 	for _, want := range []string{
-		`.TH "SAMPLE" "1" "2026-01-02" "xdpfab 1.2.3"`, "sample \\- sample does it\n", "\n\\&.dot\n", `\-\-rule a\-b:\(aqc\(aq`,
+		`.TH "SAMPLE" "1" "2026-01-02" "xdpfab 1.2.3"`, ".SH NAME\nsample \\- does it\n", "\n\\&.dot\n", `\-\-rule a\-b:\(aqc\(aq`,
 		".BR sample\\-go (1)\nGo there\n", ".TP\n\\fB\\-\\-fast\\fR\nhurry\n", ".nf\nsample go \\-\\-fast\nsample go\n.fi",
 	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	below := helpOf(t, sample(), "go")
+	below.short = "Go there"
+	page = manual{section: 1}.page([]string{"xdpfab", "sample", "go"}, below)
+	for _, want := range []string{".SH NAME\nxdpfab\\-sample\\-go \\- go there\n",
+		".SH SEE ALSO\n.BR xdpfab\\-sample (1),\n.BR xdpfab (1),\n.BR xdpfabd (8)\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
