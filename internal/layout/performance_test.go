@@ -22,8 +22,8 @@ var results = []struct {
 	{"| the target is not polling | p50, µs |", "Round trips when the poller has to be woken first", 4},
 	{"| window full | M/s |", "Throughput, window full", 2},
 	{"| one message or read of 8 bytes at a time | p50, µs |", "Round trips of messages and reads of 8 bytes", 4},
-	{"| messages of 4 KiB, one way, MTU 1500 unless it is said | M/s |", "Messages of 4 KiB, one way", 2},
-	{"| writes and reads of 1 MiB, one way, MTU 1500 unless it is said | GB/s |", "Writes and reads of 1 MiB, one way", 2},
+	{"| messages of 4 KiB, one way, MTU 1500 unless the row says otherwise | M/s |", "Messages of 4 KiB, one way", 2},
+	{"| writes and reads of 1 MiB, one way, MTU 1500 unless the row says otherwise | GB/s |", "Writes and reads of 1 MiB, one way", 2},
 }
 
 var (
