@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Wireshark's dissector of xdpfab, version 1 of docs/wire-format.md. Copy it into the folder
--- "Personal Lua Plugins" of Help, About, Folders, or:
+-- This is the Wireshark dissector for xdpfab, version 1 of docs/wire-format.md. To install it, copy
+-- it into the folder "Personal Lua Plugins", which Wireshark shows under Help, About, Folders. To
+-- use it once:
 --
 --     tshark -X lua_script:tools/wireshark/xdpfab.lua -r FILE -Y xdpfab
 --
--- Filters: xdpfab.stream numbers sessions from their hello or first frame on; xdpfab.error has
--- whatever is refused, by reason; xdpfab.checksum.bad is true of damaged frames.
+-- Useful filters: xdpfab.stream is the number of a session, counted from its hello or first frame;
+-- xdpfab.error selects refusals, with their reasons; xdpfab.checksum.bad selects damaged frames.
 
 local bits = bit or bit32
 local band, bxor, rshift = bits.band, bits.bxor, bits.rshift
