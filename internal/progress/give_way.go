@@ -27,9 +27,9 @@ func giveReadied() {
 	}
 }
 
-// giveWay lets the goroutines run that are ready, if Go has one processor (GOMAXPROCS): in
-// between, as the runtime takes it from a thread that is busy after 10 ms, and before this
-// thread sleeps in the port. A system call that blocks keeps that processor until
+// giveWay lets the goroutines run that are ready, if Go has one processor (GOMAXPROCS):
+// in between, as the runtime takes it from a thread that is busy after 10 ms, and before
+// this thread sleeps in the port. A system call that blocks keeps that processor until
 // the runtime's monitor has seen it twice. The monitor looks every 10 ms, so whoever
 // waits for the processor would wait for up to 20 ms: mostly the caller whose operations
 // the poller sends. With more processors another one is free, or the monitor looks more

@@ -83,7 +83,8 @@ const (
 const lookAround = 64
 
 // giveWayAfter is how many steps go by before a thread that is busy gives way to
-// goroutines that are ready for other reasons than the engine's. A multiple of lookAround.
+// goroutines that are ready for other reasons than the engine's. A multiple of
+// lookAround.
 const giveWayAfter = 4 * lookAround
 
 // New returns a stepper, and starts its poller unless progress is manual. Close ends it.

@@ -168,8 +168,8 @@ func (s *slow) posted() uint64               { return s.turns }
 func (s *slow) done() uint64                 { return s.turns }
 func (s *slow) latency() histogram.Histogram { return s.latencies }
 
-// A turn that takes longer than the warm-up and the run, since it opens a session, does not
-// leave the run without a measurement.
+// A turn that takes longer than the warm-up and the run, since it opens a session, does
+// not leave the run without a measurement.
 func TestFirstTurnOutlastsRun(t *testing.T) {
 	p := newPair(t)
 	for _, warmup := range []time.Duration{0, 1} {
@@ -195,7 +195,8 @@ func TestFirstTurnOutlastsRun(t *testing.T) {
 	}
 }
 
-// A run that was ended before it measured anything says so, although its warm-up is right.
+// A run that was ended before it measured anything says so, although its warm-up is
+// right.
 func TestNothingMeasured(t *testing.T) {
 	r := &Report{Config: &Config{Op: "add", Datatype: atomic.Uint64}, Seconds: 1}
 	r.add(&target{}, Verification{What: "sum", Acknowledged: 7, Growth: 7})

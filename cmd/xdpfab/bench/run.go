@@ -103,8 +103,8 @@ func (x *run) worker(t *target, i int, l loader) {
 	t.workers = append(t.workers, w)
 }
 
-// measure takes the workers through the phases and fills in the report. The first turn of a
-// worker opens its session, which takes seconds on a path that loses packets. So the
+// measure takes the workers through the phases and fills in the report. The first turn of
+// a worker opens its session, which takes seconds on a path that loses packets. So the
 // warm-up goes on until each worker has had a turn, and each measures at least one.
 func (x *run) measure(ctx context.Context, r *Report, look func(time.Duration, uint64)) error {
 	var wg sync.WaitGroup
