@@ -17,11 +17,10 @@ import (
 // HandleOption is an option of Word and Vector.
 type HandleOption func(*binding)
 
-// AutoRebind makes a handle look its region up again by itself when the peer has
-// restarted, or has registered the region anew under the same key, and repeat the
-// operation if it is sure not to have run. It is for memory that may start anew, such as
-// counters that are only compared with their own past; not for a lock, whose owner has to
-// learn of the restart.
+// AutoRebind makes a handle look up its region again when the peer has restarted, or has
+// registered the region again. The handle then repeats an operation that did not run. Use
+// it for memory that may start over, such as a counter that is only compared with its own
+// past. Do not use it for a lock, whose owner has to learn of the restart.
 func AutoRebind() HandleOption { return func(b *binding) { b.auto = true } }
 
 // binding ties a handle, and its copies, to the registration that it was made from.

@@ -10,8 +10,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// AddAtMost adds delta to a word if the sum is at most most, and reports whether it did:
-// a quota, in one round trip. A sum that T cannot hold is within no bound.
+// AddAtMost adds delta to a word, provided that the sum is at most most, and reports
+// whether it did. This is a quota in one round trip. A sum that T cannot hold exceeds
+// every bound.
 func AddAtMost[T Integer](ctx context.Context, word Remote[T], delta, most T) (added bool, err error) {
 	return within(ctx, word, atomic.SumAtMost, delta, most)
 }

@@ -74,16 +74,16 @@ func checkTransfer(r RemoteRegion, offset uint64, n int, verb wire.Verb) error {
 	return nil
 }
 
-// RemoteBytes is a region in a peer's memory as bytes that can be read and written at any
-// offset: an [io.ReaderAt] and [io.WriterAt], for [io.NewSectionReader] and the like.
+// RemoteBytes is a region in a peer's memory as bytes: an [io.ReaderAt] and an
+// [io.WriterAt], for [io.NewSectionReader], for example.
 type RemoteBytes struct {
 	ctx    context.Context
 	peer   *Peer
 	region RemoteRegion
 }
 
-// BytesAt returns the bytes of a peer's region, whose Size says how many there are. All
-// reads and writes end with the context. Nothing is sent.
+// BytesAt returns the bytes of a peer's region. r.Size says how many there are. The
+// context is that of all reads and writes. BytesAt sends nothing.
 func BytesAt(ctx context.Context, p *Peer, r RemoteRegion) *RemoteBytes {
 	return &RemoteBytes{ctx: ctx, peer: p, region: r}
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 )
 
-// Cluster is the nodes of a directory, as one domain reaches them: a [Home] of regions,
-// so that
+// Cluster finds the nodes of a directory by name, and dials them from a domain. It is a
+// [Home], so that Word and Vector find the node that publishes a region:
 //
 //	hits, err := xdpfab.Word[uint64](ctx, cluster, "counters", 3)
 //
-// finds the node that publishes the region. Rebind asks the directory again, and so
-// follows a region that another node publishes by now. With AutoRebind a handle does so
-// by itself, also when its node is silent, if the operation is sure not to have run.
+// Rebind asks the directory again, and so follows a region to another node. With the
+// option AutoRebind a handle does this by itself, even if its node is silent, provided
+// that the operation did not run.
 //
-// A Cluster may be used by many goroutines. Close ends its use of the peers, and leaves
-// the domain and the directory open.
+// Any number of goroutines may use a Cluster. Close closes the peers that the cluster has
+// dialled, but neither the domain nor the directory.
 type Cluster struct {
 	dom   *Domain
 	names *directory.Directory
@@ -39,11 +39,11 @@ func NewCluster(d *Domain, names *directory.Directory) *Cluster {
 	return &Cluster{dom: d, names: names, peers: map[string]*Peer{}}
 }
 
-// Dial opens a session to the node with a name in the directory: at the first of its
-// addresses at which it answers, unless it has answered before. A host's name among them
-// stands for all the host's addresses. Dial fails with directory.ErrNoNode, or as
-// Domain.Dial does at each address. The peer belongs to the cluster, and is closed with
-// it.
+// Dial opens a session to the node that has the given name in the directory. It tries the
+// node's addresses one after the other, until the node answers; the name of a host stands
+// for all addresses of the host. Dial fails with directory.ErrNoNode if the directory has
+// no such node, or with the errors of Domain.Dial. The peer belongs to the cluster, and
+// is closed with it.
 func (c *Cluster) Dial(ctx context.Context, name string) (*Peer, error) {
 	if err := c.usable(); err != nil {
 		return nil, err

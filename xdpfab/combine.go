@@ -8,21 +8,23 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// Integer is the constraint on elements that And, Or and Xor take.
+// Integer allows the integers of 8 to 128 bits. Only words of these types have bits,
+// fields and bounds: see And, SetBit, AddField, AddAtMost and AddSaturating, for
+// instance.
 type Integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		U128 | I128
 }
 
-// Ordered is the constraint on elements that Max and Min take.
+// Ordered allows the types whose values have an order, which are all but the complex
+// numbers: see Max, AtLeast and Less, for instance.
 type Ordered interface{ Number | U128 | I128 }
 
 // Max sets a word to v if v is greater, and returns its previous value.
 //
-// Max and the functions that follow are no methods, so that the compiler refuses the
-// elements that they are not defined on: complex numbers have no order, and floats no
-// bits.
+// Max and similar functions are not methods, so that the compiler can refuse a type that
+// they are not defined on: complex numbers have no order, and floats have no bits.
 func Max[T Ordered](ctx context.Context, word Remote[T], v T) (old T, err error) {
 	return word.Fetch(ctx, atomic.Max, v)
 }

@@ -76,9 +76,9 @@ func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	return d.Domain.Register(m, o)
 }
 
-// SetFaults sets the faults of the packets that the domain sends from now on, for tests
-// of programs. It fails with ErrNotImplemented unless the domain is one of a Pipe or a
-// Network, or has TransportUDP, where packets cannot be delayed.
+// SetFaults sets the faults of the packets that the domain sends from now on, for tests.
+// It fails with ErrNotImplemented unless the domain is one of a Pipe or a Network, or has
+// TransportUDP, where packets cannot be delayed.
 func (d *Domain) SetFaults(f Faults) error {
 	if err := d.there(); err != nil {
 		return err

@@ -4,9 +4,9 @@ package xdpfab
 
 import "github.com/xdpfab/xdpfab/xdpfab/fi"
 
-// OpError is the failure of one operation. errors.Is finds both the certainty
-// (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause. [Settle] is the
-// short way to learn an outcome that was unknown. Of [fi.OpError] it has
+// OpError is the failure of one operation. errors.Is finds both its certainty
+// (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and its cause. Most programs need
+// only errors.Is and [Settle]. The fields and methods of [fi.OpError] are
 //
 //	fields    Op, Peer, Certainty, Cause
 //	outcome   Open, whether it may become known; Resolve, which waits for it

@@ -21,9 +21,9 @@ func (p *Peer) Flush(ctx context.Context) error {
 	return p.to.Do(ctx, calls.Call{Verb: engine.VerbFlush})
 }
 
-// Quiet is [Peer.Flush] for everything that the domain has begun: on all peers, from all
-// mailboxes, and from the endpoints of package fi. What is begun meanwhile is not waited
-// for.
+// Quiet is like [Peer.Flush], for all operations that the domain has begun: on all peers,
+// from all mailboxes, and from the endpoints of package fi. It does not wait for
+// operations that begin later.
 func (d *Domain) Quiet(ctx context.Context) error {
 	if err := d.there(); err != nil {
 		return err

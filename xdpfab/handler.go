@@ -15,7 +15,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// Handler is an endpoint whose function answers the requests of [Peer.Call].
+// Handler is an endpoint whose function answers the requests of [Peer.Call]: see
+// [Domain.Handle].
 type Handler struct{ h calls.Handler }
 
 // HandlerAttr are the attributes of a handler. The zero value of a field means its

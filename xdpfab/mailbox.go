@@ -14,12 +14,12 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// Mailbox is an endpoint that receives messages by calls that wait, without a completion
-// queue. Peers dial it by its number and send by [Peer.Send]. A message that comes when
-// no call waits for it is kept, within MailboxAttr.Buffered; if there is no room its
-// sender waits. Any number of goroutines may receive: each message is received once. The
-// messages of one sender that are received by the same kind of call come in the order
-// sent.
+// Mailbox is an endpoint that receives messages, by calls that wait and without a
+// completion queue. Peers dial it by its number, and send by [Peer.Send]. If no call
+// waits for a message, the mailbox keeps it, within MailboxAttr.Buffered; if there is no
+// room, the sender waits. Any number of goroutines may receive, and each message is
+// received once. Messages of one sender that are received by the same kind of call come
+// in the order in which they were sent.
 type Mailbox struct{ box *calls.Box }
 
 // MailboxAttr are the attributes of a mailbox. The zero value of a field means its
@@ -41,11 +41,12 @@ type MailboxAttr struct {
 	AuthKey      fi.AuthKey      // as EndpointAttr.AuthKey
 }
 
-// Sender is the endpoint that a message came from. Values can be compared with ==.
+// Sender is the address of the endpoint that a message or a request came from. Values can
+// be compared with ==.
 type Sender struct{ addr wire.Addr }
 
 // String returns the address in the form that Dial takes. It leads back to a [Mailbox] if
-// the message was sent from one, by a peer of [Mailbox.Dial].
+// the sender has dialled by [Mailbox.Dial].
 func (s Sender) String() string { return s.addr.String() }
 
 // Received is a message that was received.
@@ -82,8 +83,8 @@ func (b *Mailbox) Number() uint16 { return b.box.Number() }
 // Name returns the address of the mailbox on its Ethernet segment.
 func (b *Mailbox) Name() string { return b.box.Name() }
 
-// Dial is Domain.Dial for messages that come from the mailbox: its peers find the address
-// in Received.From, and can answer to it.
+// Dial is like Domain.Dial, but the messages of the peer come from this mailbox:
+// receivers find its address in Received.From, and can answer to it.
 func (b *Mailbox) Dial(ctx context.Context, addr string) (*Peer, error) {
 	if err := b.there(); err != nil {
 		return nil, err
@@ -91,8 +92,9 @@ func (b *Mailbox) Dial(ctx context.Context, addr string) (*Peer, error) {
 	return dialled(b.box.Dial(ctx, addr))
 }
 
-// Close ends the mailbox: calls that wait return with ErrClosed, messages that were kept
-// are dropped, and the peers dialled from it are closed too. Closing twice is no error.
+// Close ends the mailbox. Calls that wait return with ErrClosed, messages that it kept
+// are dropped, and the peers that were dialled from it are closed. Closing twice is no
+// error.
 func (b *Mailbox) Close() error {
 	if err := b.there(); err != nil {
 		return err
@@ -114,14 +116,14 @@ func (b *Mailbox) Receive(ctx context.Context, buf []byte) (Received, error) {
 	return b.receive(ctx, matching.Match{AnySource: true}, buf)
 }
 
-// ReceiveTagged is Receive for a message whose tag is tag in all bits that are not set in
-// ignore.
+// ReceiveTagged is like Receive, for a message with a tag. The message's tag must equal
+// tag in all bits that are not set in ignore.
 func (b *Mailbox) ReceiveTagged(ctx context.Context, tag, ignore uint64, buf []byte) (Received, error) {
 	return b.receive(ctx, matching.Match{AnySource: true, Tagged: true, Tag: tag, Ignore: ignore}, buf)
 }
 
-// All returns the messages without a tag, one after the other, each in the same buffer. A
-// message that was truncated comes with its error, and the loop continues; any other
+// All returns an iterator over the messages without a tag, which come one after the other
+// in the same buffer. After a message that was truncated the loop continues; any other
 // error is the last.
 func (b *Mailbox) All(ctx context.Context, buf []byte) iter.Seq2[Received, error] {
 	return func(yield func(Received, error) bool) {

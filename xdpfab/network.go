@@ -13,11 +13,11 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// Network is nodes that a switch in memory joins: no interface, no privilege, no kernel,
-// but otherwise all of xdpfab, as in a [Pipe]. It is for tests of programs. Nodes can die
-// and restart, links can be bad or cut, so that a test reaches ErrPeerRestarted,
-// ErrPeerSilent and ErrOutcomeUnknown. Give its domains a short GiveUp where a test waits
-// for a silent peer to be given up.
+// Network is a network of nodes in memory, which a switch joins: no interface, no
+// privilege, no kernel, but otherwise all of xdpfab, as in a [Pipe]. It is for tests of
+// programs. A test can crash and restart nodes, cut links, and make them lose packets,
+// and so reach ErrPeerRestarted, ErrPeerSilent and ErrOutcomeUnknown. Set a short
+// DomainAttr.GiveUp if a test waits until a silent peer is given up.
 //
 // Any number of goroutines may call its methods.
 type Network struct {
@@ -29,8 +29,8 @@ type Network struct {
 	closed bool
 }
 
-// NewNetwork returns a network of n nodes, each with a domain. attr is for all, or one
-// for each. Close ends it.
+// NewNetwork returns a network of n nodes, each with a domain. Pass no attributes for the
+// defaults, one DomainAttr for all nodes, or one for each. Close ends the network.
 func NewNetwork(n int, attr ...DomainAttr) (*Network, error) {
 	switch {
 	case n < 1 || n > node.MostPipes:
@@ -65,9 +65,9 @@ func (w *Network) boot(i int) (*Domain, error) {
 	return &Domain{Domain: d.(*fi.Domain)}, nil
 }
 
-// Node returns the domain of node i, counted from 0, in its present life. Peers dial it
-// at its Name. After a Crash it is the closed domain, until Restart. Node panics if the
-// network has no node i.
+// Node returns the present domain of node i, counted from 0. Peers dial the address that
+// its Name returns. After a Crash it is the closed domain, until Restart. Node panics if
+// the network has no node i.
 func (w *Network) Node(i int) *Domain {
 	if err := w.check(i); err != nil {
 		panic(err)
@@ -95,14 +95,14 @@ func (w *Network) crash(i int) error {
 	return w.nodes[i].CloseAll()
 }
 
-// Restart has node i crash, unless it is dead, and returns the domain of its next life,
-// with the same address and attributes. To its peers it is another process: it has no
-// endpoints and no memory, until the program makes them again as it does when it begins.
-// Memory that the program allocated by itself (mr.Alloc, mr.File) can be registered
-// again: it stands for what outlives a process, such as a file.
+// Restart returns a new domain for node i, with the same address and attributes. If the
+// node is not dead, Restart crashes it first. To its peers the node is then another
+// process. It has no endpoints and no memory, until the program makes them again. The
+// program can register memory that it has allocated itself (mr.Alloc, mr.File) once more:
+// this stands for memory that outlives a process, such as a file.
 //
-// Its peers learn of the restart when it serves their endpoint again. Faults and
-// partitions of the network stay.
+// Peers learn of the restart when the node serves their endpoint again. The network's
+// faults and partitions stay.
 func (w *Network) Restart(i int) (*Domain, error) {
 	if err := w.check(i); err != nil {
 		return nil, err
@@ -124,8 +124,8 @@ func (w *Network) Restart(i int) (*Domain, error) {
 	return d, nil
 }
 
-// SetFaults sets the faults of the packets that one node sends to another from now on,
-// besides those that Domain.SetFaults sets for all that a node sends.
+// SetFaults sets the faults of the packets that one node sends to another from now on.
+// They add to those that Domain.SetFaults sets for all packets of a node.
 func (w *Network) SetFaults(from, to int, f Faults) error {
 	if err := errno.Join(w.check(from), w.check(to)); err != nil {
 		return err
@@ -137,8 +137,8 @@ func (w *Network) SetFaults(from, to int, f Faults) error {
 	return nil
 }
 
-// Partition cuts every link between the given nodes and the others, in both directions,
-// besides links that are cut already. Heal undoes it.
+// Partition cuts every link between the given nodes and the others, in both directions.
+// Links that are cut already stay cut. Heal undoes it.
 func (w *Network) Partition(nodes ...int) error {
 	for _, i := range nodes {
 		if err := w.check(i); err != nil {

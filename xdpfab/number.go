@@ -9,16 +9,15 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// Number is the constraint on numbers with an order: Go's integers and floats, and types
-// made of them.
+// Number allows Go's integers and floats, and types whose underlying type is one.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		~float32 | ~float64
 }
 
-// Element is the constraint on the type of a remote word: all that has a datatype and a
-// type in Go. The datatypes of C's long double have none: a Msg takes their bytes.
+// Element allows every type that a remote word can have. C's long double has no type in
+// Go: [github.com/xdpfab/xdpfab/xdpfab/fi.Msg] takes the bytes of such words.
 type Element interface {
 	Number | ~complex64 | ~complex128 | U128 | I128
 }

@@ -60,19 +60,19 @@ type EndpointAttr = fi.EndpointAttr
 // sender's own. See also [fi.RemoteRegion].
 type RemoteRegion = fi.RemoteRegion
 
-// Faults are what Domain.SetFaults and Network.SetFaults let the cable do to
-// packets: Loss, Duplicate, Reorder and Corrupt are probabilities from 0 to 1, and Delay
-// is for every packet. See [fi.Faults].
+// Faults are the faults of a cable in memory, for Domain.SetFaults and Network.SetFaults,
+// in a Pipe or a Network. Loss, Duplicate, Reorder and Corrupt are probabilities from 0
+// to 1. Delay holds back every packet. See [fi.Faults].
 type Faults = fi.Faults
 
-// Open puts an interface to use; the zero DomainAttr is the defaults. If a daemon serves
-// the interface, the domain goes through the daemon, and needs no privilege: see
-// DomainAttr.Attach. Otherwise it attaches the XDP program and opens a socket and an
-// engine for each queue; the kernel keeps everything that is not addressed to xdpfab, and
-// an interface can be opened by one domain at a time: ErrBusy.
+// Open opens an interface; the zero DomainAttr means the defaults. If a daemon serves the
+// interface, the domain goes through the daemon, and needs no privilege: see
+// DomainAttr.Attach. Otherwise Open attaches the XDP program, and opens a socket and an
+// engine for each queue. The kernel still gets every packet that is not for xdpfab. Only
+// one domain can open an interface at a time: others get ErrBusy.
 //
-// Without a daemon it needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
-// CAP_IPC_LOCK or a sufficient limit of locked memory; the error names what is missing.
+// Without a daemon, Open needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
+// CAP_IPC_LOCK or a sufficient limit of locked memory. The error names what is missing.
 func Open(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
 	f, err := fi.NewFabric(attr)
 	if err != nil {
@@ -81,10 +81,11 @@ func Open(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) 
 	return on(f.OpenDomain(ctx, ifname, DomainAttr{}))
 }
 
-// Pipe returns two domains joined by a cable in memory: no interface, no privilege, no
-// kernel, but otherwise all of xdpfab. It is meant for tests and examples, like net.Pipe.
-// Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each. A
-// [Network] has more nodes, and restarts.
+// Pipe returns two domains that a cable in memory joins: no interface, no privilege, no
+// kernel, but otherwise all of xdpfab. It is for tests and examples, like net.Pipe. The
+// addresses of their endpoints are a.Name(n) and b.Name(n). Pass no attributes for the
+// defaults, one DomainAttr for both domains, or one for each. A [Network] has more nodes,
+// and restarts.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	near, far, err := fi.Pipe(attr...)
 	if err != nil {

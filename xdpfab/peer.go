@@ -11,13 +11,13 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Peer is an endpoint of another node that was dialled. Its methods wait for the
-// operation to end; any number of goroutines may call them.
+// Peer is an endpoint of another node, which Domain.Dial has dialled. A method waits
+// until its operation has ended. Any number of goroutines may call the methods.
 type Peer struct{ to *calls.Peer }
 
-// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet, or an
-// IP address or a host's name for UDP, each optionally with "/" and an endpoint number.
-// It fails with ErrArgument when addr is no address, with ErrPeerSilent when there is no
+// Dial opens a session to the endpoint at addr: a MAC address for raw Ethernet, or an IP
+// address or a host's name for UDP, each optionally with "/" and an endpoint number. It
+// fails with ErrArgument when addr is no address, with ErrPeerSilent when there is no
 // answer within the domain's GiveUp time, with ErrRefused when the node has no such
 // endpoint, or with the context; all of these wrap ErrNotExecuted, too. A silent IP
 // address may cost another second, in which raw Ethernet is tried: the error says so if

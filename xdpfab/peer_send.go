@@ -14,15 +14,15 @@ import (
 
 // Send sends a message to the endpoint that was dialled: a [Mailbox], or an endpoint with
 // a completion queue for receives. It returns when the message is in the buffer of a
-// receive there, or the peer keeps it for one; the call keeps a copy until then. As long
-// as the peer has no room to keep it, the message waits, and so does everything that was
-// sent behind it from the same endpoint to the same one, though not forever: the context
+// receive there, or the peer keeps it for one. The program may change b once Send has
+// returned. As long as the peer has no room for the message, Send waits, and so does
+// everything that is sent after it from the same endpoint to the same one. The context
 // ends the wait.
 //
 // The message arrives exactly once, or the error says what is known of it: of one that
-// failed with ErrOutcomeUnknown, [OpError.Resolve] may tell whether it has arrived. The
-// messages of one goroutine to one peer arrive in the order sent. If the endpoint
-// receives no messages, the error is ErrNoReceiver.
+// failed with ErrOutcomeUnknown, [github.com/xdpfab/xdpfab/xdpfab/fi.OpError.Resolve] may
+// tell whether it has arrived. The messages of one goroutine to one peer arrive in the
+// order sent. If the endpoint receives no messages, the error is ErrNoReceiver.
 func (p *Peer) Send(ctx context.Context, b []byte) error {
 	return p.message(ctx, wire.VerbSend, 0, b)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Pending is an operation on a word that one of the Start methods of Remote has begun.
-// Several can be under way at once; they run in the order in which they were started. The
-// operation runs whether Wait is called or not. Many goroutines may wait.
+// Pending is an operation that one of the Start methods of Remote has begun. Several can
+// be under way at the same time; they run in the order in which they were begun. The
+// operation runs even if nobody calls Wait. Any number of goroutines may wait.
 type Pending[T Element] struct {
 	r        Remote[T]
 	at       *place
@@ -39,8 +39,9 @@ func (r Remote[T]) StartAdd(ctx context.Context, delta T) *Pending[T] {
 	return p.start(ctx)
 }
 
-// StartFetch is Fetch without waiting. The context bounds the wait for room in the queue;
-// if there is an error, Wait returns it, and the operation has not been started.
+// StartFetch is Fetch without waiting. Only if the queue is full does StartFetch wait,
+// until there is room or the context ends. Wait returns the error of an operation that
+// could not be begun.
 func (r Remote[T]) StartFetch(ctx context.Context, op atomic.Op, v T) *Pending[T] {
 	p := &Pending[T]{r: r, verb: wire.VerbFetch, op: op, operand: toBytes(v)}
 	return p.start(ctx)
@@ -82,11 +83,12 @@ func (p *Pending[T]) call() calls.Call {
 	return c
 }
 
-// Wait waits for the end of the operation, and returns what the method would have
-// returned that waits by itself. With manual progress the call makes progress. When the
-// context ends, the outcome is unknown, or the operation has not been executed, as the
-// error says; that is final, but for Settle. A caller whose context ends while another
-// waits changes nothing, and may wait again.
+// Wait waits until the operation has ended, and returns the result: that of Add for
+// StartAdd, that of Fetch for StartFetch, and so on. If the context ends first, the error
+// says whether the outcome is unknown or the operation was not executed. Later calls of
+// Wait return the same; Settle can still find out an unknown outcome. If another
+// goroutine waits already, a caller whose context ends changes nothing, and may wait
+// again. With manual progress, Wait makes progress.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	if p == nil {
 		return *new(T), none("Pending", "a Start method")

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// Service is memory that peers can use.
+// Service is a region of this node that peers can use.
 type Service struct {
 	// Region is the memory. Its methods give the owner its words, as variables of
 	// sync/atomic, and its bytes.
@@ -22,14 +22,15 @@ type Service struct {
 	close func() error // once
 }
 
-// Serve allocates zeroed memory of size bytes and lets peers use it, with all rights,
-// under a name of 1 to 64 bytes: it is short for NewRegion, NewEndpoint and Enable. All
-// services of a domain have one endpoint, of number 0 unless that is taken, as it is on
-// an interface that a daemon serves. Close ends the service.
+// Serve allocates zeroed memory of size bytes, and publishes it as a region under a name
+// of 1 to 64 bytes. Peers can read and change it from then on. Serve does what NewRegion,
+// NewEndpoint and Enable do together. All services of a domain share one endpoint. Its
+// number is 0 unless that is taken, as it is on an interface that a daemon serves. Close
+// ends the service.
 //
-// The error wraps mr.ErrName, for a name that is empty or too long; mr.ErrNameInUse, for
-// that of another open region; mr.ErrSize; mr.ErrMemory; or, if the domain belongs to a
-// daemon, ErrDenied.
+// The error wraps mr.ErrName, if the name is empty or too long; mr.ErrNameInUse, if
+// another open region has it; mr.ErrSize; mr.ErrMemory; or ErrDenied, by a rule of the
+// daemon.
 func (d *Domain) Serve(region string, size int) (*Service, error) {
 	if err := d.there(); err != nil {
 		return nil, err
@@ -52,9 +53,9 @@ func (d *Domain) Serve(region string, size int) (*Service, error) {
 	})}, nil
 }
 
-// Name returns the address that peers dial to reach the service, on its Ethernet segment
-// or, with TransportUDP, by IP. An IP address of the interface in place of the MAC
-// address will do too, unless DomainAttr.EthernetOnly is set.
+// Name returns the address at which peers dial the service: a MAC address, or with
+// TransportUDP an IP address. Peers may use an IP address of the interface in place of
+// the MAC address, unless DomainAttr.EthernetOnly is set.
 func (s *Service) Name() string {
 	if s == nil {
 		return ""
@@ -62,8 +63,8 @@ func (s *Service) Name() string {
 	return s.name
 }
 
-// Close withdraws the region: it waits for the operations on it that are under way, and
-// later ones fail. With the last service of the domain the endpoint ends. Closing twice
+// Close withdraws the region. It waits for operations on the region that are under way;
+// later ones fail. The last service of a domain takes the endpoint with it. Closing twice
 // is no error.
 func (s *Service) Close() error {
 	if s == nil || s.close == nil {

@@ -21,8 +21,9 @@ import (
 // the new value of Add, the previous one of Swap or CompareAndExchange, whether
 // CompareAndSwap has swapped, what Pending.Wait returns. If the operation did not run,
 // the error wraps ErrNotExecuted, and the call may be repeated. If nobody will ever know,
-// the error wraps ErrPeerRestarted or ErrOutcomeUnknown; [OpError.Resolve] says how long
-// it takes. Every other error comes back as it is, with the value.
+// the error wraps ErrPeerRestarted or ErrOutcomeUnknown;
+// [github.com/xdpfab/xdpfab/xdpfab/fi.OpError.Resolve] says how long it takes. Every
+// other error comes back as it is, with the value.
 //
 // ctx bounds the wait, so the context of a call that met its deadline will not do. If ctx
 // ends first, the error wraps ErrOutcomeUnknown and the cause of ctx, and can be settled

@@ -13,7 +13,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Signal is a change of one word of 64 bits in a peer's memory, for [Peer.WriteSignal].
+// Signal is the change of one 64-bit word that [Peer.WriteSignal] makes once the bytes
+// are there.
 type Signal struct {
 	Region RemoteRegion
 	Index  uint64    // of the word in the region, in words
@@ -40,12 +41,11 @@ func (s Signal) check() error {
 	return nil
 }
 
-// WriteSignal is [Peer.Write] with a signal: a word of the peer's memory changes when all
-// of b is there, so that whoever sees the word changed, by [Wait] say, finds b. Write and
-// signal are one operation: both run, once, or neither does, and the word need not be in
-// the region that is written. They are put_signal of OpenSHMEM, with atomic.Write for
-// SIGNAL_SET and atomic.Sum for SIGNAL_ADD. A peer of an older release refuses it:
-// ErrOpNotSupported.
+// WriteSignal does what [Peer.Write] does, and then changes a word of the peer's memory.
+// Who sees the new word, for example by [Wait], finds all of b. The write and the signal
+// are one operation: both run, once, or neither does. The word may be in another region.
+// In OpenSHMEM this is put_signal: atomic.Write is SIGNAL_SET, and atomic.Sum is
+// SIGNAL_ADD. A peer with an earlier release refuses it with ErrOpNotSupported.
 func (p *Peer) WriteSignal(ctx context.Context, r RemoteRegion, offset uint64, b []byte, s Signal) error {
 	if err := s.check(); err != nil {
 		return errno.Unsent(err)

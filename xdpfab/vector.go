@@ -11,25 +11,25 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// RemoteVector is a region in a peer's memory as a sequence of words. Its methods take
-// many words at once: at indexes in any order, also the same one several times, or, in
-// the Range forms, side by side. That is the fastest way to reach them, since they travel
-// together: up to 182 in a frame of 1500 bytes, at any indexes, if they lie in the first
-// 4 GiB of a region that is addressed from 0. Indexes count words. All slices of a call
-// have the same length: one value a word.
+// RemoteVector is a region in a peer's memory as a sequence of words. A call takes many
+// words at once: those at any indexes, in any order, or, for the Range methods, those
+// side by side. An index may occur several times. This is the fastest way to change
+// words, since up to 182 of them travel in one frame of 1500 bytes, if they lie in the
+// first 4 GiB of a region that is addressed from 0. Indexes count words. All slices of a
+// call have the same length, with one value for each word.
 //
-// Each word is treated atomically and exactly once; all of them are not one transaction.
-// When a method fails, some words may have been treated, and the error says
-// ErrNotExecuted only if none was. After ErrOutcomeUnknown, SettleError may find out that
-// all were, or none. A RemoteVector may be used by many goroutines.
+// Each word changes atomically and exactly once, but the call is not a transaction. If it
+// fails, some words may have changed; the error wraps ErrNotExecuted only if none has.
+// After ErrOutcomeUnknown, SettleError may find out that all have, or none. Any number of
+// goroutines may use a RemoteVector.
 type RemoteVector[T Element] struct {
 	bind *binding
 	n    uint64 // words
 	dt   atomic.Datatype
 }
 
-// Vector returns the words of type T in a region of a peer or of a cluster, which is
-// found by name. It is bound to the registration that is found, as Word says.
+// Vector finds a region by name, at a peer or in a cluster, and returns its words of type
+// T. The vector is bound to the present registration of the region: see Word.
 func Vector[T Element](ctx context.Context, at Home, region string, options ...HandleOption) (RemoteVector[T], error) {
 	r, err := findAt(ctx, at, region)
 	if err != nil {
@@ -51,8 +51,8 @@ func (v RemoteVector[T]) Rebind(ctx context.Context) error {
 	return v.bind.rebind(ctx)
 }
 
-// VectorAt returns the words of type T in a peer's region, whose Size says how many there
-// are. Nothing is sent. It is bound to a registration as WordAt says.
+// VectorAt returns the words of type T in a peer's region. r.Size says how many there
+// are. VectorAt sends nothing. The vector is bound to a registration: see WordAt.
 func VectorAt[T Element](p *Peer, r RemoteRegion, options ...HandleOption) RemoteVector[T] {
 	return vectorOf[T](p, &place{r, p}, options)
 }
@@ -60,8 +60,8 @@ func VectorAt[T Element](p *Peer, r RemoteRegion, options ...HandleOption) Remot
 // Len returns the number of words.
 func (v RemoteVector[T]) Len() uint64 { return v.n }
 
-// At returns the word at an index, as [WordAt] does, with the vector's binding: Rebind of
-// the one is Rebind of the other. Nothing is sent. If the vector has no such word, the
+// At returns the word at an index, and sends nothing. The word shares the vector's
+// binding: Rebind of one is Rebind of the other. If the region has no such word, the
 // methods fail with ErrOutOfBounds.
 func (v RemoteVector[T]) At(index uint64) Remote[T] {
 	if v.bind == nil {
@@ -93,17 +93,17 @@ func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T)
 	return v.add(ctx, places{at: at, n: len(at)}, deltas, sums)
 }
 
-// CompareAndExchange sets each word at the given indexes to its value of news if it
-// equals its value of olds, and stores the words' previous values in was: the words for
-// which was equals olds have been swapped, as CompareAndSwap says for each. Each
-// comparison is numeric, as [Remote.CompareAndExchange] says.
+// CompareAndExchange sets each word at the given indexes to its value in news if it
+// equals its value in olds, and stores the previous values in was. A word has been
+// swapped if its value in was equals that in olds. The comparison is numeric: see
+// [Remote.CompareAndExchange].
 func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, olds, news, was []T) error {
 	return v.Compare(ctx, atomic.Cswap, at, olds, news, was)
 }
 
-// CompareAndSwap sets each word at the given indexes to its value of news if it equals
-// its value of olds, and stores in swapped which ones it has set. Each comparison is
-// numeric, as [Remote.CompareAndExchange] says.
+// CompareAndSwap sets each word at the given indexes to its value in news if it equals
+// its value in olds, and stores in swapped whether it did. The comparison is numeric: see
+// [Remote.CompareAndExchange].
 func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, news []T, swapped []bool) error {
 	if len(swapped) != len(at) {
 		return errno.Unsent(errno.Refuse(ErrLength,
@@ -127,39 +127,39 @@ func same[T Element](swapped []bool, was, olds []T) {
 	}
 }
 
-// Fetch is [Remote.Fetch] for the words at the given indexes: it combines each with its
-// value of values, and stores their previous values in olds. atomic.Read takes no values.
+// Fetch is [Remote.Fetch] for the words at the given indexes: it combines each word with
+// its value in values, and stores the previous values in olds. atomic.Read needs no
+// values.
 func (v RemoteVector[T]) Fetch(ctx context.Context, op atomic.Op, at []uint64, values, olds []T) error {
 	return into(olds, v.do(ctx, wire.VerbFetch, op, places{at: at, n: len(at)},
 		buffers[T]{operands: values, results: olds}))
 }
 
-// Apply is Fetch without the results, so less data travels.
+// Apply does what Fetch does, but has no results, so it sends less data.
 func (v RemoteVector[T]) Apply(ctx context.Context, op atomic.Op, at []uint64, values []T) error {
 	return v.do(ctx, wire.VerbAtomic, op, places{at: at, n: len(at)}, buffers[T]{operands: values})
 }
 
-// Compare is [Remote.Compare] for the words at the given indexes, each with its own of
-// comparands and values, and stores their previous values in olds.
+// Compare is [Remote.Compare] for the words at the given indexes: each word has a value
+// in comparands and one in values. Compare stores the previous values in olds.
 func (v RemoteVector[T]) Compare(ctx context.Context, op atomic.Op, at []uint64, comparands, values, olds []T) error {
 	return into(olds, v.do(ctx, wire.VerbCompare, op, places{at: at, n: len(at)},
 		buffers[T]{operands: values, compares: comparands, results: olds}))
 }
 
-// LoadRange stores the values of len(values) words, from the one at index from on, in
-// values. Words that lie side by side are named once, so a range takes fewest bytes.
+// LoadRange stores the values of len(values) words in values, beginning at index from. A
+// range needs one index for all its words, so it sends the least data.
 func (v RemoteVector[T]) LoadRange(ctx context.Context, from uint64, values []T) error {
 	return into(values, v.do(ctx, wire.VerbFetch, atomic.Read, places{from: from, n: len(values)},
 		buffers[T]{results: values}))
 }
 
-// StoreRange sets len(values) words, from the one at index from on, to values.
+// StoreRange sets len(values) words to values, beginning at index from.
 func (v RemoteVector[T]) StoreRange(ctx context.Context, from uint64, values []T) error {
 	return v.do(ctx, wire.VerbAtomic, atomic.Write, places{from: from, n: len(values)}, buffers[T]{operands: values})
 }
 
-// AddRange adds deltas to as many words, from the one at index from on, and stores their
-// new values in sums, as Add does.
+// AddRange does what Add does, for len(deltas) words, beginning at index from.
 func (v RemoteVector[T]) AddRange(ctx context.Context, from uint64, deltas, sums []T) error {
 	return v.add(ctx, places{from: from, n: len(deltas)}, deltas, sums)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-// Condition is what Wait waits for. Equal and the like make one.
+// Condition is the condition that Wait waits for. Equal, AtLeast and similar functions
+// make one.
 type Condition[T Element] struct {
 	op    atomic.Op // that would change the word; none in a zero value
 	value T
@@ -24,7 +25,7 @@ type Condition[T Element] struct {
 var conditions = map[atomic.Op]string{atomic.Cswap: "", atomic.CswapNE: "other than ", atomic.CswapLE: "at least ",
 	atomic.CswapGE: "at most ", atomic.CswapLT: "more than ", atomic.CswapGT: "less than "}
 
-// String returns what the word is waited to be, such as "at least 8".
+// String returns the condition in words, such as "at least 8".
 func (c Condition[T]) String() string {
 	if c.op == atomic.Min {
 		return "nothing"
@@ -32,7 +33,7 @@ func (c Condition[T]) String() string {
 	return fmt.Sprint(conditions[c.op], c.value)
 }
 
-// Equal is met by a word that equals v, as numbers do: see [Remote.CompareAndExchange].
+// Equal is met by a word that equals v as a number: see [Remote.CompareAndExchange].
 func Equal[T Element](v T) Condition[T] { return Condition[T]{atomic.Cswap, v} }
 
 // NotEqual is met by a word other than v.
@@ -51,16 +52,19 @@ func Greater[T Ordered](v T) Condition[T] { return Condition[T]{atomic.CswapLT, 
 func Less[T Ordered](v T) Condition[T] { return Condition[T]{atomic.CswapGT, v} }
 
 // Wait returns when the word of type T at the given index of a region of the domain meets
-// a condition, with the value that met it: Wait(ctx, dom, service.Region, 3,
-// AtLeast[uint64](8)), say. index counts words, from 0. Wait asks for nothing meanwhile:
-// the operations of peers wake it, and the program's own changes do once it has called
-// [mr.Region.Changed]. A value that is replaced at once may go unseen.
+// a condition, and returns the value that met it. For example:
 //
-// If the context ends first, the value is the one that was seen last, and the error says
-// what was waited for, for how long, and wraps the context's cause. The other errors wrap
-// ErrClosed, when the region or the domain is closed; ErrForeign, for a region of another
-// domain or none; ErrOutOfBounds; ErrMisaligned; or ErrOpNotSupported, for a zero
-// Condition. See [fi.Domain.WaitWord] for what a wait costs.
+//	n, err := xdpfab.Wait(ctx, dom, service.Region, 3, xdpfab.AtLeast[uint64](8))
+//
+// The index counts words, from 0. Wait does not poll: the operations of peers wake it. A
+// change by the program itself wakes it once the program has called [mr.Region.Changed].
+// Wait can miss a value that is replaced at once.
+//
+// If the context ends first, Wait returns the value that it saw last, and an error that
+// wraps the context's cause. Other errors wrap ErrClosed, if the region or the domain is
+// closed; ErrForeign, if the region is nil or belongs to another domain; ErrOutOfBounds;
+// ErrMisaligned; or ErrOpNotSupported, for a zero Condition. [fi.Domain.WaitWord]
+// describes the cost of a wait.
 func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, until Condition[T]) (T, error) {
 	var met [wide]byte
 	if until.op == atomic.Min {

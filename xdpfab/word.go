@@ -13,13 +13,14 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Remote is a word in a peer's memory, with the methods of the types of sync/atomic.
-// Every method waits until the operation has run on the peer, exactly once, but for the
-// Start methods, which do not wait. If a method fails, errors.Is finds in its error what
-// is known of the operation: ErrNotExecuted, ErrOutcomeUnknown or ErrPeerRestarted. When
-// the context ends, an operation that has not left yet is not executed; if it has left,
-// its outcome is unknown, and Settle waits for it. A Remote may be used by many
-// goroutines.
+// Remote is a word in a peer's memory, with the methods of the types in sync/atomic. Each
+// method waits until the operation has run on the peer, exactly once. Only the Start
+// methods do not wait.
+//
+// The error of a method says whether the operation ran: it wraps ErrNotExecuted,
+// ErrOutcomeUnknown or ErrPeerRestarted. If the context ends before the operation was
+// sent, the operation does not run. If the context ends later, the outcome is unknown,
+// and Settle waits for it. Any number of goroutines may use a Remote.
 type Remote[T Element] struct {
 	bind   *binding
 	index  uint64
@@ -28,14 +29,14 @@ type Remote[T Element] struct {
 	size   int
 }
 
-// Word returns the word of type T at the given index of a region of a peer or of a
-// cluster, which is found by name: Word[uint64](ctx, peer, "counters", 3) is the eight
-// bytes at offset 24, however the peer addresses the region. It is short for Peer.Lookup
-// and WordAt, and fails with ErrOutOfBounds when the region has no such word.
+// Word finds a region by name, at a peer or in a cluster, and returns the word of type T
+// at the given index: Word[uint64](ctx, peer, "counters", 3) is the eight bytes at offset
+// 24. Word does what Peer.Lookup and WordAt do together. It fails with ErrOutOfBounds if
+// the region has no such word.
 //
-// The word is bound to the registration that is found: after a restart of the peer, or
-// when it has registered the region anew, every method fails with ErrPeerRestarted until
-// Rebind; with AutoRebind the word is bound again by itself.
+// The word is bound to the present registration of the region. When the peer has
+// restarted, or has registered the region again, each method fails with ErrPeerRestarted
+// until the program calls Rebind. With the option AutoRebind the word binds itself again.
 func Word[T Element](ctx context.Context, at Home, region string, index uint64, options ...HandleOption) (
 	Remote[T], error) {
 	r, err := findAt(ctx, at, region)
@@ -50,14 +51,14 @@ func Word[T Element](ctx context.Context, at Home, region string, index uint64, 
 	return wordAt[T](at, r, index, options), nil
 }
 
-// WordAt returns the word of type T at the given index of a peer's region: index counts
-// words, as Word's does, not bytes. Nothing is sent. If the region has no such word, the
+// WordAt returns the word of type T at the given index of a peer's region. The index
+// counts words, not bytes. WordAt sends nothing. If the region has no such word, the
 // methods fail with ErrOutOfBounds.
 //
-// The word is bound to the registration that r describes, as Word says. If r has no
-// Incarnation, the word is bound to none, and means any region that has the key: at most
-// the operations that wait when a restart of the peer is noticed report it, and later
-// ones run on the new memory. Without a Name it cannot be bound again.
+// The word is bound to the registration that r describes: see Word. If r has no
+// Incarnation, the word is bound to no registration, and means whichever region has the
+// key: operations that are under way when the domain notices a restart of the peer report
+// it, but later ones run on the new memory. If r has no Name, Rebind fails.
 func WordAt[T Element](p *Peer, r RemoteRegion, index uint64, options ...HandleOption) Remote[T] {
 	return wordAt[T](p, &place{r, p}, index, options)
 }
@@ -77,8 +78,8 @@ func wordOf[T Element](b *binding, index uint64) Remote[T] {
 // of another word that no region has.
 func beginning(index, size uint64) uint64 { return min(index, math.MaxUint64/size-1) * size }
 
-// Rebind looks the word's region up again by its name, after ErrPeerRestarted: from now
-// on the word, and its copies, mean the present registration.
+// Rebind looks up the word's region again by its name, after ErrPeerRestarted. From then
+// on the word and its copies mean the present registration.
 func (r Remote[T]) Rebind(ctx context.Context) error {
 	if r.bind == nil {
 		return errno.Unsent(errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt"))
@@ -116,27 +117,25 @@ func (r Remote[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool
 	return was == old, nil
 }
 
-// CompareAndExchange is CompareAndSwap, and also returns the previous value: a loop whose
-// exchange fails continues with that value, and needs no Load in between.
+// CompareAndExchange does what CompareAndSwap does, and also returns the previous value.
+// So a loop can go on with that value, and needs no Load.
 //
-// The comparison is numeric. Of floats, +0 equals -0, so that a word of +0 is swapped
-// where old is -0; and NaN equals nothing, itself included, so that a loop on a word that
-// is NaN never ends: swap the bits, by a handle of type uint32 or uint64, where a word
-// can be NaN.
+// The comparison is numeric. For floats, +0 equals -0, so a word of +0 is swapped if old
+// is -0. NaN does not even equal itself, so a loop on a word that is NaN never ends. If a
+// word can be NaN, swap its bits, by a handle of type uint32 or uint64.
 func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, swapped bool, err error) {
 	was, err = r.Compare(ctx, atomic.Cswap, old, new)
 	return was, err == nil && was == old, err
 }
 
 // Fetch combines the word with v by any operation of fi_fetch_atomic(3), such as
-// atomic.Prod, and returns its previous value. atomic.Read ignores v. Operations that are
-// not defined on T fail with ErrOpNotSupported; so do the compare operations, which
-// Compare takes.
+// atomic.Prod, and returns the previous value. atomic.Read ignores v. Fetch fails with
+// ErrOpNotSupported if op is not defined on T, or is one of the operations for Compare.
 func (r Remote[T]) Fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
 	return previous(r.fetch(ctx, op, v))
 }
 
-// Apply is Fetch without the result, so less data travels (fi_atomic(3)).
+// Apply does what Fetch does, but has no result, so it sends less data (fi_atomic(3)).
 func (r Remote[T]) Apply(ctx context.Context, op atomic.Op, v T) error {
 	b := toBytes(v)
 	return r.do(ctx, wire.VerbAtomic, op, b[:r.size], nil, nil)

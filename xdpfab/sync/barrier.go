@@ -9,26 +9,27 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// BarrierBytes returns how much memory a Barrier of so many parties takes.
+// BarrierBytes returns the size of a Barrier of the given number of parties.
 func BarrierBytes(parties int) int { return 8 * (bodyWord + parties) }
 
-// Barrier lets parties go on when all have come, round after round.
+// Barrier lets parties continue once all of them have arrived, round after round.
 //
 //	word 2 + i   the round that party i has reached
 //
-// Invariant: a word only grows, and only its party writes it. So an arrival may be
-// written again without harm: after an unknown outcome, and by all who wait, into new
-// memory. A party that has passed a round whose words were lost does not write that round
-// again; its next one stands for it.
+// Invariant: a word only grows, and only its own party writes it. So an arrival can be
+// written again without harm: after an unknown outcome, or into new memory. A party that
+// has passed a round whose words were lost does not write that round again; its next
+// round stands for it.
 type Barrier struct {
 	*part
 	self  uint64
 	round uint64 // that the party has passed
 }
 
-// NewBarrier returns the barrier at a place, for one of the parties, of numbers 0 to
-// parties - 1. It is used by one goroutine. A party that begins anew continues after the
-// round that it reached before.
+// NewBarrier returns the barrier at a place for one of the parties, which are numbered
+// from 0 to parties - 1. All programs must name the same number of parties. One goroutine
+// uses the Barrier. A party that starts again continues after the round that it has
+// reached.
 func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, error) {
 	if parties < 1 || parties > mostWords || self < 0 || self >= parties {
 		return nil, errno.Refuse(ErrParameter,
@@ -47,9 +48,9 @@ func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, err
 	return made(b, err)
 }
 
-// Await waits until all parties have reached the next round, and returns its number. If
-// it fails the party may have been seen to arrive; the next Await waits for the same
-// round. If ctx ends the error says who is missing.
+// Await waits until all parties have reached the next round, and returns the round's
+// number. If Await fails, the others may have seen the party arrive; the next Await waits
+// for the same round. If ctx ends, the error says which parties are missing.
 func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 	if err := b.there(); err != nil {
 		return 0, err

@@ -13,16 +13,16 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// BoardBytes returns how much memory a Board of so many players takes.
+// BoardBytes returns the size of a Board of the given number of players.
 func BoardBytes(players int) int { return 8 * (bodyWord + players) }
 
-// Board has the best score of each player, and so the best players.
+// Board keeps the best score of each player, and so knows the best players.
 //
 //	word 2 + p   the best score of player p
 //
-// Invariant: a word only grows, to scores that were posted. So a score may be posted
-// twice without harm. After a loss of the home's memory each program posts its own again,
-// with its next call.
+// Invariant: a word only grows, to scores that were posted. So a score can be posted
+// twice without harm. If the home loses its memory, each program posts its own scores
+// again with its next call.
 type Board struct {
 	*part
 	best map[uint64]uint64 // what this program has posted, by player
@@ -33,8 +33,8 @@ type Board struct {
 // Score is the best score of a player.
 type Score struct{ Player, Score uint64 }
 
-// NewBoard returns the board at a place. It is used by one goroutine. All programs have
-// to name the same number of players.
+// NewBoard returns the board at a place. All programs must name the same number of
+// players. One goroutine uses the Board.
 func NewBoard(ctx context.Context, at Place, players int) (*Board, error) {
 	if players < 1 || players > mostWords {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d players: want 1 to %d", players, mostWords)
@@ -43,8 +43,8 @@ func NewBoard(ctx context.Context, at Place, players int) (*Board, error) {
 	return made(&Board{part: p, best: map[uint64]uint64{}, todo: map[uint64]uint64{}}, err)
 }
 
-// Post has a score count if it is the player's best. After an error it may count, or does
-// with the next call of any method that succeeds.
+// Post records a score, which counts if it is the player's best. After an error the score
+// may count already; otherwise it will once a call of any method succeeds.
 func (b *Board) Post(ctx context.Context, player, score uint64) error {
 	if err := b.there(); err != nil {
 		return err
@@ -77,7 +77,8 @@ func (b *Board) post(ctx context.Context, m *memory) error {
 	return nil
 }
 
-// Top returns the best n players, the best first; of equals, the one of the lower number.
+// Top returns the best n players, the best one first. Of players with equal scores, the
+// one with the lower number comes first.
 func (b *Board) Top(ctx context.Context, n int) ([]Score, error) {
 	if err := b.there(); err != nil {
 		return nil, err

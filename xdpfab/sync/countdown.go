@@ -11,22 +11,22 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// CountdownBytes returns how much memory a Countdown of so many tasks takes.
+// CountdownBytes returns the size of a Countdown of the given number of tasks.
 func CountdownBytes(tasks int) int { return 8 * (bodyWord + (tasks+63)/64) }
 
 // Countdown lets programs wait until a number of tasks are done.
 //
 //	word 2 + i   bit b: task 64 i + b is done
 //
-// Invariant: a bit that is set stays set. So a task may be done twice without harm: after
-// an unknown outcome, and by a program that took it over.
+// Invariant: a bit that is set stays set. So a task can be marked twice without harm:
+// after an unknown outcome, or by another program that has taken it over.
 type Countdown struct {
 	*part
 	tasks int
 }
 
-// NewCountdown returns the countdown at a place. All programs have to name the same
-// number of tasks.
+// NewCountdown returns the countdown at a place. All programs must name the same number
+// of tasks.
 func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) {
 	if tasks < 1 || tasks > mostWords {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d tasks: want 1 to %d", tasks, mostWords)
@@ -35,7 +35,7 @@ func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) 
 	return made(&Countdown{p, tasks}, err)
 }
 
-// Done says that a task, of a number from 0 on, is done. After an error it may be called
+// Done marks a task as done. Tasks are numbered from 0. After an error Done may be called
 // again.
 func (c *Countdown) Done(ctx context.Context, task int) error {
 	if err := c.there(); err != nil {
@@ -64,7 +64,7 @@ func (c *Countdown) Left(ctx context.Context) (left int, err error) {
 }
 
 // Wait waits until all tasks are done. It fails with ErrMemoryLost if the home lost its
-// memory meanwhile: then whoever has called Done calls it again, which does no harm.
+// memory meanwhile. Then each program calls Done again for its tasks, which does no harm.
 func (c *Countdown) Wait(ctx context.Context) error {
 	if err := c.there(); err != nil {
 		return err

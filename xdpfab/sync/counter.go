@@ -14,16 +14,16 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// CounterBytes is how much memory each shard of a Counter takes.
+// CounterBytes is the size of each shard of a Counter.
 const CounterBytes = 64
 
-// Counter is a sum in shards, on several nodes: more additions than one node can take,
-// and additions while a node is down.
+// Counter is a sum in several shards, usually on several nodes. It takes more additions
+// than one node can, and goes on while a node is down.
 //
 //	word 2 of each shard   a part of the sum
 //
-// Invariant: an addition that succeeds is in one shard, once; one that was not executed
-// is in none; one of which the outcome is unknown is in one or in none.
+// Invariant: an addition that succeeds is in one shard, once. An addition that was not
+// executed is in none. An addition whose outcome is unknown is in one shard or in none.
 type Counter struct{ shards []*shard }
 
 // shard is a part of the sum, in memory of which an epoch was seen.
@@ -32,9 +32,8 @@ type shard struct {
 	first uint64
 }
 
-// NewCounter returns the counter whose shards are at the places, all of which have to be
-// reachable at first. All programs have to name the same places, in any order, and each
-// once.
+// NewCounter returns the counter whose shards are at the given places. All programs must
+// name the same places, each once and in any order. NewCounter needs all of their homes.
 func NewCounter(ctx context.Context, at ...Place) (*Counter, error) {
 	if len(at) == 0 {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: counter without places: want one or more")
@@ -60,9 +59,9 @@ func (p *part) same(s *shard) bool {
 	return s.place.Region == p.place.Region && s.place.Offset == p.place.Offset && s.first == p.epoch
 }
 
-// Add adds to a shard, and to another one if that is not reachable. It waits until the
-// outcome is known, at most until ctx ends. Without an error the addition was executed
-// once. If the error wraps ErrOutcomeUnknown, once or not at all.
+// Add adds delta to a shard; if that shard's home cannot be reached, to another one. Add
+// waits until the outcome is known, or until ctx ends. If there is no error, the addition
+// ran once. If the error wraps ErrOutcomeUnknown, it ran once or not at all.
 func (c *Counter) Add(ctx context.Context, delta uint64) (err error) {
 	if err := c.there(); err != nil {
 		return err
@@ -97,10 +96,11 @@ func (s *shard) add(ctx context.Context, delta uint64) error {
 	}
 }
 
-// Sum returns the sum of the shards. They are read at about the same time, but not at
-// one: of a counter that only grows, the result is at least the sum at the beginning of
-// the call, and at most the sum at its end. If the error wraps ErrMemoryLost, once after
-// each loss, the result is what the nodes still have.
+// Sum returns the sum of the shards. It reads them at about the same time, but not as one
+// operation. If the counter only grows, the result is at least the sum when the call
+// began, and at most the sum when it ended. If the error wraps ErrMemoryLost, a home has
+// lost its part, and the result is the sum of what the homes still have. Sum reports each
+// loss once.
 func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
 	if err := c.there(); err != nil {
 		return 0, err

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sync has the parts that programs on several nodes build from remote atomics, in
-// the memory of a home: a daemon, or any program that serves a region. Nothing runs at
-// the home but the atomics, so a part needs no server of its own.
+// Package sync provides locks, queues, counters and similar primitives for programs on
+// several nodes. Each primitive, or part, keeps its state in a region of one node, its
+// home, and changes it by remote atomics. So the home needs no program of yours: the
+// region of a daemon is enough.
 //
 //	peer, err := dom.Dial(ctx, "10.0.0.2")
 //	lock, err := sync.NewMutex(ctx, sync.Place{Home: peer, Region: "locks"}, time.Second)
@@ -10,15 +11,16 @@
 //	err = work(held.Context(), held.Token())
 //	err = held.Unlock()
 //
-// Each part says at its type how its words lie in memory, and the invariant that holds in
-// all circumstances: loss, unknown outcomes, the death of any program at any point, and a
-// restart of the home, with its memory or with new one. Unknown outcomes are resolved
-// inside, where that is possible; what remains is told by an error.
+// The documentation of each type shows the layout of its words, and an invariant. The
+// invariant holds whatever happens: packets are lost, an outcome stays unknown, a program
+// dies at any point, or the home restarts, with its memory or with new memory. A part
+// resolves unknown outcomes itself if it can; otherwise the call returns an error.
 //
-// The memory of a part begins with a mark, which the first program writes into memory
-// that is all zero. Memory with another mark, or with data, is refused with [ErrLayout].
+// The memory of a part begins with a mark. The first program writes the mark if the
+// memory is all zero. A constructor refuses memory with another mark, or with data: see
+// [ErrLayout].
 //
-// A part may be used by any number of goroutines, but for two: a [Barrier] is one party,
-// and a [Board] counts the posts of one goroutine. docs/sync.md in the project says which
-// part is for what, and when a consensus store is the better choice.
+// Any number of goroutines may use a part, with two exceptions: a [Barrier] belongs to
+// one party, and a [Board] to one goroutine. docs/sync.md in the project compares the
+// parts, and says when a consensus store is the better choice.
 package sync

@@ -9,30 +9,30 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// ElectionBytes is how much memory an Election takes.
+// ElectionBytes is the size of an Election.
 const ElectionBytes = MutexBytes + 16
 
-// Election makes one of many programs the leader, until it resigns, dies or is cut off.
+// Election makes one of several programs the leader, until it resigns, dies or is cut
+// off.
 //
 //	words 2 to 31    a Mutex: the leader has the lock
 //	words 32, 33     the value and the ticket of the last leader: 16 bytes that change together
 //
-// Invariant: of two leaders the earlier one's lease is over; the ticket of the last
-// leader never goes down. So Leader never returns a leader before the one that it
-// returned.
+// Invariant: of two leaders, the earlier one's lease is over. The ticket of the last
+// leader never decreases, so Leader never returns an earlier leader than before.
 type Election struct{ m *Mutex }
 
 const leaderCell = queueWords / 2
 
-// NewElection returns the election at a place. All programs have to name the same lease.
+// NewElection returns the election at a place. All programs must name the same lease.
 func NewElection(ctx context.Context, at Place, lease time.Duration) (*Election, error) {
 	m, err := newMutex(ctx, at, kindElection, 2, lease)
 	return made(&Election{m}, err)
 }
 
-// Campaign waits until the caller is the leader, and tells the others its value, such as
-// its node's number. It leads until Held.Context ends; Held.Unlock resigns. After an
-// error the caller is no leader.
+// Campaign waits until the caller is the leader, and publishes its value, such as the
+// number of its node. The caller leads until Held.Context ends; Held.Unlock resigns.
+// After an error the caller is not the leader.
 func (e *Election) Campaign(ctx context.Context, value uint64) (*Held, error) {
 	if err := e.there(); err != nil {
 		return nil, err
@@ -68,10 +68,10 @@ func (e *Election) tell(ctx context.Context, h *Held, value uint64) error {
 	return err
 }
 
-// Leader returns the value and the token of the last leader, and whether it may still
-// lead: whether it has neither resigned nor been followed by another. ok is false, and
-// the others are 0, if there was none. A leader that died may still lead until a
-// candidate has waited for the lease.
+// Leader returns the value and the token of the last leader. ok reports whether it may
+// still lead: it has neither resigned nor been followed by another. If there has been no
+// leader, ok is false, and value and token are 0. A leader that has died may still count
+// as the leader until a candidate has waited for the lease.
 func (e *Election) Leader(ctx context.Context) (value, token uint64, ok bool, err error) {
 	if err := e.there(); err != nil {
 		return 0, 0, false, err

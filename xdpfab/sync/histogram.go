@@ -12,21 +12,21 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// HistogramBytes returns how much memory a Histogram with so many bounds takes.
+// HistogramBytes returns the size of a Histogram with the given number of bounds.
 func HistogramBytes(bounds int) int { return 8 * (bodyWord + bounds + 1) }
 
-// Histogram counts values by ranges.
+// Histogram counts values by range.
 //
-//	word 2 + i   how many values are above bound i - 1 and not above bound i
+//	word 2 + i   the number of values above bound i - 1 and not above bound i
 //
-// Invariant: a value that Record has taken without an error is counted once, in one word.
+// Invariant: a value that Record takes without an error is counted once, in one word.
 type Histogram struct {
 	*part
 	bounds []uint64
 }
 
-// NewHistogram returns the histogram at a place, with bounds that grow. All programs have
-// to name the same bounds.
+// NewHistogram returns the histogram at a place. Each bound must be greater than the one
+// before. All programs must name the same bounds.
 func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, error) {
 	for i := range bounds {
 		if i > 0 && bounds[i] <= bounds[i-1] {
@@ -42,8 +42,8 @@ func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, 
 	return made(&Histogram{p, slices.Clone(bounds)}, err)
 }
 
-// Record counts values, all in one round trip. If the error wraps ErrOutcomeUnknown some
-// of them may be counted; with any other error none is.
+// Record counts values, all in one round trip. If the error wraps ErrOutcomeUnknown, some
+// of them may be counted. After any other error none is.
 func (h *Histogram) Record(ctx context.Context, values ...uint64) error {
 	if err := h.there(); err != nil {
 		return err
@@ -80,9 +80,9 @@ func (h *Histogram) sort(m *memory, values []uint64) (at, counts []uint64) {
 	return at, counts
 }
 
-// Counts returns how many values there are in each range: one for each bound, and those
-// above the last. Values that are recorded meanwhile may be among them or not. After a
-// loss of the home's memory the counts begin again.
+// Counts returns the number of values in each range: one range for each bound, and the
+// last one for values above all bounds. Values that are recorded meanwhile may be
+// included. If the home loses its memory, the counts start from zero.
 func (h *Histogram) Counts(ctx context.Context) (counts []uint64, err error) {
 	if err := h.there(); err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ import (
 // see that it lives. Those above are its ticket, which nobody else ever has.
 const beatBits = 16
 
-// Held is a lock or a permit that the caller has. Its lease is renewed until Unlock, or
-// until the context of the call that made it ends, which releases it too. Invariant: as
-// long as Left is positive the word is the holder's, and nobody replaces it.
+// Held is a lock or a permit that the caller has. The lease is renewed until Unlock, or
+// until the context of the call that made it ends, which also releases it. Invariant: as
+// long as Left is positive, the word is the holder's, and nobody replaces it.
 type Held struct {
 	ctx   context.Context
 	lose  context.CancelCauseFunc
@@ -57,8 +57,9 @@ func (p *part) hold(ctx context.Context, m *memory, word, own, free uint64, leas
 }
 
 // Context returns a context that ends when the lock or the permit is released, or may be
-// lost: context.Cause returns ErrReleased, the cause of the context of the call that made
-// it, or an error that wraps ErrLost. What the lock protects is done with this context.
+// lost. Pass it to the work that the lock protects. context.Cause then returns
+// ErrReleased, the cause of the context of the call that made it, or an error that wraps
+// ErrLost.
 func (h *Held) Context() context.Context {
 	if err := h.there(); err != nil {
 		return closed(err)
@@ -66,10 +67,10 @@ func (h *Held) Context() context.Context {
 	return h.ctx
 }
 
-// Token returns the fencing token: a number that is greater than those of all holders
-// before, in former memory of the home, too, if clocks differ by less than the lease.
-// What the lock protects refuses a number less than one that it has seen, because a
-// program that was stopped notices its loss late.
+// Token returns the fencing token: a number greater than that of every earlier holder,
+// even of those in former memory of the home, if clocks differ by less than the lease.
+// The resource that the lock protects should refuse a token lower than one that it has
+// seen, because a program that was stopped notices late that it has lost the lock.
 func (h *Held) Token() uint64 {
 	if h == nil {
 		return 0
@@ -77,11 +78,11 @@ func (h *Held) Token() uint64 {
 	return h.token
 }
 
-// Left returns for how long nobody else can have the lock or the permit, unless the lease
-// is renewed before. It is not positive once Context has ended.
+// Left returns how long the lock or the permit is certain to be the caller's, even if the
+// lease is not renewed. It is not positive once Context has ended.
 func (h *Held) Left() time.Duration { return time.Until(h.Until()) }
 
-// Until returns when Left is zero, as far as known now, or when it became so.
+// Until returns the time at which Left is zero, or became zero.
 func (h *Held) Until() time.Time {
 	if h.there() != nil {
 		return time.Time{}
@@ -100,9 +101,9 @@ func (h *Held) Until() time.Time {
 	return h.over
 }
 
-// Unlock releases the lock or the permit. No error means that nobody else had it until
-// then. With an error that wraps ErrLost another program may have it; with any other it
-// will be free after the lease. Unlock returns within the lease.
+// Unlock releases the lock or the permit. If there is no error, nobody else had it until
+// then. If the error wraps ErrLost, another program may have it. After any other error it
+// is free once the lease ends. Unlock returns within the lease.
 func (h *Held) Unlock() error {
 	if err := h.there(); err != nil {
 		return err

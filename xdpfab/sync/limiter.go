@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// LimiterBytes returns how much memory a Limiter with so many counts takes.
+// LimiterBytes returns the size of a Limiter with the given number of counts.
 func LimiterBytes(counts int) int { return 8 * (bodyWord + counts) }
 
 // countedBits is how many bits of a word have the count. The period is in those above.
@@ -21,21 +21,21 @@ const countedBits = 24
 
 // Limiter admits a quota of requests of each customer in each period.
 //
-//	word 2 + i   a period, counted from 1970 (40 bits), and what was admitted in it (24 bits)
+//	word 2 + i   a period, counted from 1970 (40 bits), and the requests admitted in it (24 bits)
 //
-// Invariant: a word's period only grows, and within a period its count grows to the quota
-// and no further: the addition has that bound. So in any time at most the quota is
-// admitted for each period that begins in it, by the fastest of the clocks, and once
-// more. New memory admits a quota more. A request whose outcome is unknown may be
-// counted.
+// Invariant: the period in a word only grows. Within a period the count grows to the
+// quota, and no further. So in any span of time, a customer gets at most the quota for
+// each period that begins in it, by the fastest clock, and once more. New memory admits
+// up to one more quota. A request whose outcome is unknown may be counted.
 type Limiter struct {
 	*part
 	quota  uint64
 	period time.Duration
 }
 
-// NewLimiter returns the limiter at a place. All programs have to name the same numbers.
-// Customers whose names lead to the same of the counts share a quota.
+// NewLimiter returns the limiter at a place. All programs must name the same counts,
+// quota and period. counts is the number of words; a hash of the customer's name chooses
+// one. Customers with the same word share a quota.
 func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period time.Duration) (*Limiter, error) {
 	switch {
 	case counts < 1 || counts > mostWords:
@@ -50,8 +50,8 @@ func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period 
 }
 
 // Allow reports whether n requests of a customer may pass: all of them or none. After an
-// error the caller decides by itself; if it wraps ErrOutcomeUnknown the requests may be
-// counted, with any other they are not.
+// error the caller decides itself. If the error wraps ErrOutcomeUnknown, the requests may
+// be counted; after any other error they are not.
 func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool, err error) {
 	if err := l.there(); err != nil {
 		return false, err

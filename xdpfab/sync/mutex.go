@@ -11,7 +11,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// MutexBytes is how much memory a Mutex takes.
+// MutexBytes is the size of a Mutex.
 const MutexBytes = 8 * queueWords
 
 // The words of a queue of programs, behind the mark and the epoch.
@@ -24,17 +24,17 @@ const (
 	leftWords = queueWords - leftWord
 )
 
-// Mutex is a lock with a lease, which programs get in the order in which they ask.
+// Mutex is a lock with a lease. Programs get it in the order in which they ask.
 //
 //	word 2   the ticket that was given last
 //	word 3   the ticket whose turn it is (48 bits), and the beat of its holder (16 bits)
 //	4 to 31  tickets that nobody waits with any more: ticket t in word 4 + t mod 28
 //
-// Invariant: the turn goes from ticket t to t + 1 alone, and only if the holder of t
-// gives it on, has recorded that it left, or has not written for more than a lease. So of
-// two holders the earlier one's lease is over. New memory is all zero: it is the turn of
-// ticket 0, which nobody has, so the first program waits for a lease. As long as that is,
-// those that held the lock in former memory may believe that they do.
+// Invariant: the turn passes only from ticket t to t + 1, and only if the holder of t
+// passes it on, has recorded that it left, or has not written for more than a lease. So
+// of two holders, the earlier one's lease is over. New memory is all zero: it is the turn
+// of ticket 0, which nobody has, so the first program waits for a lease. During that
+// time, holders in former memory may still believe that they hold the lock.
 //
 // A program that dies while it waits, or holds the lock, costs those behind it a lease.
 type Mutex struct {
@@ -42,7 +42,7 @@ type Mutex struct {
 	lease time.Duration
 }
 
-// NewMutex returns the lock at a place. All programs have to name the same lease.
+// NewMutex returns the lock at a place. All programs must name the same lease.
 func NewMutex(ctx context.Context, at Place, lease time.Duration) (*Mutex, error) {
 	return newMutex(ctx, at, kindMutex, 0, lease)
 }
@@ -57,9 +57,9 @@ func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Dur
 }
 
 // Lock waits until the caller has the lock. After an error the caller does not have it.
-// The lock is released by Held.Unlock, or when ctx ends.
+// Held.Unlock releases the lock; so does the end of ctx.
 //
-// At a home that is silent Lock fails with ErrPeerSilent after GiveUp.
+// If the home is silent, Lock fails with ErrPeerSilent after GiveUp.
 func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
 	if err := m.there(); err != nil {
 		return nil, err

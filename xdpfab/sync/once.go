@@ -9,31 +9,31 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// OnceBytes is how much memory a Once takes.
+// OnceBytes is the size of a Once.
 const OnceBytes = MutexBytes + 16
 
-// Once is a function that has run, and its result.
+// Once runs a function once, and keeps its result for all programs.
 //
 //	words 2 to 31    a Mutex
 //	words 32, 33     the result, and 1 when the function has run: 16 bytes that change together
 //
 // Invariant: the result is written once, and never changes. The function runs in one
-// program at a time, as far as a Mutex promises that. It runs again if the program dies
-// or loses the lock before the result is written, or if the home loses its memory.
+// program at a time, as far as a Mutex can promise that. It runs again if the program
+// dies or loses the lock before the result is written, or if the home loses its memory.
 type Once struct{ m *Mutex }
 
 const onceCell = queueWords / 2
 
-// NewOnce returns the Once at a place. All programs have to name the same lease.
+// NewOnce returns the Once at a place. All programs must name the same lease.
 func NewOnce(ctx context.Context, at Place, lease time.Duration) (*Once, error) {
 	m, err := newMutex(ctx, at, kindOnce, 2, lease)
 	return made(&Once{m}, err)
 }
 
-// Do returns the result of the function, which it calls if nobody has done that. If f
-// fails nothing is written, Do returns its error, and another call of Do calls f again.
-// The token is that of Held.Token. If Do fails with another error, f may have run:
-// another Do finds out.
+// Do returns the result of the function. It calls f if there is no result yet. If f
+// fails, Do stores nothing and returns f's error, and the next Do calls f again. The
+// token is that of Held.Token. If Do fails with another error, f may have run; the next
+// Do finds out.
 func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64) (uint64, error)) (uint64, error) {
 	if err := o.there(); err != nil {
 		return 0, err

@@ -18,7 +18,7 @@ import (
 )
 
 // Place is where the words of a part lie. All programs that share the part name the same
-// place. Its words are zero at first, as new memory is.
+// place. New memory is all zero, and a part needs that.
 type Place struct {
 	Home   xdpfab.Home // a *xdpfab.Peer, or a *xdpfab.Cluster
 	Region string

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// QueueBytes returns how much memory a Queue for so many values takes.
+// QueueBytes returns the size of a Queue with room for the given number of values.
 func QueueBytes(room int) int { return 8*queueHead + 16*room }
 
 const (
@@ -25,27 +25,28 @@ const (
 // mostPause is how long those who wait for a queue, a barrier or a countdown pause.
 const mostPause = time.Millisecond
 
-// Queue is a queue of values, first in first out, with bounded room, for any number of
+// Queue is a first-in, first-out queue of values with bounded room, for any number of
 // producers and consumers.
 //
 //	word 2                 how many values were taken, at least
 //	word 3                 how many were put, at least
 //	words 8 + 2i, 9 + 2i   cell i: a value, and a count: 16 bytes that change together
 //
-// Value number p goes through cell p mod room, in its lap p div room. The count of a cell
-// is 2 * lap while it waits for the value, and 2 * lap + 1 while it has it.
+// Value number p passes through cell p mod room, in lap p div room of that cell. The
+// count of a cell is 2 * lap while the cell waits for the value, and 2 * lap + 1 while it
+// holds it.
 //
-// Invariant: a cell's count grows by one at a time, together with the value; cell p is
-// filled after cell p - 1, and emptied after it. So no program can stop another one, at
-// whatever point it dies. A value is taken once: if the program that took it dies, it is
-// gone. Words 2 and 3 are hints, where to look first.
+// Invariant: the count of a cell grows by one at a time, together with the value. Cell p
+// is filled after cell p - 1, and emptied after it. So no program can block another, at
+// whatever point it dies. A value is taken once; if the program that took it dies, the
+// value is gone. Words 2 and 3 are hints where to look first.
 type Queue struct {
 	*part
 	room uint64
 }
 
-// NewQueue returns the queue at a place, with room for so many values. All programs have
-// to name the same room.
+// NewQueue returns the queue at a place, with room for the given number of values. All
+// programs must name the same room.
 func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 	if room < 1 || room > mostWords {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: room for %d values: want 1 to %d", room, mostWords)
@@ -54,7 +55,7 @@ func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 	return made(&Queue{p, uint64(room)}, err)
 }
 
-// Put waits until there is room for a value, and puts it. Errors are those of TryPut.
+// Put waits until there is room, and puts a value. Its errors are those of TryPut.
 func (q *Queue) Put(ctx context.Context, v uint64) error {
 	if err := q.there(); err != nil {
 		return err
@@ -62,7 +63,8 @@ func (q *Queue) Put(ctx context.Context, v uint64) error {
 	return q.until(ctx, mostPause, func() (bool, error) { return q.TryPut(ctx, v) })
 }
 
-// Take waits until there is a value, and takes it. Errors are those of TryTake.
+// Take waits until there is a value, and takes the oldest. Its errors are those of
+// TryTake.
 func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
 	if err := q.there(); err != nil {
 		return 0, err
@@ -75,9 +77,9 @@ func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
 }
 
 // TryPut puts a value if there is room, and reports whether there was. If the error wraps
-// ErrOutcomeUnknown the value was put or was not. It wraps ErrMemoryLost, once, if all
-// that was in the queue is lost; then the value was not put, unless it is unknown
-// besides.
+// ErrOutcomeUnknown, the value may have been put. If the error wraps ErrMemoryLost, the
+// home has lost all values of the queue; TryPut reports each loss once, and has not put
+// the value unless the error also wraps ErrOutcomeUnknown.
 func (q *Queue) TryPut(ctx context.Context, v uint64) (ok bool, err error) {
 	if err := q.there(); err != nil {
 		return false, err
@@ -89,8 +91,8 @@ func (q *Queue) TryPut(ctx context.Context, v uint64) (ok bool, err error) {
 }
 
 // TryTake takes the oldest value if there is one, and reports whether there was. If the
-// error wraps ErrOutcomeUnknown, v was taken or is still in the queue. ErrMemoryLost is
-// as for TryPut.
+// error wraps ErrOutcomeUnknown, v is a value that was taken or is still in the queue.
+// ErrMemoryLost is as for TryPut.
 func (q *Queue) TryTake(ctx context.Context) (v uint64, ok bool, err error) {
 	if err := q.there(); err != nil {
 		return 0, false, err

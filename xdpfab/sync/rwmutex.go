@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// RWMutex is a lock with leases, for one writer or some readers. Readers and writers get
-// it in the order in which they ask: a reader that asks after a writer comes after it.
+// RWMutex is a lock with leases, for one writer or several readers. Readers and writers
+// get it in the order in which they ask: a reader that asks after a writer gets it later.
 //
 // Its words are those of a Semaphore with a permit for each reader. A writer has the
 // turn, and keeps it.
@@ -16,8 +16,9 @@ import (
 // Invariant: while a writer has the lock, no permit is held, and nobody can take one.
 type RWMutex struct{ readers *Semaphore }
 
-// NewRWMutex returns the lock at a place, for so many readers at a time. All programs
-// have to name the same number and the same lease. It takes SemaphoreBytes(readers).
+// NewRWMutex returns the lock at a place, for at most the given number of readers at a
+// time. All programs must name the same number and the same lease. The lock takes
+// SemaphoreBytes(readers).
 func NewRWMutex(ctx context.Context, at Place, readers int, lease time.Duration) (*RWMutex, error) {
 	s, err := newSemaphore(ctx, at, kindRWMutex, readers, lease)
 	return made(&RWMutex{s}, err)

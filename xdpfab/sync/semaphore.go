@@ -9,25 +9,24 @@ import (
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
-// SemaphoreBytes returns how much memory a Semaphore with so many permits takes, or an
-// RWMutex for so many readers.
+// SemaphoreBytes returns the size of a Semaphore with the given number of permits, or of
+// an RWMutex for the given number of readers.
 func SemaphoreBytes(permits int) int { return MutexBytes + 8*permits }
 
-// Semaphore is a number of permits with leases, which programs get in the order in which
+// Semaphore is a number of permits with leases. Programs get them in the order in which
 // they ask.
 //
 //	words 2 to 31    a Mutex: the queue
 //	word 32 + i      permit i: the ticket of its holder (48 bits) and the holder's beat (16), or 0
 //
-// Invariant: a permit goes from 0 to a ticket alone, and from a ticket to 0 only if its
-// holder releases it, or has not written for more than a lease. It counts as held if
-// nobody else had the turn from the time at which its program got it until the permit was
-// written. So whoever has the turn sees all permits that are held or ever will be, but
-// its own.
+// Invariant: a permit changes only from 0 to a ticket, and from a ticket to 0 only if the
+// holder releases it, or has not written for more than a lease. A permit counts as held
+// only if nobody else got the turn before the permit was written. So the program that has
+// the turn sees all permits that others hold.
 type Semaphore struct{ queue *Mutex }
 
-// NewSemaphore returns the semaphore at a place. All programs have to name the same
-// number of permits and the same lease.
+// NewSemaphore returns the semaphore at a place. All programs must name the same number
+// of permits and the same lease.
 func NewSemaphore(ctx context.Context, at Place, permits int, lease time.Duration) (*Semaphore, error) {
 	return newSemaphore(ctx, at, kindSemaphore, permits, lease)
 }
@@ -40,8 +39,8 @@ func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time
 	return made(&Semaphore{queue}, err)
 }
 
-// Acquire waits until the caller has a permit. After an error it has none. The permit is
-// released by Held.Unlock, or when ctx ends.
+// Acquire waits until the caller has a permit. After an error it has none. Held.Unlock
+// releases the permit; so does the end of ctx. For a silent home, see Mutex.Lock.
 func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
 	if err := s.there(); err != nil {
 		return nil, err

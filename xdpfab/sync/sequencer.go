@@ -10,18 +10,18 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// SequencerBytes is how much memory a Sequencer takes.
+// SequencerBytes is the size of a Sequencer.
 const SequencerBytes = 64
 
-// Sequencer gives numbers that are unique and grow.
+// Sequencer gives unique numbers that increase.
 //
 //	word 2   how many numbers were taken
 //
-// Invariant: no number is given twice, and a block that is taken after another one was is
-// above it. Numbers are the time at which the memory was marked, in nanoseconds, plus a
-// count. So those of new memory are above all before, if on average nobody took one a
-// nanosecond, and clocks differ by less than the time for which the memory lived. Numbers
-// are left out where a program ends, or where it stays unknown who has a block.
+// Invariant: no number is given twice. A block that is taken later has greater numbers. A
+// number is the time at which the memory was marked, in nanoseconds, plus a count. So
+// numbers in new memory are greater than all before, if programs took fewer than one a
+// nanosecond on average, and clocks differ by less than the time for which the memory
+// lived. Numbers are skipped if a program ends, or if it stays unknown who has a block.
 type Sequencer struct {
 	*part
 	block uint64
@@ -30,8 +30,8 @@ type Sequencer struct {
 	free, end uint64
 }
 
-// NewSequencer returns the sequencer at a place. Next takes block numbers at a time, and
-// so sends something for one call in block.
+// NewSequencer returns the sequencer at a place. Next takes block numbers at a time, so
+// it sends one operation for every block calls.
 func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) {
 	if block < 1 {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: blocks of %d numbers: want at least 1", block)
@@ -40,8 +40,8 @@ func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) 
 	return made(&Sequencer{part: p, block: uint64(block)}, err)
 }
 
-// Take takes n numbers, of which it returns the first. They are above all that any
-// program had before Take was called.
+// Take takes n numbers in a row, and returns the first. They are greater than all numbers
+// that any program had when Take was called.
 func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 	if err := s.there(); err != nil {
 		return 0, err
@@ -66,8 +66,8 @@ func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 	}
 }
 
-// Next returns a number that no other call gets, and that is above those of all earlier
-// calls of this Sequencer. Those of other programs may be above or below it.
+// Next returns a number that no other call gets. It is greater than those of all earlier
+// calls of this Sequencer. The numbers of other programs may be greater or less.
 func (s *Sequencer) Next(ctx context.Context) (uint64, error) {
 	if err := s.there(); err != nil {
 		return 0, err
