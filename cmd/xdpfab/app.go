@@ -255,7 +255,11 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 		case len(args) < len(names):
 			return usage(c, "missing %s", strings.Join(names[len(args):], " "))
 		case len(args) > len(names):
-			return usage(c, "unexpected argument %q%s", args[len(names)], suggestion(c, args[len(names)]))
+			hint := suggestion(c, args[len(names)])
+			if hint == "" && c.Flags().Lookup("region") != nil && !c.Flags().Changed("region") {
+				hint = ": a region is named by --region " + args[len(names)]
+			}
+			return usage(c, "unexpected argument %q%s", args[len(names)], hint)
 		}
 		return nil
 	}

@@ -115,6 +115,8 @@ func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Confi
 	switch {
 	case !slices.Contains([]string{"latency", "throughput"}, f.mode):
 		return nil, usage(c, "mode %q: want latency or throughput", f.mode)
+	case f.Count > 0 && c.Flags().Changed("duration"):
+		return nil, usage(c, "want one of --count and --duration")
 	case csv && json:
 		return nil, usage(c, "want one of --csv and --json")
 	case f.Window < 0 || c.Flags().Changed("window") && f.Window == 0:
@@ -144,6 +146,13 @@ func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Confi
 			return nil, usage(c, "%v", err)
 		}
 		all = append(all, &one)
+	}
+	if !f.Atomic() {
+		for _, name := range []string{"datatype", "spread"} {
+			if c.Flags().Changed(name) {
+				return nil, usage(c, "--%s is for atomic operations, which --op %s is not: leave it out", name, f.Op)
+			}
+		}
 	}
 	if f.Messages() {
 		if f.region != (regionFlags{}) {

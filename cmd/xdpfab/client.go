@@ -26,21 +26,22 @@ const defaultTimeout = 5 * time.Second
 
 // linkFlags say which interface to use, and how.
 type linkFlags struct {
-	ifname    string
-	progress  fi.ProgressMode
-	copyMode  fi.CopyMode
-	xdp       fi.XDPMode
-	transport fi.Transport
-	queues    int
-	cores     []int
-	giveUp    time.Duration
-	control   string
-	by        string // what in the configuration names the control socket; empty if a flag does
-	directory string
-	authKey   string // path of a file
-	direct    bool
-	mailbox   bool // the number in the address is that of a mailbox
-	verbose   bool
+	ifname      string
+	progress    fi.ProgressMode
+	copyMode    fi.CopyMode
+	xdp         fi.XDPMode
+	transport   fi.Transport
+	queues      int
+	cores       []int
+	giveUp      time.Duration
+	control     string
+	by          string // what in the configuration names the control socket; empty if a flag does
+	directory   string
+	transportBy string // what in the configuration names the transport; empty if a flag does
+	authKey     string // path of a file
+	direct      bool
+	mailbox     bool // the number in the address is that of a mailbox
+	verbose     bool
 	borrowing
 }
 
@@ -114,7 +115,12 @@ func (f *linkFlags) attr(c *cobra.Command, isIP bool) (xdpfab.DomainAttr, error)
 	switch {
 	case isIP && !f.borrow:
 	case f.transport == fi.TransportUDP:
-		return attr, usage(c, "--transport udp: a MAC address is one of raw Ethernet; want the peer's IP address")
+		by := "--transport udp"
+		if f.transportBy != "" {
+			by = "transport udp, which " + f.transportBy + " names"
+		}
+		return attr, usage(c, "%s: a MAC address is one of raw Ethernet; want the peer's IP address, or --transport "+
+			"xdp", by)
 	default:
 		attr.Transport = fi.TransportXDP
 	}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,7 +54,10 @@ type refusal struct {
 // refusals have PEER replaced, and -i pipe0 added.
 var refusals = []refusal{
 	{"ping", exitUsage, "missing PEER"},
-	{"ping PEER extra", exitUsage, `unexpected argument "extra"`},
+	{"ping PEER extra", exitUsage, "unexpected argument \"extra\": a region is named by --region extra; see"},
+	{"bench PEER --region r --op put --datatype double", exitUsage, "--datatype is for atomic operations, which --op put is not: leave it out"},
+	{"bench PEER --region r --op get --spread", exitUsage, "--spread is for atomic operations, which --op get is not: leave it out"},
+	{"bench PEER --region r --count 5 --duration 1s", exitUsage, "want one of --count and --duration"},
 	{"ping PEER --bogus", exitUsage, "unknown flag: --bogus"},
 	{"ping PEER --cuont 3", exitUsage, "unknown flag: --cuont, did you mean --count?"},
 	{"ping 10.0.0", exitUsage, "bad address"},
@@ -165,7 +169,8 @@ var refusalsAsTheyAre = []refusal{
 	{"bnech 10.0.0.2 --region counters", exitUsage, `unknown command "bnech", did you mean "bench"?; see`},
 	{"region crate a=1KiB --interface eth0", exitUsage, `unknown command "crate", did you mean "create"?`},
 	{"stat pears --limit 3", exitUsage, `unknown command "pears", did you mean "peers"?`},
-	{"--regoin counters", exitUsage, "unknown flag: --regoin"},
+	{"--regoin counters", exitUsage, "unknown flag: --regoin: a command's flags stand behind it"},
+	{"--json ping 10.0.0.2", exitUsage, "a command's flags stand behind it, as in `xdpfab list 10.0.0.2 --json`"},
 	{"stat peer", exitUsage, `unknown command "peer", did you mean "peers"?`},
 	{"info a b", exitUsage, `unexpected argument "b"`},
 	{"info absent0", exitInterface, "no such interface"},
@@ -299,7 +304,7 @@ func checkDebVersion(t *testing.T, said string) {
 func TestList(t *testing.T) {
 	n := newNode(t)
 	got := mustRun[[]regionEntry](n, "list PEER")
-	if len(got) != 2 || got[0] != (regionEntry{Name: "r", Key: "0x0000000000000051", Size: 64 << 10, Access: "rw"}) || got[1].Access != "r" {
+	if len(got) != 2 || !reflect.DeepEqual(got[0], regionEntry{Name: "r", Key: "0x0000000000000051", Size: 64 << 10, Access: []string{"read", "write"}}) || !slices.Equal(got[1].Access, []string{"read"}) {
 		t.Errorf("%+v", got)
 	}
 	r := n.run("", n.line("list PEER")...)

@@ -33,6 +33,7 @@ var defaults = []settings.Value{
 	{Key: settings.Directory, From: "default: none"},
 	{Key: settings.Timeout, Value: defaultTimeout.String(), From: "default"},
 	{Key: settings.AuthKey, From: "default: none"},
+	{Key: settings.Transport, Value: "auto", From: "default"},
 }
 
 func (a *app) configCmd() *cobra.Command {
@@ -49,6 +50,7 @@ file of the machine:
   --timeout        XDPFAB_TIMEOUT     timeout = "2s"
   --auth-key-file  XDPFAB_AUTH_KEY_FILE
                                       auth-key-file = "/etc/xdpfab/ledger.key"
+  --transport      XDPFAB_TRANSPORT   transport = "udp"
 
 The user's file is ~/.config/xdpfab/config.toml, or the same below XDG_CONFIG_HOME;
 that of the machine is ` + settings.System + `. A file can also give peers short

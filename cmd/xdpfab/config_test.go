@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // What no flag says comes from the environment and the files; config shows it.
@@ -44,7 +45,7 @@ func TestConfig(t *testing.T) {
 	want := []string{
 		"interface pipe0 XDPFAB_INTERFACE", "control  default: the socket of the interface's daemon",
 		"directory  default: none", "timeout 7m " + file,
-		"auth-key-file  default: none",
+		"auth-key-file  default: none", "transport auto default",
 		"peers.node7 " + peerAddr + " " + file,
 	}
 	if !reflect.DeepEqual(from, want) || !reflect.DeepEqual(got.Files, []configFile{{absent, false}, {file, true}}) {
@@ -53,13 +54,22 @@ func TestConfig(t *testing.T) {
 	if r := n.run("", "config"); r.code != exitOK || !strings.Contains(r.out, "is not there") {
 		t.Errorf("%+v", r)
 	}
+	n.env = func(name string) string {
+		return map[string]string{"XDPFAB_INTERFACE": "pipe0", "XDPFAB_TRANSPORT": "udp"}[name]
+	}
+	checkRefusal(t, "transport of the environment", n.run("", "ping", "node7"), exitUsage,
+		"transport udp, which XDPFAB_TRANSPORT names: a MAC address is one of raw Ethernet; want the peer's IP address, or --transport xdp")
+	if r := n.run("", "ping", "node7", "-c", "1", "--transport", "xdp"); r.code != exitOK || n.attr.Transport != fi.TransportXDP {
+		t.Errorf("the flag: %+v, %v", r, n.attr.Transport)
+	}
+	checkRefusal(t, "an IP address", n.run("", "ping", "10.0.0.7"), exitInterface, "a domain in memory with Transport udp")
 	for _, command := range []string{"config", "stat", "ping node7"} {
 		if err := os.WriteFile(file, []byte("interfce = \"eth9\"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		checkRefusal(t, command, n.run("", strings.Fields(command)...), exitUsage, "interfce: unknown key")
 	}
-	for key := range map[string]bool{settings.Interface: true, settings.Control: true, settings.Directory: true, settings.Timeout: true, settings.AuthKey: true} {
+	for key := range map[string]bool{settings.Interface: true, settings.Control: true, settings.Directory: true, settings.Timeout: true, settings.AuthKey: true, settings.Transport: true} {
 		help := n.run("", "config", "--help").out
 		if !strings.Contains(help, settings.Variable(key)) || !strings.Contains(help, "--"+key) {
 			t.Errorf("help does not tell of %s", key)

@@ -118,6 +118,12 @@ func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 	if !c.Flags().Changed("auth-key-file") {
 		f.authKey = s.Get(settings.AuthKey).Value
 	}
+	// Flags that ask for a daemon take precedence: it has a transport of its own.
+	v, asked := s.Get(settings.Transport), f.control != "" || f.borrow
+	if v.Value != "" && !asked && !c.Flags().Changed("transport") {
+		_ = f.transport.UnmarshalText([]byte(v.Value)) // which was checked
+		f.transportBy = v.From
+	}
 	f.directory = directoryOf(c, f.directory, s)
 	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
 	switch {

@@ -22,10 +22,10 @@ import (
 // regionEntry is a region as list prints it. The key is text, since JSON readers keep
 // fewer than 64 bits of a number.
 type regionEntry struct {
-	Name   string `json:"name"`
-	Key    string `json:"key"`
-	Size   uint64 `json:"size"` // bytes
-	Access string `json:"access"`
+	Name   string   `json:"name"`
+	Key    string   `json:"key"`
+	Size   uint64   `json:"size"`   // bytes
+	Access []string `json:"access"` // "read", "write", as in the daemon's own list
 }
 
 func (a *app) listCmd() *cobra.Command {
@@ -60,19 +60,31 @@ func (a *app) printRegions(list []xdpfab.RemoteRegion) error {
 	entries := []regionEntry{}
 	for _, r := range list {
 		entries = append(entries, regionEntry{Name: r.Name, Key: fmt.Sprintf("%#016x", r.Key), Size: r.Size,
-			Access: r.Access.String()})
+			Access: rights(r.Access)})
 	}
 	return a.print(entries, func(w io.Writer) {
+		if len(entries) == 0 {
+			fmt.Fprintln(w, "no regions: the peer publishes none; `xdpfab region create NAME=SIZE` there adds one")
+			return
+		}
 		fmt.Fprintln(w, "NAME\tKEY\tBYTES\tACCESS")
 		for _, e := range entries {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(e.Name), e.Key, e.Size, inColumn[e.Access])
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(e.Name), e.Key, e.Size, orDash(strings.Join(e.Access, " ")))
 		}
 	})
 }
 
-// inColumn are rights as all tables have them.
-var inColumn = map[string]string{mr.RemoteRead.String(): "read", mr.RemoteWrite.String(): "write",
-	(mr.RemoteRead | mr.RemoteWrite).String(): "read write"}
+// rights are the names of rights, as all tables have them.
+func rights(a mr.Access) []string {
+	names := []string{}
+	if a&mr.RemoteRead != 0 {
+		names = append(names, "read")
+	}
+	if a&mr.RemoteWrite != 0 {
+		names = append(names, "write")
+	}
+	return names
+}
 
 // printable quotes a peer's name if it could control the terminal.
 func printable(name string) string {

@@ -67,7 +67,12 @@ where a daemon of that user keeps them if the former belongs to another user. ST
 "in use" while a process has it, "left" after that process died and while the kernel
 serves the regions, and "damaged" when nothing serves them.`,
 		Example: "  xdpfab resident list",
-		Args:    cobra.MaximumNArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(c, "unexpected argument %q: want one FOLDER at most", args[1])
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = pinRoots()
@@ -100,6 +105,10 @@ refuses a folder that a process uses.`,
 }
 
 func printResident(w io.Writer, list []resident.Left) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no process keeps resident regions, and none has left any")
+		return
+	}
 	fmt.Fprintln(w, "FOLDER\tINTERFACE\tSTATE\tREGIONS\tSESSIONS")
 	for _, l := range list {
 		state := "damaged"

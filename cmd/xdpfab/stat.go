@@ -279,6 +279,7 @@ func (r *statReport) text(w io.Writer, all bool) {
 		printKept(w, r.Kept)
 	}
 	fmt.Fprintf(w, "\nCOUNTER\tTOTAL%s\n", ifThen(r.Rates != nil, "\tPER SECOND"))
+	ofProgram := false
 	for _, name := range slices.Sorted(maps.Keys(r.Counters)) {
 		if r.Counters[name] == 0 && !all {
 			continue
@@ -288,6 +289,10 @@ func (r *statReport) text(w io.Writer, all bool) {
 			fmt.Fprintf(w, "\t%.0f", r.Rates[name])
 		}
 		fmt.Fprintln(w)
+		ofProgram = ofProgram || strings.HasPrefix(name, "xdp_")
+	}
+	if ofProgram {
+		fmt.Fprintln(w, "\nxdp_… count since the XDP program was loaded, the others since this daemon began")
 	}
 }
 

@@ -120,13 +120,25 @@ func printSessions(w io.Writer, list []host.PeerInfo) {
 type regionRow struct {
 	Guest *int `json:"guest,omitempty"` // process of the program; none for the daemon's own
 	control.Region
+	Applied *control.Applied `json:"applied"` // nil if nobody counts what is applied to it
+}
+
+// rowOf is the row of a region of the daemon.
+func rowOf(r control.Region) regionRow {
+	row := regionRow{Region: r}
+	if r.Backing != "resident" || r.Applied != (control.Applied{}) {
+		row.Applied = &r.Applied
+	}
+	return row
 }
 
 var regionOrders = []order[regionRow]{
 	{"name", nil},
 	{"size", func(r *regionRow) uint64 { return r.Size }},
-	{"ops", func(r *regionRow) uint64 { return r.Applied.Fetching + r.Applied.NonFetching }},
-	{"bytes", func(r *regionRow) uint64 { return r.Applied.FetchingBytes + r.Applied.NonFetchingBytes }},
+	{"ops", func(r *regionRow) uint64 { return r.Region.Applied.Fetching + r.Region.Applied.NonFetching }},
+	{"bytes", func(r *regionRow) uint64 {
+		return r.Region.Applied.FetchingBytes + r.Region.Applied.NonFetchingBytes
+	}},
 }
 
 func (a *app) statRegionsCmd() *cobra.Command {
@@ -143,8 +155,8 @@ serve by its interface.
   NON-FETCHING    those that returned nothing, such as writes
   BYTES           size of the region; behind a count, the bytes that those reached
 
-"xdpfab stat" counts the operations that the XDP program applied to resident regions;
-they are not counted here.
+The XDP program does not count by region: a resident region has - in place of counts,
+and null in JSON. "xdpfab stat" has the sum of them all.
 
 At most 10000 regions of programs are listed.`,
 		Example: `  xdpfab stat regions
@@ -156,11 +168,13 @@ At most 10000 regions of programs are listed.`,
 		}
 		rows := []regionRow{}
 		for _, r := range list.Regions {
-			rows = append(rows, regionRow{Region: r})
+			rows = append(rows, rowOf(r))
 		}
 		for _, r := range list.Guests {
-			rows = append(rows, regionRow{&r.Guest, control.Region{Name: r.Name, Size: r.Size, Access: r.Access,
-				AuthKey: r.AuthKey, Backing: "guest", Applied: r.Applied}})
+			row := rowOf(control.Region{Name: r.Name, Size: r.Size, Access: r.Access, AuthKey: r.AuthKey,
+				Backing: "guest", Applied: r.Applied})
+			row.Guest = &r.Guest
+			rows = append(rows, row)
 		}
 		sorted(rows, regionOrders, sort)
 		return a.print(rows, func(w io.Writer) { printRegions(w, rows, list.Total-len(list.Guests)) })
@@ -174,13 +188,15 @@ func printRegions(w io.Writer, rows []regionRow, unlisted int) {
 	}
 	fmt.Fprintln(w, "REGION\tGUEST\tBYTES\tACCESS\tBACKING\tFETCHING\tBYTES\tNON-FETCHING\tBYTES")
 	for _, r := range rows {
-		guest := "-"
+		guest, counts := "-", "-\t-\t-\t-"
 		if r.Guest != nil {
 			guest = strconv.Itoa(*r.Guest)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\n", printable(orDash(r.Name)), guest, r.Size,
-			accessOf(r.Region), printable(r.Backing), r.Applied.Fetching, r.Applied.FetchingBytes,
-			r.Applied.NonFetching, r.Applied.NonFetchingBytes)
+		if x := r.Applied; x != nil {
+			counts = fmt.Sprintf("%d\t%d\t%d\t%d", x.Fetching, x.FetchingBytes, x.NonFetching, x.NonFetchingBytes)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(orDash(r.Name)), guest, r.Size, accessOf(r.Region),
+			printable(r.Backing), counts)
 	}
 	if unlisted > 0 {
 		fmt.Fprintf(w, "\n%d further regions of programs are not listed\n", unlisted)

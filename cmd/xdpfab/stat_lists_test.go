@@ -20,7 +20,8 @@ import (
 func TestStatLists(t *testing.T) {
 	full := control.RegionList{
 		Regions: []control.Region{{Name: "small", Size: 8, Access: []string{"read", "write"}, Backing: "anonymous", Applied: control.Applied{Fetching: 9, FetchingBytes: 72}},
-			{Name: "large", Size: 4096, Access: []string{"read"}, AuthKey: true, Backing: "memfd"}},
+			{Name: "large", Size: 4096, Access: []string{"read"}, AuthKey: true, Backing: "memfd"},
+			{Name: "hot", Size: 32, Access: []string{"read"}, Backing: "resident"}},
 		Guests: []control.GuestRegion{{Guest: 815, Name: "box", Size: 64, Access: []string{"write"}, AuthKey: true, Applied: control.Applied{NonFetching: 10, NonFetchingBytes: 80}}},
 		Total:  3,
 	}
@@ -70,7 +71,8 @@ func TestStatLists(t *testing.T) {
 		{"regions", 1, "small - 8 read write anonymous 9 72 0 0"},
 		{"regions --sort size", 1, "large - 4096 read (key) memfd 0 0 0 0"},
 		{"regions --sort ops", 1, "box 815 64 write (key) guest 0 0 10 80"},
-		{"regions", 5, "2 further regions of programs are not listed"},
+		{"regions", 3, "hot - 32 read resident - - - -"},
+		{"regions", 6, "2 further regions of programs are not listed"},
 		{"guests", 1, "7 1000 0 0 0 0 1 0 0 0 -"},
 		{"guests --sort memory", 1, "8 alice 1 1 2 3 64 4 5 6 2"},
 		{"sessions", 1, "0x0000003a 10.0.0.2 target 0 open, resident 2 0 0 0 - 0s"},
@@ -102,7 +104,7 @@ func TestStatLists(t *testing.T) {
 	}
 	r := n.run("", "stat", "regions", "--control", path, "--json")
 	var rows []regionRow
-	if err := json.Unmarshal([]byte(r.out), &rows); err != nil || len(rows) != 3 || *rows[2].Guest != 815 || rows[0].Guest != nil || rows[0].Applied.Fetching != 9 {
+	if err := json.Unmarshal([]byte(r.out), &rows); err != nil || len(rows) != 4 || *rows[3].Guest != 815 || rows[0].Guest != nil || rows[0].Applied.Fetching != 9 || rows[2].Applied != nil {
 		t.Errorf("%v: %s", err, r.out)
 	}
 }

@@ -39,7 +39,10 @@ func flagError(c *cobra.Command, err error) error {
 			return wrong
 		}
 	}
-	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) && !c.HasParent() && len(c.Flags().Args()) == 0 {
+		return usage(c, "%v%s: a command's flags stand behind it, as in `xdpfab list 10.0.0.2 --json`", err,
+			tell.LikeFlag(c.Flags(), unknown))
+	} else if errors.As(err, &unknown) {
 		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
 	}
 	if missing := new(pflag.ValueRequiredError); errors.As(err, &missing) {

@@ -7,6 +7,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -138,8 +139,9 @@ func testListAndPing(t *testing.T) {
 	viaDaemon(t, net.A)
 	d := serve(t, net.B, "--region", "counters=64KiB", "--region", "scores=4KiB:ro,key=0x7", "--region", "in=8:wo")
 	type region struct {
-		Name, Key, Access string
-		Size              uint64
+		Name, Key string
+		Access    []string
+		Size      uint64
 	}
 	type ping struct {
 		Sent, Answered, Lost int
@@ -147,8 +149,8 @@ func testListAndPing(t *testing.T) {
 	}
 	for _, addr := range []string{d.addr(), net.B.IP4.String(), net.B.IP6.String()} {
 		list := answer[[]region](t, net.A, "list", addr, "-i", net.A.IfName)
-		if len(list) != 3 || list[0].Name != "counters" || list[0].Size != 64<<10 || list[0].Access != "rw" || len(list[0].Key) != 18 ||
-			list[1] != (region{"scores", "0x0000000000000007", "r", 4096}) || list[2].Name != "in" || list[2].Size != 8 || list[2].Access != "w" {
+		if len(list) != 3 || list[0].Name != "counters" || list[0].Size != 64<<10 || !slices.Equal(list[0].Access, []string{"read", "write"}) || len(list[0].Key) != 18 ||
+			!reflect.DeepEqual(list[1], region{"scores", "0x0000000000000007", []string{"read"}, 4096}) || list[2].Name != "in" || list[2].Size != 8 || !slices.Equal(list[2].Access, []string{"write"}) {
 			t.Errorf("%s: list %+v", addr, list)
 		}
 		for _, flags := range [][]string{nil, {"--progress", "manual"}, {"--region", "counters"}} {

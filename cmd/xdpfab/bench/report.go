@@ -28,8 +28,8 @@ type Report struct {
 	PostWords int     `json:"words_per_post"`     // each an operation
 	Both      bool    `json:"both,omitempty"`     // half of the endpoints go the other way
 	Endpoints int     `json:"endpoints"`
-	Window    int     `json:"window"` // posts in flight for each endpoint
-	Words     int     `json:"words"`  // words that the operations go to in turn
+	Window    int     `json:"window"`          // posts in flight for each endpoint
+	Words     int     `json:"different_words"` // that the operations go to in turn
 
 	Ops            uint64                `json:"ops"` // measured
 	Seconds        float64               `json:"seconds"`
@@ -120,7 +120,11 @@ func (r *Report) Text(w io.Writer) {
 		r.Progress)
 	fmt.Fprintf(w, "%s, window %d", show.Plural(r.Endpoints, "endpoint"), r.Window)
 	if r.Datatype != "" {
-		fmt.Fprintf(w, ", %s, %d a post", show.Plural(r.Words, "word"), r.PostWords)
+		to := "the same each time"
+		if r.Words > 1 {
+			to = fmt.Sprintf("of %d in turn", r.Words)
+		}
+		fmt.Fprintf(w, ", %s a post, %s", show.Plural(r.PostWords, "word"), to)
 	}
 	fmt.Fprintf(w, "\n%d operations in %.2f s: %s/s, %s/s\n", r.Ops, r.Seconds, show.Count(r.OpsPerSecond),
 		show.Size(uint64(r.BytesPerSecond)))

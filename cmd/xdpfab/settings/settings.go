@@ -32,14 +32,18 @@ const (
 	Directory = "directory"
 	Timeout   = "timeout"
 	AuthKey   = "auth-key-file"
+	Transport = "transport"
 	peers     = "peers"
 )
 
 // variables are the environment variables of the keys.
 var variables = map[string]string{
 	Interface: "XDPFAB_INTERFACE", Control: "XDPFAB_CONTROL", Directory: "XDPFAB_DIRECTORY", Timeout: "XDPFAB_TIMEOUT",
-	AuthKey: "XDPFAB_AUTH_KEY_FILE",
+	AuthKey: "XDPFAB_AUTH_KEY_FILE", Transport: "XDPFAB_TRANSPORT",
 }
+
+// Transports are the values of Transport.
+var Transports = []string{"xdp", "udp", "auto"}
 
 // Value is a setting.
 type Value struct {
@@ -175,6 +179,9 @@ func (s *Settings) set(as Value, v any) error {
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
 			return fmt.Errorf("%s: %q: want a time of more than 0, such as \"5s\" or \"300ms\"", key, text)
 		}
+	}
+	if key == Transport && !slices.Contains(Transports, text) {
+		return fmt.Errorf("%s: %q%s: want \"xdp\", \"udp\" or \"auto\"", key, text, tell.DidYouMean(text, Transports))
 	}
 	as.Value = text
 	s.values[key] = as

@@ -63,11 +63,12 @@ func TestPrecedence(t *testing.T) {
 // A file that cannot be meant is refused, with its name, the key and what would do.
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]string{
-		"interfce = \"eth0\"":               "interfce: unknown key, did you mean interface?; known are auth-key-file, control, directory, interface, timeout, and the table [peers]",
+		"interfce = \"eth0\"":               "interfce: unknown key, did you mean interface?; known are auth-key-file, control, directory, interface, timeout, transport, and the table [peers]",
 		"interface = 3":                     "interface: 3: want a string",
 		"control = \"\"":                    "want a string in quotes, which is not empty",
 		"timeout = \"5\"":                   `timeout: "5": want a time`,
 		"timeout = \"-1s\"":                 "more than 0",
+		"transport = \"upd\"":               `transport: "upd", did you mean udp?: want "xdp", "udp" or "auto"`,
 		"peers = 3":                         "want a table",
 		"[peers]\n\"a/b\" = \"x\"":          `"a/b" is no name of a node: want`,
 		"[peers]\na = \"10.0.0.1,,x\"":      `peers.a: node a has the address ""`,
