@@ -28,9 +28,11 @@ import (
 // lease.
 //
 // A peer keeps at most 64 such operations of an endpoint, and 512 of a node. It refuses
-// further ones with ErrBusy, not executed. ErrOpNotSupported means that no operation can
-// wait there: the memory is another program's or resident, the peer is of an older
-// release, or this domain is a guest of a daemon.
+// further ones with ErrBusy, not executed. A daemon does so with more than 64 of a domain
+// that is its guest, at all peers together. If the daemon ends while an operation waits,
+// or another one takes over, the error wraps ErrHostLost: see ErrNotExecuted and
+// ErrOutcomeUnknown. ErrOpNotSupported means that no operation can wait there: the memory
+// is another program's or resident, or the peer or the daemon is of an older release.
 func (r Remote[T]) WaitCompareAndSwap(ctx context.Context, old, new T) error {
 	_, err := r.WaitCompare(ctx, atomic.Cswap, old, new)
 	return err
@@ -60,9 +62,10 @@ func (r Remote[T]) checkWait(op atomic.Op) error {
 			"integers %v or %v, and elements of at most %d bytes", op, r.dt, atomic.Cswap, atomic.CswapGT,
 			atomic.SumAtMost, atomic.DiffAtLeast, waiting.MaxWord)
 	}
-	if r.bind.at.Load().peer.to.Node.Dev.GuestRing() != nil {
-		return errno.Refuse(ErrOpNotSupported, "xdpfab: an operation that waits at the peer, by a guest of a "+
-			"daemon: want a domain with an interface of its own, or poll with CompareAndSwap")
+	if g := r.bind.at.Load().peer.to.Node.Dev.GuestRing(); g != nil && !g.Waits() {
+		return errno.Refuse(ErrOpNotSupported, "xdpfab: an operation that waits at the peer: the daemon of this "+
+			"program is of a release without them; want a later one, a domain with an interface of its own, or "+
+			"poll with CompareAndSwap")
 	}
 	return nil
 }

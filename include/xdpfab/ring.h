@@ -68,6 +68,7 @@ struct xdpfab_header {
 
 #define XDPFAB_INLINE 80u
 #define XDPFAB_INLINE_RESULT 32u
+#define XDPFAB_NO_LIMIT 0xffffffffu
 
 /* A submission entry: one operation. What an operation does not use is 0. */
 struct xdpfab_entry {
@@ -129,8 +130,10 @@ enum xdpfab_verb {
 	XDPFAB_ATOMIC = 0x01,
 	XDPFAB_FETCH = 0x02,   /* returns the values before */
 	XDPFAB_COMPARE = 0x03, /* likewise; has compare operands */
-	XDPFAB_WAIT = 0x04,    /* a compare that waits at the target until its condition holds: refused
-	                        * to programs, which poll by XDPFAB_COMPARE */
+	XDPFAB_WAIT = 0x04,    /* with the feature "waits": a compare on one element of at most 8 bytes
+	                        * that waits at the target until its condition holds. The last 4 bytes
+	                        * of operands say for how many microseconds at most, or
+	                        * XDPFAB_NO_LIMIT; XDPFAB_LEAVE recalls it */
 	XDPFAB_READ = 0x10,
 	XDPFAB_WRITE = 0x11,
 	XDPFAB_SIGNAL = 0x12, /* a write with a signal: struct xdpfab_signal in the last 32 bytes of
@@ -147,7 +150,9 @@ enum xdpfab_verb {
 	XDPFAB_CONNECT = 0xf0, /* completes when the session to the peer is open */
 	XDPFAB_WATCH = 0xf1,   /* completes when it has ended */
 	XDPFAB_FORGET = 0xf2,  /* the peer is not needed any more; has no completion */
-	XDPFAB_LEAVE = 0xf3,   /* ends the watch whose cookie is in key; has no completion */
+	XDPFAB_LEAVE = 0xf3,   /* ends the watch whose cookie is in key, or recalls the operation that
+	                        * waits at its target, which completes when the target has answered;
+	                        * has no completion itself */
 	XDPFAB_ADMIT = 0xf4,   /* struct xdpfab_admission: the message that the session in key has
 	                        * announced may come, or with key 0 there is more room; likewise */
 	XDPFAB_FEED = 0xf5,    /* the next part of the operation with XDPFAB_STREAM whose cookie is in
@@ -302,7 +307,7 @@ enum xdpfab_reason {
 	XDPFAB_REASON_REJECTED = 23,   /* a request for a connection: by the peer's program, */
 	XDPFAB_REASON_UNANSWERED = 24, /* or not answered */
 	XDPFAB_REASON_HOST_LOST = 25,
-	XDPFAB_REASON_CROWDED = 26, /* as many operations wait at the target as may */
+	XDPFAB_REASON_CROWDED = 26, /* as many operations wait as may, of the program or at the target */
 };
 
 /* The result of XDPFAB_LOOKUP and XDPFAB_LIST: a region that the peer serves under a name. */

@@ -44,6 +44,22 @@ func (p *Peer) Cancel(context any) bool {
 	return true
 }
 
+// recall is [Peer.Recall] for an operation in the guest ring.
+func (g *ringClient) recall(match func(f *flight) bool) bool {
+	for tag := range g.parts {
+		if f := g.parts[tag].f; f != nil && f.ring != nil && match(f) {
+			g.leave(uint32(tag))
+			return true
+		}
+	}
+	return g.unpost(match, session.Cancelled)
+}
+
+func (g *ringClient) leave(tag uint32) {
+	g.Leave(tag)
+	g.posted = true
+}
+
 // Withdraw is Cancel for an operation that is still in its cell of the ring, since an
 // entry before it has not been published: it never runs. Engine's thread only.
 func (r *Ring) Withdraw(context any) bool {

@@ -37,8 +37,11 @@ type GuestRing interface {
 	// EndParts is called when no other part of such an operation comes. It completes with
 	// what is known of it.
 	EndParts(tag uint32)
-	// Leave asks for the end of a watch that was posted with the tag.
+	// Leave asks for the end of a watch, or of an operation that waits at the target,
+	// which was posted with the tag.
 	Leave(tag uint32)
+	// Waits reports whether operations that wait at the target are taken. Any goroutine.
+	Waits() bool
 	// Alive reports whether there is another process: it may end, and another one may
 	// take its place, by which peers have other numbers (see Peer.Renumber).
 	Alive() bool
@@ -234,23 +237,10 @@ func (g *ringClient) open(tag uint32, f *flight, why session.Reason) {
 	g.release(tag, f, why)
 }
 
-// letGo completes the operations for which match is true. What waits for room was
-// never executed; of what the host has, nothing is known until its completion comes.
+// letGo completes the operations for which match is true. What waits for room was never
+// executed; of what the host has, nothing is known until its completion comes.
 func (g *ringClient) letGo(match func(f *flight) bool, why session.Reason) (any bool) {
-	waiting := g.head
-	g.head, g.tail = nil, nil
-	for f := waiting; f != nil; {
-		next := f.next
-		f.next = nil
-		if !match(f) {
-			g.wait(f)
-		} else {
-			any = true
-			f.unposted(why)
-			f.finish()
-		}
-		f = next
-	}
+	any = g.unpost(match, why)
 	var flushes []uint32 // last, since all else ends before them
 	for tag := range g.parts {
 		f, of := g.parts[tag].f, g.parts[tag].of
@@ -275,6 +265,25 @@ func (g *ringClient) letGo(match func(f *flight) bool, why session.Reason) (any 
 	return any
 }
 
+// unpost is letGo for what waits for room.
+func (g *ringClient) unpost(match func(f *flight) bool, why session.Reason) (any bool) {
+	waiting := g.head
+	g.head, g.tail = nil, nil
+	for f := waiting; f != nil; {
+		next := f.next
+		f.next = nil
+		if !match(f) {
+			g.wait(f)
+		} else {
+			any = true
+			f.unposted(why)
+			f.finish()
+		}
+		f = next
+	}
+	return any
+}
+
 // unposted records that the operation ends before the host has it. For a flush that is no
 // failure, unless it was cancelled: with the host, everything has ended.
 func (f *flight) unposted(why session.Reason) {
@@ -293,12 +302,11 @@ func (g *ringClient) release(tag uint32, f *flight, why session.Reason) {
 		g.parts[tag].f = in
 	}
 	r := Result{Outcome: Unknown, Reason: why, Later: in.later}
+	if f.Verb == VerbWatch || f.Verb == wire.VerbWait {
+		g.leave(tag)
+	}
 	switch f.Verb {
-	case VerbWatch:
-		g.Leave(tag)
-		g.posted = true
-		fallthrough
-	case VerbConnect, wire.VerbLookup, wire.VerbList:
+	case VerbWatch, VerbConnect, wire.VerbLookup, wire.VerbList:
 		r = Result{Outcome: NotExecuted, Reason: why}
 	}
 	if f.Verb == VerbFlush {

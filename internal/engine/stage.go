@@ -70,7 +70,7 @@ func (e *Engine) route(f *flight, p *Peer) {
 		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusBadCount})
 		f.finish()
 		e.say()
-	case e.viaHost != nil && f.Verb == wire.VerbWait: // guests have no way to recall what waits
+	case e.viaHost != nil && f.Verb == wire.VerbWait && !e.viaHost.Waits():
 		f.fail(Result{Outcome: NotExecuted, Status: wire.StatusUnsupported})
 		f.finish()
 		e.say()

@@ -267,6 +267,9 @@ func (c *conn) endTickets(why session.Reason) {
 func (p *Peer) Recall(context any) bool {
 	r := p.r
 	match := func(f *flight) bool { return f.Context == context && f.Verb == wire.VerbWait }
+	if g := p.origin.e.viaHost; g != nil {
+		return g.recall(match)
+	}
 	if f := r.withdraw(match); f != nil {
 		f.fail(Result{Outcome: NotExecuted, Reason: session.Cancelled})
 		f.finish()

@@ -67,6 +67,7 @@ type attachment struct {
 	talk     *share.Talk
 	segment  *share.Segment
 	doorbell *share.Doorbell
+	features []string // that it has, too
 }
 
 // Attach makes a device of a conversation with a host, which it has from then on. redial
@@ -81,6 +82,7 @@ func Attach(ctx context.Context, talk *share.Talk, socket string, redial func(co
 	if a.Ring, err = share.NewGuestRing(in.segment, in.doorbell, a.newPeer); err != nil {
 		return nil, errors.Join(err, in.close(), talk.Close())
 	}
+	a.Ring.Agree(in.features)
 	a.info.Daemon = socket
 	a.closing, a.close = context.WithCancel(context.Background())
 	a.Talk = talk
@@ -103,7 +105,7 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in attachment, e
 	if in.segment, err = share.NewSegment(a.sizes); err != nil {
 		return in, errors.Join(err, talk.Close())
 	}
-	if in.doorbell, err = a.greet(ctx, talk, in.segment); err != nil {
+	if in.doorbell, in.features, err = a.greet(ctx, talk, in.segment); err != nil {
 		return in, errors.Join(err, in.segment.Close(), talk.Close())
 	}
 	if a.lives.CompareAndSwap(0, 1) {
@@ -115,21 +117,22 @@ func (a *Attached) meet(ctx context.Context, talk *share.Talk) (in attachment, e
 
 func (in attachment) close() error { return errors.Join(in.segment.Close(), in.doorbell.Close()) }
 
-// greet brings a host the segment, and returns the doorbell.
-func (a *Attached) greet(ctx context.Context, talk *share.Talk, segment *share.Segment) (*share.Doorbell, error) {
+// greet brings a host the segment, and returns the doorbell and the host's features.
+func (a *Attached) greet(ctx context.Context, talk *share.Talk, segment *share.Segment) (bell *share.Doorbell,
+	features []string, err error) {
 	result, fds, err := Ask(ctx, talk, share.CallAttach,
 		share.Attach{Version: share.Version, Sizes: a.sizes, Features: share.Features}, segment.FD())
 	if err == nil && len(fds) != 1 {
 		err = fmt.Errorf("%d file descriptors: want the doorbell", len(fds))
 	}
 	if err == nil {
-		err = a.learn(result)
+		features, err = a.learn(result)
 	}
 	if err != nil {
 		share.CloseAll(fds)
-		return nil, err
+		return nil, nil, err
 	}
-	return share.DoorbellOf(fds[0]), nil
+	return share.DoorbellOf(fds[0]), features, nil
 }
 
 // Ask makes a call before there is a goroutine that takes answers. The file descriptors
@@ -160,20 +163,20 @@ func Ask(ctx context.Context, talk *share.Talk, verb string, arguments any, fds 
 }
 
 // learn takes what a host says of its interface, which must be the one that the former
-// host had.
-func (a *Attached) learn(result json.RawMessage) error {
+// host had, and returns the features that it says.
+func (a *Attached) learn(result json.RawMessage) (features []string, err error) {
 	var h share.Attached
 	var info node.InterfaceInfo
 	if err := json.Unmarshal(result, &h); err != nil {
-		return err
+		return nil, err
 	}
 	if err := json.Unmarshal(h.Interface, &info); err != nil {
-		return err
+		return nil, err
 	}
 	first := a.lives.Load() == 0
 	if !first && (h.MAC != a.host.MAC || h.MTU < a.host.MTU) {
-		return fmt.Errorf("the daemon now has an interface with address %v and an MTU of %d bytes: want %v and at "+
-			"least %d, as before", h.MAC, h.MTU, a.host.MAC, a.host.MTU)
+		return nil, fmt.Errorf("the daemon now has an interface with address %v and an MTU of %d bytes: want %v "+
+			"and at least %d, as before", h.MAC, h.MTU, a.host.MAC, a.host.MTU)
 	}
 	if first {
 		a.host = h
@@ -182,7 +185,7 @@ func (a *Attached) learn(result json.RawMessage) error {
 	defer a.Mu.Unlock()
 	info.Daemon = a.info.Daemon
 	a.info = info
-	return nil
+	return h.Features, nil
 }
 
 // Replied is the error in a reply.

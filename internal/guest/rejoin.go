@@ -136,6 +136,7 @@ func (a *Attached) rejoins(ctx context.Context, st *node.Stepper, move node.Move
 		joined = true
 		a.tookIn()
 		a.Ring.Renew(in.segment, in.doorbell)
+		a.Ring.Agree(in.features)
 		for p, n := range numbers {
 			p.Renumber(n)
 		}

@@ -5,6 +5,7 @@
 package host_test
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/host"
+	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -37,7 +39,8 @@ func buildInC(t *testing.T, pattern string) string {
 }
 
 // A program in C, with nothing but libc, attaches by itself, is refused with a number,
-// operates on a peer's memory, sends a message, and receives the answer.
+// operates on a peer's memory, waits for a word of it, sends a message, and receives the
+// answer.
 func TestGuestInC(t *testing.T) {
 	guest := buildInC(t, "cguest/*.c")
 	d := newDaemon(t, host.GuestLimits{})
@@ -47,9 +50,10 @@ func TestGuestInC(t *testing.T) {
 	}
 	first, err1 := r.Uint64(0)
 	second, err2 := r.Uint64(1)
+	lock, err4 := r.Uint64(2)
 	box, err3 := d.peer.NewMailbox(xdpfab.MailboxAttr{Number: 5})
-	if err1 != nil || err2 != nil || err3 != nil {
-		t.Fatal(err1, err2, err3)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
 	}
 	second.Store(41)
 	answered := make(chan error, 1)
@@ -65,14 +69,16 @@ func TestGuestInC(t *testing.T) {
 	}
 	want := fmt.Sprintf(`region words of 4096 bytes, last found %d
 second word 41, then 42
+recalled 1234: outcome 1, reason %d
 answer: hello from C, too
-`, adds-1)
+`, adds-1, session.Cancelled)
 	refused, rest, _ := strings.Cut(string(out), "\n")
 	if !strings.HasPrefix(refused, `peer "nowhere": 22, arguments of the call: bad address "nowhere": neither`) {
 		t.Errorf("%s", refused)
 	}
-	if rest != want || first.Load() != adds || second.Load() != 42 {
-		t.Errorf("words %d and %d; it said\n%swant %d and 42, and\n%s", first.Load(), second.Load(), rest, adds, want)
+	if rest != want || first.Load() != adds || second.Load() != 42 || lock.Load() != 7 {
+		t.Errorf("words %d, %d and %d; it said\n%swant %d, 42 and 7, and\n%s", first.Load(), second.Load(),
+			lock.Load(), rest, adds, want)
 	}
 }
 

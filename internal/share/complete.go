@@ -27,7 +27,9 @@ func (f *HostRing) put(o *op, c *engine.Completion) {
 	if o.peer != nil {
 		x.Data = o.peer.Peer.Life()
 	}
-	if f.ended && c.Reason == session.ClosedHere { // not by the guest
+	byHost := f.ended && c.Reason == session.ClosedHere ||
+		o.more && o.wait == replaced && c.Reason == session.Cancelled
+	if byHost { // and not by the guest
 		x.Reason = session.HostLost
 	}
 	f.completed++

@@ -17,10 +17,12 @@ const (
 	// messages and transfers part by part whose length does not fit in Entry.Count:
 	// lengthOf
 	FeatureLong = "long"
+	// operations that wait at the target, which VerbLeave recalls
+	FeatureWaits = "waits"
 )
 
 // Features are those that this release has.
-var Features = []string{FeatureErrno, FeatureText, FeaturePeers, FeatureAttended, FeatureLong}
+var Features = []string{FeatureErrno, FeatureText, FeaturePeers, FeatureAttended, FeatureLong, FeatureWaits}
 
 // Agreed returns the features of a list that this release has, too.
 func Agreed(others []string) []string {

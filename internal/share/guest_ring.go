@@ -7,6 +7,7 @@ package share
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -37,8 +38,8 @@ type GuestRing struct {
 	in                  incoming
 	answers             []answer                // whose blocks the host may still read
 	tallies             atomic.Pointer[Tallies] // or nil
-	// bytes that had arrived when this side last woke up: they may have to wait for
-	// room
+	waits               atomic.Bool             // the host has FeatureWaits
+	// bytes that had arrived when this side last woke up: they may have to wait for room
 	looked uint64
 }
 
@@ -78,6 +79,11 @@ func (c *GuestRing) Renew(a *Segment, doorbell *Doorbell) {
 	c.posted, c.taken, c.seen, c.notes, c.answers = 0, 0, 0, nil, nil
 	c.in.read, c.in.sessions, c.in.waiting, c.in.cramped = 0, map[uint64]*incomingSession{}, nil, false
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
+}
+
+// Agree tells which features the present host has, too. Any goroutine.
+func (c *GuestRing) Agree(features []string) {
+	c.waits.Store(slices.Contains(features, FeatureWaits))
 }
 
 // Tally has the engine look at tallies, which stay the caller's until Close.

@@ -116,6 +116,7 @@ func compile(t *testing.T, h *cHeader) {
 func definesForC() map[string]uint64 {
 	return map[string]uint64{"XDPFAB_MAGIC": Magic, "XDPFAB_VERSION": Version, "XDPFAB_PAGE": page,
 		"XDPFAB_INLINE": engine.InlineLen, "XDPFAB_INLINE_RESULT": engine.InlineResult,
+		"XDPFAB_NO_LIMIT":    uint64(wire.NoLimit),
 		"XDPFAB_NO_DATATYPE": uint64(wire.NoDatatype)}
 }
 

@@ -44,6 +44,7 @@ type HostRing struct {
 	aside   []engine.Entry
 	streams map[uint64]*op // operations that come part by part, by tag
 	lists   lists
+	waits   int  // operations that wait at their targets
 	timing  bool // an operation is timed
 	Times   Times
 	Counts  Counts
@@ -219,6 +220,9 @@ func (f *HostRing) post(x *engine.Entry) (cost int) {
 		f.refuse(o, session.Alive, wire.StatusBadCount)
 		return engine.EntryCost
 	}
+	if !f.mayWait(o, x) {
+		return engine.EntryCost
+	}
 	s := f.eng.Begin(p.Ring)
 	if s == nil {
 		return 0
@@ -230,6 +234,7 @@ func (f *HostRing) post(x *engine.Entry) (cost int) {
 	}
 	f.fill(s, o, x, &in)
 	o.watch = x.Verb == engine.VerbWatch // not before it is under way: see Drained and Export
+	f.waitBegins(o, x)
 	f.use()
 	f.eng.Submit(p.Ring)
 	return x.Cost() + len(in.extents)
@@ -265,8 +270,8 @@ type buffers struct{ operand, compare, result, extents []byte }
 // is such an operation. The engine checks the rest.
 func (f *HostRing) check(x *engine.Entry) (in buffers, ok bool) {
 	known := x.Verb.Array() || x.Verb.Message() && x.Verb != wire.VerbPart || catalogue(x.Verb) ||
-		x.Verb == wire.VerbCall || x.Verb == engine.VerbConnect || x.Verb == engine.VerbWatch ||
-		x.Verb == engine.VerbFlush
+		x.Verb == wire.VerbCall || x.Verb == wire.VerbWait || x.Verb == engine.VerbConnect ||
+		x.Verb == engine.VerbWatch || x.Verb == engine.VerbFlush
 	if !known || x.Flags&^guestFlags != 0 || x.Flags&(engine.FlagExtents|engine.FlagOutside) == engine.FlagExtents {
 		return in, false
 	}
@@ -325,19 +330,14 @@ func (f *HostRing) fill(s *engine.Submission, o *op, x *engine.Entry, in *buffer
 // refuse completes an entry that is no operation.
 func (f *HostRing) refuse(o *op, why session.Reason, status wire.Status) {
 	f.Counts.Refused++
+	f.reject(o, why, status)
+}
+
+// reject completes an entry that is not posted.
+func (f *HostRing) reject(o *op, why session.Reason, status wire.Status) {
 	f.use()
 	f.write(o, &engine.Completion{Outcome: engine.NotExecuted, Reason: why, Status: status})
 	f.unshown = true
-}
-
-// leave ends a watch.
-func (f *HostRing) leave(tag uint64) {
-	for i := range f.ops {
-		if o := &f.ops[i]; o.watch && o.tag == tag {
-			o.peer.Peer.Cancel(o)
-			return
-		}
-	}
 }
 
 // End is called when the host no longer serves the guest: nothing more is taken. Engine's

@@ -6,12 +6,12 @@ package share
 
 import "github.com/xdpfab/xdpfab/internal/engine"
 
-// An operation whose outcome is unknown, and may become known later, has two
-// completions: the first, with engine.CompletedOpen, says so, and the second tells the
-// outcome, or that it will never be known. In between the operation is open: it keeps
-// its tag, and the guest keeps the place of its result, so what is open is bounded. The
-// first completion takes the place in the ring that was promised when the entry was
-// taken; the second one waits for room, since the guest may not have read the first.
+// An operation whose outcome is unknown, and may become known later, has two completions:
+// the first, with engine.CompletedOpen, says so, and the second tells the outcome, or
+// that it will never be known. In between the operation is open: it keeps its tag, and
+// the guest keeps the place of its result, so what is open is bounded. The first
+// completion takes the place in the ring that was promised when the entry was taken; the
+// second one waits for room, since the guest may not have read the first.
 
 // openings are a host ring's operations that are open.
 type openings struct {
@@ -45,6 +45,7 @@ func (f *HostRing) keep(o *op, c *engine.Completion, later *engine.Later) {
 	f.open.bytes += o.keeps()
 	f.lists.bytes -= o.list
 	o.list = 0
+	f.waitEnds(o)
 	first := *c
 	first.Flags |= engine.CompletedOpen
 	f.put(o, &first)

@@ -28,6 +28,7 @@ type rest struct {
 	data    []byte             // likewise
 	ready   *engine.Completion // the second one, of one that was open at another host
 	stream  *stream            // of one that comes part by part
+	wait    wait               // of one that waits at its target; otherwise 0
 	began   int64              // when this one was taken, if it is timed; otherwise 0
 }
 
@@ -37,6 +38,7 @@ func (f *HostRing) done(o *op) {
 	if o.more {
 		f.timed(o)
 		f.lists.bytes -= o.list
+		f.waitEnds(o)
 		*o.rest, o.more = rest{}, false
 	}
 	f.free = append(f.free, o)

@@ -46,8 +46,13 @@ type WatchState struct {
 }
 
 // Hold makes the host ring begin nothing, until Watch or Unhold: entries wait in the
-// ring. Operations that have begun, and come part by part, continue. Engine's thread.
-func (f *HostRing) Hold() { f.held = true }
+// ring. Operations that have begun, and come part by part, continue. Those that wait at
+// their targets are recalled: they have not run, because the host was lost. Engine's
+// thread.
+func (f *HostRing) Hold() {
+	f.held = true
+	f.recallAll()
+}
 
 // Unhold undoes Hold. Engine's thread.
 func (f *HostRing) Unhold() { f.held = false }

@@ -29,6 +29,7 @@ type world struct {
 	direct       *engine.Ring // of the host's own operations
 	peer         *engine.Peer // for them
 	table        *mr.Table    // of the target
+	exec         *executor.Executor
 	guests       []*guest
 	cut, idle    bool // the target does not run; the guests do not
 	flights      int  // of each guest that comes, at the host; 0 for as many as its ring has entries
@@ -58,6 +59,7 @@ func newWorldOf(t testing.TB, host engine.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.exec = x
 	host.Port, host.Local = a, macHost
 	w.host = w.engine(host)
 	w.target = w.engine(engine.Config{Port: b, Local: macTarget,
@@ -72,7 +74,7 @@ func newWorldOf(t testing.TB, host engine.Config) *world {
 
 func (w *world) engine(c engine.Config) *engine.Engine {
 	c.MTU, c.Clock = 1500, func() int64 { return w.now }
-	c.Session.Features = wire.FeatureMemory
+	c.Session.Features = wire.FeatureMemory | wire.FeatureWaits
 	e, err := engine.New(c)
 	if err != nil {
 		w.t.Fatal(err)
@@ -141,6 +143,7 @@ func (w *world) guest(s Sizes, weight ...int) *guest {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	g.guestRing.Agree(Features)
 	g.Engine = w.engine(engine.Config{Port: g.guestRing.Port(), GuestRing: g.guestRing})
 	g.hosts, g.ring = ring, w.ring(g.Engine)
 	if g.peer, err = g.NewPeer(link, 0, 0); err != nil {

@@ -22,12 +22,12 @@ import (
 var (
 	// ErrNotExecuted means that the operation never ran and never will.
 	ErrNotExecuted = errno.NotExecuted
-	// ErrOutcomeUnknown means that the operation ran once or not at all; of an
-	// array, some elements may have been changed.
+	// ErrOutcomeUnknown means that the operation ran once or not at all; of an array,
+	// some elements may have been changed.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 	// ErrPeerRestarted means that the peer has lost its state, or that the region meant
-	// no longer has its key: the memory may be new. The operation ran in
-	// the former life once or not at all, unless the error says ErrNotExecuted as well.
+	// no longer has its key: the memory may be new. The operation ran in the former life
+	// once or not at all, unless the error says ErrNotExecuted as well.
 	ErrPeerRestarted = errors.New("peer restarted")
 )
 
@@ -153,8 +153,8 @@ var causeOfReason = map[session.Reason]error{
 	session.Rejected:        fmt.Errorf("%w: its program rejected the connection", ErrRefused),
 	session.Unanswered:      ErrUnanswered,
 	session.HostLost:        ErrHostLost,
-	session.Crowded: fmt.Errorf("%w: as many operations wait there as may, 64 of an endpoint and 512 of a "+
-		"node: begin this one when another has ended", ErrBusy),
+	session.Crowded: fmt.Errorf("%w: as many operations wait as may: at the peer 64 of an endpoint and 512 of a "+
+		"node, and 64 of a program behind a daemon: begin this one when another has ended", ErrBusy),
 	session.Cancelled: context.Canceled, // in place of the context's own cause
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	guestpkg "github.com/xdpfab/xdpfab/internal/guest"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -31,7 +32,7 @@ func cannotWait(t *testing.T, w xdpfab.Remote[uint64], says string) {
 	}
 }
 
-// A guest of a daemon cannot wait at a peer, and neither can a peer for words of a
+// A guest of an older daemon cannot wait at a peer, and neither can a peer for words of a
 // guest's memory, be it shared with the daemon or attended.
 func TestWaitOfGuestsRefused(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
@@ -40,7 +41,8 @@ func TestWaitOfGuestsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cannotWait(t, wordOf(t, p, "words"), "guest of a daemon")
+	g.Node().Dev.(*guestpkg.Attached).Ring.Agree(nil)
+	cannotWait(t, wordOf(t, p, "words"), "daemon")
 
 	x := newAttended(t, 4096, fi.DomainAttr{})
 	cannotWait(t, xdpfab.WordAt[uint64](x.peer, x.remote, 1), "")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * usage: cguest SOCKET NODE ADDS [ENDPOINT]: adds 1 to the first word of the region "words" of
- * a node, so many times or until SIGTERM, and reads and writes the second one. Then it sends a
- * message to an endpoint of the node. It prints what it has found, and the message that is the
- * answer.
+ * a node, so many times or until SIGTERM, and reads and writes the second one. Then it takes a
+ * lock, the third word, waits for it once more and recalls that, and sends a message to an
+ * endpoint of the node. It prints what it has found, and the message that is the answer.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -53,15 +53,21 @@ static void take_arrivals(void) {
 	}
 }
 
-/* Posts the entry that was filled in, and waits for its success. */
-static struct xdpfab_completion run(const char *what) {
+/* The next completion. */
+static struct xdpfab_completion completion(const char *what) {
 	struct xdpfab_completion c;
-	guest_post(&g);
 	while (!guest_completion(&g, &c)) {
 		take_arrivals();
 		if (!guest_sleep(&g))
 			die(what, 0);
 	}
+	return c;
+}
+
+/* Posts the entry that was filled in, and waits for its success. */
+static struct xdpfab_completion run(const char *what) {
+	guest_post(&g);
+	struct xdpfab_completion c = completion(what);
 	if (c.outcome != XDPFAB_SUCCESS) {
 		snprintf(g.talk.error, sizeof g.talk.error, "outcome %d, status %d, reason %d", c.outcome, c.status, c.reason);
 		die(what, 0);
@@ -120,6 +126,29 @@ static uint64_t transfer(uint32_t to, const struct xdpfab_region *r, bool write,
 	return value;
 }
 
+/* Fills in an entry that waits until the third word is 0, and then sets it to a value. */
+static struct xdpfab_entry *lock(uint32_t to, const struct xdpfab_region *r, uint64_t value) {
+	static const uint32_t limit = XDPFAB_NO_LIMIT; /* microseconds */
+	struct xdpfab_entry *e = entry(XDPFAB_WAIT, to);
+	e->key = r->key, e->incarnation = r->incarnation, e->offset = r->base + 16, e->count = 1;
+	e->op = XDPFAB_OP_CSWAP, e->datatype = XDPFAB_TYPE_UINT64;
+	memcpy(e->operands, &value, sizeof value); /* the compare operand behind it is 0 */
+	memcpy(e->operands + XDPFAB_INLINE - sizeof limit, &limit, sizeof limit);
+	return e;
+}
+
+/* Takes the lock, waits for it although it is taken, and recalls that. */
+static void lock_twice(uint32_t to, const struct xdpfab_region *r) {
+	lock(to, r, 7);
+	run("lock");
+	lock(to, r, 8)->cookie = 1234;
+	guest_post(&g);
+	entry(XDPFAB_LEAVE, 0)->key = 1234;
+	guest_post(&g);
+	struct xdpfab_completion c = completion("recall");
+	printf("recalled %" PRIu64 ": outcome %d, reason %d\n", c.cookie, c.outcome, c.reason);
+}
+
 /* Sends a message, and prints the answer. */
 static void talk_to(uint32_t to) {
 	static const char text[] = "hello from C";
@@ -164,7 +193,9 @@ int main(int argc, char **argv) {
 	transfer(words, &r, true, second + 1);
 	printf("second word %" PRIu64 ", then %" PRIu64 "\n", second, transfer(words, &r, false, 0));
 
-	if (argc == 5)
+	if (argc == 5) {
+		lock_twice(words, &r);
 		talk_to(peer(argv[2], argv[4]));
+	}
 	return 0;
 }

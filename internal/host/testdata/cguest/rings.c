@@ -44,14 +44,15 @@ int guest_attach(struct guest *g, const char *socket_path) {
 	if (segment < 0)
 		return segment;
 	err = talk_call(t, "attach", segment,
-		"{\"version\":%u,\"features\":[\"errno\",\"text\"],\"sizes\":{\"entries\":%d,\"arena\":%d,\"arrivals\":%d}}",
+		"{\"version\":%u,\"features\":[\"errno\",\"text\",\"waits\"],\"sizes\":{\"entries\":%d,\"arena\":%d,\"arrivals\":%d}}",
 		XDPFAB_VERSION, ENTRIES, ARENA, ARRIVALS);
 	close(segment);
 	if (err)
 		return err;
 	const char *features = json_member(t->result, "features");
-	if (t->file_count != 1 || !json_lists(features, "errno") || !json_lists(features, "text")) {
-		snprintf(t->error, sizeof t->error, "the daemon lacks the features errno and text: update it");
+	if (t->file_count != 1 || !json_lists(features, "errno") || !json_lists(features, "text") ||
+		!json_lists(features, "waits")) {
+		snprintf(t->error, sizeof t->error, "the daemon lacks the features errno, text and waits: update it");
 		return -ENOSYS;
 	}
 	g->doorbell = t->files[0];
