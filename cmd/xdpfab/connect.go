@@ -17,11 +17,13 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/way"
 	"github.com/xdpfab/xdpfab/internal/diagnose"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // client is an interface in use and a peer that answered.
@@ -208,9 +210,15 @@ func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen
 }
 
 // unopened marks the error of an interface that could not be opened: a daemon that was
-// asked for and is not there does not answer, whichever way it was named.
+// asked for and is not there does not answer, whichever way it was named. That does not
+// matter where the interface cannot be used without one either.
 func unopened(err error) error {
-	if errors.Is(err, fi.ErrNoDaemon) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, xdpfab.ErrBusy) {
+	for _, own := range []error{fs.ErrPermission, xdpfab.ErrBusy, xsk.ErrNoInterface, nic.ErrNotEthernet} {
+		if errors.Is(err, own) {
+			return interfaceError(err)
+		}
+	}
+	if errors.Is(err, fi.ErrNoDaemon) {
 		return &codeError{err, exitUnreachable}
 	}
 	return interfaceError(err)

@@ -111,25 +111,24 @@ func began(pid int) uint64 {
 	return n
 }
 
-// ListensAt lists the paths of the Unix sockets at which a process listens.
+// ListensAt lists the paths of the Unix sockets at which a process listens, in the order
+// of their descriptors, so as a rule the one that it made first comes first.
 func ListensAt(pid int) (paths []string) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	var own []string
-	for _, f := range files {
-		to, _ := os.Readlink(f)
-		if inode, is := strings.CutPrefix(to, "socket:["); is {
-			own = append(own, strings.TrimSuffix(inode, "]"))
-		}
-	}
+	at := map[string]string{} // by inode
 	for line := range strings.Lines(string(read(pid, "net/unix"))) {
 		// Num RefCount Protocol Flags Type St Inode Path
 		const accepts, inode, path = 3, 6, 7
 		f := strings.Fields(line)
-		if len(f) <= path || f[accepts] != "00010000" || !strings.HasPrefix(f[path], "/") {
-			continue
+		if len(f) > path && f[accepts] == "00010000" && strings.HasPrefix(f[path], "/") {
+			at["socket:["+f[inode]+"]"] = f[path]
 		}
-		if slices.Contains(own, f[inode]) {
-			paths = append(paths, f[path])
+	}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for _, f := range files {
+		to, _ := os.Readlink(f)
+		if path, is := at[to]; is {
+			paths = append(paths, path)
 		}
 	}
 	return paths

@@ -92,6 +92,7 @@ func TestReadmeCommands(t *testing.T) {
 	_, all := blocks(t)
 	dir, socket, ran := t.TempDir(), filepath.Join(t.TempDir(), socketName), 0
 	var d *node
+blocks:
 	for _, b := range all {
 		patience := "XDPFAB_TIMEOUT=" + limit.String() // a live peer may be kept from answering by a busy machine
 		side, at := net.B, env("XDPFAB_CONTROL="+socket, patience)
@@ -117,8 +118,8 @@ func TestReadmeCommands(t *testing.T) {
 				p.wants(0)
 			case "go", "bin/xdpfabd", "bin/xdpfab": // TestReadmeWithoutRoot, TestReadmeUnprivileged
 				continue
-			case "xdpfab:", "knows": // output of a put
-				continue
+			case "xdpfab:": // a message of a put, to its end
+				continue blocks
 			default:
 				t.Errorf("a block that is neither a command nor output: %s", line)
 			}
