@@ -34,7 +34,8 @@ type Cluster struct {
 	closed bool
 }
 
-// NewCluster joins a domain and a directory.
+// NewCluster returns a cluster of the nodes in a directory, which d dials. The directory
+// is one of directory.Open, for a file or etcd.
 func NewCluster(d *Domain, names *directory.Directory) *Cluster {
 	return &Cluster{dom: d, names: names, peers: map[string]*Peer{}}
 }

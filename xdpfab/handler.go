@@ -94,12 +94,22 @@ func (d *Domain) Handle(attr HandlerAttr, f func(ctx context.Context, from Sende
 	return &Handler{h}, nil
 }
 
-// Number returns the handler's endpoint number, and Name its address on its Ethernet
-// segment.
-func (h *Handler) Number() uint16 { return h.h.Number() }
+// Number returns the handler's endpoint number.
+func (h *Handler) Number() uint16 {
+	if h == nil || h.h == nil {
+		return 0
+	}
+	return h.h.Number()
+}
 
-// Name returns the address of the handler on its Ethernet segment.
-func (h *Handler) Name() string { return h.h.Name() }
+// Name returns the address at which peers dial the handler: a MAC address, or with
+// TransportUDP an IP address, and the number.
+func (h *Handler) Name() string {
+	if h == nil || h.h == nil {
+		return ""
+	}
+	return h.h.Name()
+}
 
 // Close ends the handler. The function gets no more requests: callers of those that wait
 // for it get ErrNotExecuted. The contexts of those that it has end. Close does not wait

@@ -76,12 +76,22 @@ func (d *Domain) NewMailbox(attr MailboxAttr) (*Mailbox, error) {
 	return &Mailbox{box}, nil
 }
 
-// Number returns the mailbox's endpoint number, and Name its address on its Ethernet
-// segment.
-func (b *Mailbox) Number() uint16 { return b.box.Number() }
+// Number returns the mailbox's endpoint number.
+func (b *Mailbox) Number() uint16 {
+	if b.there() != nil {
+		return 0
+	}
+	return b.box.Number()
+}
 
-// Name returns the address of the mailbox on its Ethernet segment.
-func (b *Mailbox) Name() string { return b.box.Name() }
+// Name returns the address at which peers dial the mailbox: a MAC address, or with
+// TransportUDP an IP address, and the number.
+func (b *Mailbox) Name() string {
+	if b.there() != nil {
+		return ""
+	}
+	return b.box.Name()
+}
 
 // Dial is like Domain.Dial, but the messages of the peer come from this mailbox:
 // receivers find its address in Received.From, and can answer to it.

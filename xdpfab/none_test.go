@@ -76,7 +76,8 @@ func TestNothingThere(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{peer.Addr(), dom.Name(0), (*xdpfab.Service)(nil).Name()} {
+	for _, name := range []string{peer.Addr(), dom.Name(0), (*xdpfab.Service)(nil).Name(),
+		(*xdpfab.Mailbox)(nil).Name(), (&xdpfab.Mailbox{}).Name(), (*xdpfab.Handler)(nil).Name(), (&xdpfab.Handler{}).Name()} {
 		if name != "" {
 			t.Errorf("address %q", name)
 		}

@@ -151,7 +151,7 @@ func (h *Held) giveUp() {
 	defer cancel()
 	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); time.Until(ends) <= 0 &&
 		h.err != nil && !errors.Is(h.err, ErrLost) {
-		h.err = tell(h.err, "%w", ErrLost)
+		h.err = tell(h.err, "%v: %w", h.part.name(), ErrLost)
 	}
 }
 

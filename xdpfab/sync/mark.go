@@ -5,6 +5,7 @@ package sync
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -81,16 +82,16 @@ func (p *part) otherPart(mark uint64) error {
 	want, has, at := kindOf(p.mark), kindOf(mark), fmt.Sprintf("at offset %d", p.place.Offset)
 	switch {
 	case !isMark(mark):
-		at = fmt.Sprintf("data (%#x) %s, and %v is wanted: want memory that is all zero", mark, at, want)
+		at = fmt.Sprintf("data (%#x) %s: %v wants memory that is all zero", mark, at, want)
 	case has != want:
-		at = fmt.Sprintf("%v %s, and %v is wanted", has, at, want)
+		at = fmt.Sprintf("%v %s: %v wants memory that is all zero", has, at, want)
 	case versionOf(mark) != version:
-		at = fmt.Sprintf("%v of layout version %d %s, and version %d is wanted", has, versionOf(mark), at, version)
+		at = fmt.Sprintf("%v of layout version %d %s: want version %d", has, versionOf(mark), at, version)
 	default:
 		at = fmt.Sprintf("%v with other parameters (%s) %s: all programs have to name the same", has,
 			kinds[has].parameters, at)
 	}
-	return fmt.Errorf("xdpfab: region %q%s has %s: %w", p.place.Region, ofHome(p.place.Home), at, ErrLayout)
+	return errno.Refuse(ErrLayout, "xdpfab: region %q%s has %s", p.place.Region, ofHome(p.place.Home), at)
 }
 
 // ofHome names a home in an error; a cluster has no address of its own.

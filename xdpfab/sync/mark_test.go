@@ -25,9 +25,9 @@ func TestRefusalTexts(t *testing.T) {
 		want string
 	}{
 		{mutex(at, time.Second),
-			"region \"parts\"" + of + " has a Queue at offset 0, and a Mutex is wanted: another layout"},
+			"region \"parts\"" + of + " has a Queue at offset 0: a Mutex wants memory that is all zero"},
 		{mutex(w.at(1, 1024), 2*time.Second), "region \"parts\"" + of + " has a Mutex with other parameters (lease) at " +
-			"offset 1024: all programs have to name the same: another layout"},
+			"offset 1024: all programs have to name the same"},
 		{mutex(w.at(1, 100), time.Second),
 			"a Mutex at offset 100 of region \"parts\"" + of + ": want a multiple of 64"},
 		{mutex(Place{Region: "parts"}, time.Second),
@@ -44,11 +44,11 @@ func TestRefusalTexts(t *testing.T) {
 	has := "xdpfab: region \"parts\"" + of + " has "
 	p := must(NewQueue(ctx, at, 4))(t).part
 	for mark, want := range map[uint64]string{
-		markOf(kindBoard+1, 0):    "a part of the unknown kind 14 at offset 0, and a Queue is wanted",
-		p.mark + 1<<24:            "a Queue of layout version 2 at offset 0, and version 1 is wanted",
-		1 + uint64(kindQueue)<<16: "data (0x50001) at offset 0, and a Queue is wanted: want memory that is all zero",
+		markOf(kindBoard+1, 0):    "a part of the unknown kind 14 at offset 0: a Queue wants memory that is all zero",
+		p.mark + 1<<24:            "a Queue of layout version 2 at offset 0: want version 1",
+		1 + uint64(kindQueue)<<16: "data (0x50001) at offset 0: a Queue wants memory that is all zero",
 	} {
-		if err := p.otherPart(mark); !errors.Is(err, ErrLayout) || err.Error() != has+want+": another layout" {
+		if err := p.otherPart(mark); !errors.Is(err, ErrLayout) || err.Error() != has+want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

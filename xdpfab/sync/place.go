@@ -165,8 +165,8 @@ func (p *part) find(ctx context.Context, newest uint64) (*memory, error) {
 	}
 	m := &memory{words: words, cells: cells, first: p.place.Offset / 8}
 	if n := words.Len(); m.first > n || n-m.first < p.size {
-		return nil, fmt.Errorf("xdpfab: a part of %d bytes at offset %d of region %q, which has %d: %w", 8*p.size,
-			p.place.Offset, p.place.Region, 8*n, xdpfab.ErrOutOfBounds)
+		return nil, fmt.Errorf("xdpfab: %v, of %d bytes, in a region of %d: %w", p.name(), 8*p.size, 8*n,
+			xdpfab.ErrOutOfBounds)
 	}
 	mark, err := p.found(ctx, m)
 	if err == nil && mark == 0 {
@@ -199,8 +199,8 @@ func (p *part) found(ctx context.Context, m *memory) (mark uint64, err error) {
 	}
 	if mark, err = m.at(markWord).Load(ctx); mark == 0 && err == nil { // none has come meanwhile
 		err = errno.Refuse(ErrLayout,
-			"xdpfab: region %q has data at offset %d, and no mark of a part: want memory that is all "+
-				"zero", p.place.Region, p.place.Offset+8*uint64(used))
+			"xdpfab: region %q%s has data at offset %d: %v wants memory that is all zero", p.place.Region,
+			ofHome(p.place.Home), p.place.Offset+8*uint64(used), kindOf(p.mark))
 	}
 	return mark, err
 }
