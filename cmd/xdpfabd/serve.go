@@ -150,9 +150,12 @@ func explainOpen(cfg Config, err error) error {
 	if e != nil || path == cfg.controlPath() || s.Interface.Name != cfg.Interface || s.Elsewhere() {
 		return err
 	}
-	return &servedError{fmt.Sprintf("xdpfabd, process %d, serves %s already, at %s, and one at a time can: take its "+
-		"place with --takeover --control %s, stop it first, or serve another interface", s.PID, cfg.Interface, path,
-		path), err}
+	takeover := fmt.Sprintf("take its place with --takeover --control %s, ", path)
+	if cfg.Transport == udpnode.UDP || hasSockets(s) {
+		takeover = ""
+	}
+	return &servedError{fmt.Sprintf("xdpfabd, process %d, serves %s already, at %s, and one at a time can: %sstop it "+
+		"first, or serve another interface", s.PID, cfg.Interface, path, takeover), err}
 }
 
 // servedError means that a daemon has the interface. Its text has the remedy, and names

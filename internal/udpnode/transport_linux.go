@@ -38,8 +38,11 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	}
 	w.Pin = ""
 	udp, second := OpenSockets(ctx, ifname, w, err)
-	if second != nil {
-		return nil, nil, fmt.Errorf("%w; nor by AF_XDP: %w", second, err)
+	switch {
+	case second != nil && (errors.Is(err, xsk.ErrNoInterface) || errors.Is(err, xsk.ErrNoQueue)):
+		return nil, nil, err // which no transport changes
+	case second != nil:
+		return nil, nil, fmt.Errorf("%w; nor by UDP sockets: %w", err, second)
 	}
 	return udp, nil, nil
 }

@@ -85,6 +85,7 @@ func TestMistakes(t *testing.T) {
 	}
 	for _, m := range []mistake{
 		{name: "no such interface", line: "list $P -i eth9", code: 5, wrong: `"eth9"`, want: "no such interface in this network namespace", remedy: "`ip link` lists them"},
+		{name: "no such interface to an IP", line: "list 10.77.0.2 -i eth9", code: 5, wrong: `xdpfab: "eth9"`, want: "no such interface in this network namespace", remedy: "`ip link` lists them"},
 		{name: "no peer", line: "list -i $I", code: 2, wrong: "missing", want: "PEER", remedy: "`xdpfab list --help`"},
 		{name: "IP nobody has", line: "list 10.77.0.99 -i $I --timeout 2s", code: 4, wrong: "10.77.0.99", want: "neighbour does not answer", remedy: "`xdpfab diagnose 10.77.0.99 -i veth0`"},
 		{name: "no route", line: "list 192.0.2.1 -i $I", code: 4, wrong: "192.0.2.1", want: "no route through this interface", remedy: "add one with `ip route add`"},
