@@ -91,7 +91,9 @@ The daemon continues while the interface is down, and when its name changes. It 
 with code 1 when peers can no longer reach it: the interface is removed, replaced,
 moved to another network namespace or given another hardware address, another
 program detaches the XDP program, or the MTU is set below its value at the start.
-Raising the MTU and setting it back does no harm.
+Raising the MTU and setting it back does no harm. With --transport udp it notices none
+of this: it serves the IP addresses that the interface had at the start, until it is
+stopped.
 
 ` + takeoverHelp + `
 
