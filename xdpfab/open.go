@@ -36,7 +36,8 @@ type Domain struct {
 // each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi DomainAttr" explains:
 //
 //	peers       GiveUp, after which a silent one is given up (5 s); IdleRetire, AuthKey
-//	way there   Transport (AF_XDP, or UDP sockets without privileges), EthernetOnly
+//	way there   Transport (fi.TransportXDP, or fi.TransportUDP, which needs no
+//	            privileges); EthernetOnly
 //	daemon      Attach, Control, Borrow
 //	interface   Queues, Cores, Spread, Copy, XDP, BusyPoll, Lend
 //	threads     Spin, Progress, Threading
