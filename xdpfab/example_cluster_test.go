@@ -28,7 +28,8 @@ func ExampleNewCluster() {
 		log.Fatal(err)
 	}
 
-	// The directory is a file with a line for each node. Package directory/etcd has another.
+	// The directory is a file with a line for each node. Package directory/etcd has
+	// another.
 	dir, err := os.MkdirTemp("", "nodes")
 	if err != nil {
 		log.Fatal(err)
