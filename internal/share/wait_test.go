@@ -127,16 +127,22 @@ func TestGuestRecallsEarlyAndLate(t *testing.T) {
 	d.ends(o, engine.NotExecuted, session.Cancelled)
 }
 
-// A guest has room for 64 operations that wait, and takes none of the room of another.
+// A guest has room for 64 operations that wait, in all its sessions together, and takes
+// none of the room of another.
 func TestGuestsWaitingRoom(t *testing.T) {
 	d := newDoor(t)
 	sizes := Sizes{Entries: 256, Arena: MinArena, Arrivals: MinArrivals}
 	d.flights = 256
 	greedy, other := d.guest(sizes), d.guest(sizes)
+	first := greedy.peer
 	var all []*outcome
+	var err error
 	for i := range mostWaits + 3 {
 		if i == mostWaits {
-			greedy.ring = d.world.ring(greedy.Engine) // the first one is full
+			greedy.ring = d.world.ring(greedy.Engine) // the first one is full, and the session
+			if greedy.peer, err = greedy.NewPeer(link, 0, 1); err != nil {
+				t.Fatal(err)
+			}
 		}
 		all = append(all, d.enter(greedy, uint64(100+i)))
 	}
@@ -149,7 +155,7 @@ func TestGuestsWaitingRoom(t *testing.T) {
 	}
 	d.enter(other, 7)
 	d.waits(mostWaits + 1)
-	greedy.peer.Recall(all[0])
+	first.Recall(all[0])
 	d.ends(all[0], engine.NotExecuted, session.Cancelled)
 	d.enter(greedy, 8)
 	d.waits(mostWaits + 1)
