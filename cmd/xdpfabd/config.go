@@ -43,6 +43,7 @@ type Config struct {
 	Window         int // frames
 	GiveUp         time.Duration
 	RTOMin         time.Duration
+	BaseRTT        time.Duration
 	IdleRetire     time.Duration
 	Control        string // path; empty: control.DefaultPath
 	MetricsAddress string // host:port; empty: none
@@ -98,7 +99,7 @@ const (
 func defaultConfig() Config {
 	return Config{
 		UDP: true, Spin: 50 * time.Microsecond, Window: 64, GiveUp: 5 * time.Second,
-		RTOMin: 10 * time.Millisecond, IdleRetire: 90 * time.Second,
+		RTOMin: 10 * time.Millisecond, BaseRTT: 50 * time.Microsecond, IdleRetire: 90 * time.Second,
 		SocketMode: control.DefaultMode, BusyBudget: 64, Sessions: 16384, ResidentSessions: 256, Pin: pinAuto,
 	}
 }
@@ -129,7 +130,7 @@ func (c Config) beside(suffix string) string {
 func (c Config) node() node.Config {
 	return node.Config{
 		Spread: c.Spread, Cores: c.Cores, Spin: c.Spin,
-		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, IdleRetire: c.IdleRetire,
+		Window: c.Window, GiveUp: c.GiveUp, RTOMin: c.RTOMin, BaseRTT: c.BaseRTT, IdleRetire: c.IdleRetire,
 		Sessions: c.Sessions, ResidentSessions: c.ResidentSessions,
 	}
 }

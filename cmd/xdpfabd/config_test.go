@@ -47,6 +47,7 @@ udp = true
 window = 8
 give-up = "2s"
 rto-min = "20ms"
+base-rtt = "1ms"
 idle-retire = "2m"
 control = "/tmp/c.sock"
 socket-group = "7"
@@ -84,7 +85,7 @@ deny = true
 	want := Config{
 		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, BusyPoll: 20 * time.Microsecond, BusyBudget: 16, Copy: xsk.ZeroCopy,
 		XDP: bpf.Any, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
-		IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
+		BaseRTT: time.Millisecond, IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
 		SocketGroup: "7", SocketMode: 0o666, Sessions: 100, ResidentSessions: 64, Pin: "/sys/fs/bpf/node", Leave: true,
 		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: host.GuestLimits{Entries: 64}}},
 		Regions: []RegionConfig{
@@ -99,7 +100,7 @@ deny = true
 	}
 	if attr := got.options(nil, ""); attr.BusyPoll != (xsk.BusyPoll{Time: 20 * time.Microsecond, Budget: 16}) || attr.Remember != "/tmp/c.napi" {
 		t.Errorf("busy polling: %+v", attr)
-	} else if attr.Window != 8 || attr.Copy != xsk.ZeroCopy || !attr.UDP || attr.RTOMin != 20*time.Millisecond || attr.Sessions != 100 || attr.ResidentSessions != 64 {
+	} else if attr.Window != 8 || attr.Copy != xsk.ZeroCopy || !attr.UDP || attr.RTOMin != 20*time.Millisecond || attr.BaseRTT != time.Millisecond || attr.Sessions != 100 || attr.ResidentSessions != 64 {
 		t.Errorf("domain attributes: %+v", attr)
 	}
 }
