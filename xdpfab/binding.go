@@ -52,6 +52,9 @@ func (p *Peer) find(ctx context.Context, region string) (*place, error) {
 		return nil, err
 	}
 	r, err := p.Lookup(ctx, region)
+	if errors.Is(err, ErrNoRegion) {
+		return nil, p.without(ctx, region, err)
+	}
 	if err != nil {
 		return nil, err
 	}

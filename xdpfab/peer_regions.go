@@ -8,16 +8,14 @@ import (
 )
 
 // Lookup finds a region by the name under which it is published. It fails with
-// ErrNoRegion when there is none, and names those that there are. It changes nothing, so
-// every failure to reach the peer wraps ErrNotExecuted, and the cause.
+// ErrNoRegion when there is none; [Peer.Regions] lists those that there are, and the
+// error of Word and Vector names them. It changes nothing, so every failure to reach the
+// peer wraps ErrNotExecuted, and the cause.
 func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
 	if err := p.there(); err != nil {
 		return RemoteRegion{}, err
 	}
 	r, err := p.to.Lookup(ctx, name)
-	if errors.Is(err, ErrNoRegion) {
-		err = p.without(ctx, name, err)
-	}
 	return RemoteRegion(r), err
 }
 

@@ -66,8 +66,8 @@ func TestNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.Lookup(ctx(t), "W")
-	checkText(t, "Lookup", err, `no memory region of this name, did you mean "w"?: the peer has "w"`,
+	_, err = xdpfab.Vector[uint64](ctx(t), p, "W")
+	checkText(t, "Vector", err, `no memory region of this name, did you mean "w"?: the peer has "w"`,
 		xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted)
 	r, err := p.Lookup(ctx(t), "w")
 	if err != nil {
@@ -81,6 +81,12 @@ func TestNotThere(t *testing.T) {
 		return s.OpsSent
 	}
 	before := sent()
+	_, err = p.Lookup(ctx(t), "none")
+	checkText(t, "Lookup", err, "no memory region of this name", xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted)
+	if n := sent() - before; n != 1 {
+		t.Errorf("a look-up has sent %d operations, want 1: programs measure round trips with it", n)
+	}
+	before = sent()
 	_, err = xdpfab.WordAt[uint64](p, r, 8).Load(ctx(t))
 	checkText(t, "WordAt", err, "beyond the end of the memory region", xdpfab.ErrOutOfBounds, xdpfab.ErrNotExecuted)
 	if want := `xdpfab: word 8 of region "w", which has 8 words of 8 bytes: `; !strings.HasPrefix(err.Error(), want) {
