@@ -70,7 +70,8 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.GiveUp, time.Millisecond, time.Hour) }},
 	{"rto-min", "floor of the retransmission `time`; above the peers' scheduling noise",
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
-	{"base-rtt", "longest round-trip `time` of the idle network; what a round trip takes beyond that counts as queueing",
+	{"base-rtt", "longest round-trip `time` of the idle network; what a round trip takes beyond that counts as " +
+		"queueing",
 		func(c *Config) field { return durationField(&c.BaseRTT, time.Microsecond, time.Second) }},
 	{"idle-retire", "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
