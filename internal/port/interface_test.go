@@ -99,7 +99,7 @@ func TestUnsuitableQueues(t *testing.T) {
 		want   error
 		words  []string
 	}{
-		{65, 65, Options{Queues: 65}, xsk.ErrNoQueue, []string{"has 65 queues, at most 64 can be used", "combined 64"}},
+		{65, 65, Options{Queues: 65}, xsk.ErrNoQueue, []string{"has 65 queues, at most 64 can be used", "rx 64 tx 64"}},
 		{2, 1, Options{}, nil, []string{"2 receive queues and 1 transmit queues", "rx 1 tx 1"}},
 	} {
 		p := testnet.NewVeth(t, testnet.Options{})

@@ -101,14 +101,14 @@ func TestVector(t *testing.T) {
 		got, want error
 	}{
 		"outside":    {v.Load(ctx(t), []uint64{8192}, one), fi.ErrOutOfBounds},
-		"values":     {v.Store(ctx(t), []uint64{1, 2}, one), fi.ErrCount},
-		"room":       {v.Load(ctx(t), []uint64{1, 2}, one), fi.ErrCount},
-		"sums":       {v.Add(ctx(t), one, one, []uint64{}), fi.ErrCount},
+		"values":     {v.Store(ctx(t), []uint64{1, 2}, one), fi.ErrLength},
+		"room":       {v.Load(ctx(t), []uint64{1, 2}, one), fi.ErrLength},
+		"sums":       {v.Add(ctx(t), one, one, []uint64{}), fi.ErrLength},
 		"zero":       {xdpfab.RemoteVector[uint64]{}.Load(ctx(t), one, one), fi.ErrClosed},
 		"cancelled":  {v.Load(done, one, one), fi.ErrNotExecuted},
 		"range ends": {v.LoadRange(ctx(t), 8191, []uint64{1, 2}), fi.ErrOutOfBounds},
 		"range far":  {v.StoreRange(ctx(t), math.MaxUint64, one), fi.ErrOutOfBounds},
-		"comparands": {v.CompareAndExchange(ctx(t), one, nil, one, one), fi.ErrCount},
+		"comparands": {v.CompareAndExchange(ctx(t), one, nil, one, one), fi.ErrLength},
 		"no range":   {v.AddRange(ctx(t), 8192, nil, nil), nil},
 		"nothing":    {v.Add(ctx(t), nil, nil, nil), nil},
 		"not region": {func() error { _, err := xdpfab.Vector[int](ctx(t), p, "x"); return err }(), fi.ErrNoRegion},

@@ -3,6 +3,7 @@
 package sync
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -24,11 +25,13 @@ func TestMutexOfGuestsWaitsAtHome(t *testing.T) {
 	}
 	h := must(holder.Lock(patient(t)))(t)
 	got := make(chan uint64, guests)
+	var unlocked sync.WaitGroup // before their domains are closed
+	defer unlocked.Wait()
 	for i := range guests {
 		g := fabrictest.Guest(t, w.net.Node(1), xdpfab.DomainAttr{})
 		p := must(g.Dial(patient(t), w.net.Node(home).Name(0)))(t)
 		m := must(NewMutex(patient(t), Place{Home: p, Region: "parts"}, lease))(t)
-		go func() {
+		unlocked.Go(func() {
 			h, err := m.Lock(patient(t))
 			if err == nil {
 				got <- h.Token() - m.epoch
@@ -38,7 +41,7 @@ func TestMutexOfGuestsWaitsAtHome(t *testing.T) {
 				t.Error(err)
 				got <- 0
 			}
-		}()
+		})
 		testnet.Eventually(t, "programs wait at the home", func() bool {
 			q, is := w.reg.Queues().(*waiting.Queues)
 			return is && q.Len() == i+1
