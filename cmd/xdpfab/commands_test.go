@@ -222,6 +222,7 @@ func TestExitCodes(t *testing.T) {
 		{errors.New("any"), exitFailed},
 		{op(xdpfab.ErrNotExecuted, xdpfab.ErrNoKey), exitFailed},
 		{op(xdpfab.ErrNotExecuted, xdpfab.ErrPeerSilent), exitUnreachable},
+		{op(xdpfab.ErrNotExecuted, xdpfab.ErrPeerClosed), exitUnreachable},
 		{op(xdpfab.ErrNotExecuted, xdpfab.ErrInterfaceLost), exitInterface},
 		{op(xdpfab.ErrOutcomeUnknown, xdpfab.ErrInterfaceLost), exitUnknown},
 		{op(xdpfab.ErrOutcomeUnknown, xdpfab.ErrPeerSilent), exitUnknown},

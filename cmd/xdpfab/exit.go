@@ -70,6 +70,7 @@ var causes = []struct {
 	{xdpfab.ErrInterfaceLost, exitInterface},
 	{xdpfab.ErrHostLost, exitInterface},
 	{xdpfab.ErrPeerSilent, exitUnreachable},
+	{xdpfab.ErrPeerClosed, exitUnreachable},
 	{route.ErrNoRoute, exitUnreachable},
 	{route.ErrUnreachable, exitUnreachable},
 	{control.ErrWrong, exitUsage},

@@ -290,6 +290,15 @@ func (n *Node) accept(endpoint uint16, origin uint64) wire.HelloStatus {
 	if t := n.Numbers.Serving(endpoint); t != nil {
 		return t.Admit(origin)
 	}
+	return n.unserved()
+}
+
+// unserved answers for a number that has no endpoint. A node that ends closes its
+// endpoints before its engines: what a peer has to know is that the node ends.
+func (n *Node) unserved() wire.HelloStatus {
+	if n.End.Err() != nil {
+		return wire.HelloShuttingDown
+	}
 	return wire.HelloNoEndpoint
 }
 
@@ -298,7 +307,7 @@ func (n *Node) requested(endpoint uint16, asked *wire.Connection, from wire.Addr
 	if t := n.Numbers.Serving(endpoint); t != nil {
 		return t.Requested(asked, from, n.Now())
 	}
-	return wire.HelloNoEndpoint, wire.Connection{}
+	return n.unserved(), wire.Connection{}
 }
 
 // keysOf returns the keys of an endpoint that accepts sessions.

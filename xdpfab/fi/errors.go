@@ -141,7 +141,7 @@ var causeOfReason = map[session.Reason]error{
 	session.RefusedEndpoint: fmt.Errorf("%w: it has no such endpoint", ErrRefused),
 	session.RefusedFull:     fmt.Errorf("%w: no room for another session (xdpfabd --sessions)", ErrRefused),
 	session.RefusedVersion:  fmt.Errorf("%w: it speaks another version of the protocol", ErrRefused),
-	session.RefusedClosing:  fmt.Errorf("%w: it is shutting down", ErrRefused),
+	session.RefusedClosing:  errno.Refuse(ErrPeerClosed, "%w: it is shutting down", ErrRefused),
 	session.RefusedKeyless:  errKeyWanted,
 	session.RefusedKey:      errKeyUnwanted,
 	session.RefusedOtherKey: errKeyWrong,
