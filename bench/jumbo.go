@@ -55,6 +55,6 @@ func jumboAims(m *results) []aim {
 		m.atLeast("the same, to UCX", goodput, "write_jumbo", "ucx_write_jumbo", 2).
 			because("the kernel's work a frame is the same for six times the bytes of an MTU of 1500"),
 		m.atLeast("the same, to libfabric's TCP", goodput, "write_jumbo", "libfabric_write_jumbo", 0.9).
-			because("TCP hands 64 KiB to veth as one packet, a NIC would not take it so"),
+			because("TCP hands veth 64 KiB as one packet; a NIC would cut it into frames"),
 	}
 }
