@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/xdpfab/xdpfab/bpf"
@@ -51,8 +52,8 @@ func hears(ctx context.Context, name string, index int, addrs []netip.Addr) (bes
 		if !takes {
 			return "", nil
 		}
-		folder := program.Folder()
-		if folder == "" && time.Now().Before(end) {
+		state := program.Folder()
+		if state == "" && time.Now().Before(end) {
 			select {
 			case <-ctx.Done():
 				return "", context.Cause(ctx)
@@ -60,17 +61,20 @@ func hears(ctx context.Context, name string, index int, addrs []netip.Addr) (bes
 			}
 			continue
 		}
-		return "", deaf(program, folder, share.DefaultControl(name))
+		return "", deaf(program, state, share.DefaultControl(name))
 	}
 }
 
 // deaf is the refusal of an interface whose packets a program takes. It advises nothing
-// that could take the program away from a live process. socket is where the interface's
-// daemon has its control socket, if there is one.
-func deaf(program *bpf.BusyError, folder, socket string) error {
+// that could take the program away from a live process. state is where the program's link
+// is pinned: a subfolder, named after the state's version, of the folder that --pin and
+// `xdpfab resident` take. socket is where the interface's daemon has its control socket,
+// if there is one.
+func deaf(program *bpf.BusyError, state, socket string) error {
 	left := fmt.Errorf("udp: %s: XDP program %d takes the packets to UDP port %d, which sockets would never see",
 		program.Interface, program.ProgramID, wire.UDPPort)
-	if folder != "" {
+	if state != "" {
+		folder := filepath.Dir(state)
 		return fmt.Errorf("%w: a process that has ended has left it, with resident regions; end it with `xdpfab "+
 			"resident remove %s`, or take it back with AF_XDP: --transport xdp --pin %s: %w", left, folder, folder,
 			errno.Busy)

@@ -31,7 +31,7 @@ func TestDeaf(t *testing.T) {
 		}
 	}
 	says("", "`xdpfab resident list`", "`bpftool -f link show id 3`")
-	says("/sys/fs/bpf/x", "`xdpfab resident remove /sys/fs/bpf/x`", "--pin /sys/fs/bpf/x")
+	says("/sys/fs/bpf/x/v3", "`xdpfab resident remove /sys/fs/bpf/x`", "--pin /sys/fs/bpf/x:")
 	if err := os.WriteFile(socket, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
