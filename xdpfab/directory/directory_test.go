@@ -169,6 +169,24 @@ func TestFileIsFollowed(t *testing.T) {
 	}
 }
 
+// A file of another kind is refused in a few words, whatever bytes it has.
+func TestAnotherFile(t *testing.T) {
+	text := "# services\nnode\x1b[31mRED\n" + strings.Repeat("x", 5000) + "_ 7/udp\nnode7 10.0.0.300\n" + strings.Repeat("\xff\x01\n", 364)
+	_, err := ReadFile(strings.NewReader(text))
+	if err == nil {
+		t.Fatal("it was read")
+	}
+	said := strings.Split(err.Error(), "; ")
+	if len(said) != 4 || !strings.HasPrefix(said[0], `line 2: "node\x1b[31mRED" is no name of a node`) ||
+		said[3] != "and 364 more lines: is this a directory file?" || strings.ContainsAny(err.Error(), "\x1b\xff\x01") || len(err.Error()) > 600 {
+		t.Errorf("%q", said)
+	}
+	_, err = ReadFile(strings.NewReader("a\nb\nc\nd\n"))
+	if err == nil || !strings.HasSuffix(err.Error(), "; and 1 more line: is this a directory file?") {
+		t.Errorf("%v: want the fourth line counted", err)
+	}
+}
+
 func TestTextIsParsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := Node{

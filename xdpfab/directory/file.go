@@ -17,8 +17,10 @@ import (
 // pace is the time between two looks at a file.
 const pace = time.Second
 
-// mostFile is the largest file that is read, in bytes.
-const mostFile = 16 << 20
+const (
+	mostFile  = 16 << 20 // bytes of the largest file that is read
+	mostWrong = 3        // lines of a file whose mistakes are told; the others are counted
+)
 
 // File is a source: a file with a line for each node, which are its name, its addresses
 // with commas between them, and the names of the regions that it publishes; # begins a
@@ -92,7 +94,8 @@ func (f file) read() ([]Node, error) {
 // ReadFile reads the text of a directory's file.
 func ReadFile(r io.Reader) ([]Node, error) {
 	var list []Node
-	var wrong []error
+	var wrong []error // of the first lines that are
+	more := 0         // lines that are wrong beyond those
 	lines := map[string]int{}
 	scan := bufio.NewScanner(r)
 	scan.Buffer(nil, 1<<20)
@@ -106,12 +109,23 @@ func ReadFile(r io.Reader) ([]Node, error) {
 		if first := lines[n.Name]; err == nil && first != 0 {
 			err = fmt.Errorf("node %s has line %d already: want one line for each node", n.Name, first)
 		}
+		if err != nil && len(wrong) == mostWrong {
+			more++
+			continue
+		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("line %d: %w", at, err))
 			continue
 		}
 		lines[n.Name] = at
 		list = append(list, n)
+	}
+	if more > 0 {
+		lines := "lines"
+		if more == 1 {
+			lines = "line"
+		}
+		wrong = append(wrong, fmt.Errorf("and %d more %s: is this a directory file?", more, lines))
 	}
 	if err := errno.Join(append(wrong, scan.Err())...); err != nil {
 		return nil, err

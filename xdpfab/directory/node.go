@@ -106,7 +106,7 @@ func CheckName(name string) error {
 	odd := func(r rune) bool { return !plain(r) && !strings.ContainsRune("-_.", r) }
 	if name == "" || len(name) > MostName || strings.ContainsFunc(name, odd) ||
 		!plain(rune(name[0])) || !plain(rune(name[len(name)-1])) {
-		return fmt.Errorf("%q is no name of a node: want 1 to %d letters and digits, with - _ . between them",
+		return fmt.Errorf("%.80q is no name of a node: want 1 to %d letters and digits, with - _ . between them",
 			name, MostName)
 	}
 	return nil
@@ -127,6 +127,9 @@ func (n Node) Text() string {
 // Parse reads what Text wrote.
 func Parse(name, text string) (Node, error) {
 	words := strings.Fields(text)
+	if err := CheckName(name); err != nil {
+		return Node{}, err
+	}
 	if len(words) == 0 {
 		return Node{}, fmt.Errorf("node %s has no address: want a line such as: %s 10.0.0.7 counters", name, name)
 	}
