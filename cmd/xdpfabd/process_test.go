@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	processes "github.com/xdpfab/xdpfab/internal/process"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -308,6 +309,15 @@ func TestProcessRefuses(t *testing.T) {
 		}
 		t.Logf("%s: %s", name, strings.TrimSpace(p.out.String()))
 	}
+	first.signal(t, unix.SIGSTOP)
+	testnet.Eventually(t, "the daemon is stopped", func() bool { return processes.Stopped(first.cmd.Process.Pid) })
+	p := launch(t, net.B, first.path, nil)
+	want := fmt.Sprintf("control socket is in use: the daemon at %s has not answered within 2s: it is stopped (%s, ", first.path, pid)
+	remedy := fmt.Sprintf("have it go on with `kill -CONT %d`", first.cmd.Process.Pid)
+	if code, text := p.code(t), unfolded(p.out.String()); code != exitInterface || !strings.Contains(text, want) || !strings.Contains(text, remedy) {
+		t.Errorf("beside a daemon that is stopped: code %d, %s; want %s…): %s", code, text, want, remedy)
+	}
+	first.signal(t, unix.SIGCONT)
 	if s := first.ready(t); len(s.Regions) != 1 || !attached(t, net.B) {
 		t.Errorf("the first daemon suffered: %+v", s)
 	}

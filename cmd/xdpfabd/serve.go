@@ -94,11 +94,14 @@ type noListener struct{ net.Listener }
 
 func (noListener) Close() error { return nil }
 
-// explainListen names the daemon that has the control socket, if there is one. It serves
-// this very interface, or it has nothing to do with it. The socket's folder may belong to
-// the service's user, and so be no place for root's socket: that a daemon is there
-// matters more.
+// explainListen names the daemon that has the control socket, if one answers there. It
+// serves this very interface, or it has nothing to do with it. The socket's folder may
+// belong to the service's user, and so be no place for root's socket: that a daemon is
+// there matters more.
 func explainListen(cfg Config, err error) error {
+	if live := new(control.LiveError); errors.As(err, &live) && live.Stopped != nil {
+		return errInterface(err)
+	}
 	s, e := daemonAt(cfg.controlPath())
 	switch {
 	case e != nil:

@@ -29,9 +29,10 @@ const dirMode = 0o755
 // waiting is how many clients may wait to be let in, if net.core.somaxconn is not less.
 const waiting = 1<<16 - 1
 
-// AskLimit bounds how long a live daemon is asked for its process id. It is a
-// variable for tests, whose verdicts must not depend on how busy the machine is.
-var AskLimit = time.Second
+// AskLimit bounds how long a live daemon is asked for its process id. It is longer than
+// halt, so that one that is stopped is found out. It is a variable for tests, whose
+// verdicts must not depend on how busy the machine is.
+var AskLimit = 3 * time.Second
 
 // burial is how long a process may hold its socket after it was killed: as long as the
 // kernel takes to give back its memory.
@@ -51,10 +52,15 @@ func pause(ctx context.Context) bool {
 type LiveError struct {
 	Path string
 	PID  int // 0 when it is not known
+	// Stopped says that the process is stopped, and how it goes on; nil if it is not.
+	Stopped *SilentError
 }
 
 // Error names the process, if it is known, and what to do.
 func (e *LiveError) Error() string {
+	if e.Stopped != nil {
+		return fmt.Sprintf("%v: %v", ErrLive, e.Stopped)
+	}
 	who := "by another process"
 	if e.PID != 0 {
 		who = fmt.Sprintf("by process %d", e.PID)
@@ -89,7 +95,7 @@ func Listen(ctx context.Context, path string, a Access) (net.Listener, error) {
 		if !errors.As(err, &live) {
 			break
 		}
-		live.PID = owner(path) // without the lock: it may take a while
+		live.PID, live.Stopped = owner(path) // without the lock: it may take a while
 		if live.PID != 0 || time.Now().After(end) || !pause(ctx) {
 			break
 		}
@@ -233,19 +239,22 @@ func clear(path string) error {
 	return nil
 }
 
-// owner asks the daemon at path for its process id; it returns 0 when the
-// daemon does not say.
-func owner(path string) int {
+// owner asks the daemon at path for its process id; it returns 0 when the daemon does not
+// say. A daemon that is stopped says nothing, and the kernel knows its process.
+func owner(path string) (pid int, stopped *SilentError) {
 	c, err := Dial(path)
 	if err != nil {
-		return 0
+		return 0, nil
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), AskLimit)
 	defer cancel()
 	s, err := c.Status(ctx)
-	if err != nil {
-		return 0
+	if mute := new(SilentError); errors.As(err, &mute) && mute.stopped {
+		return mute.PID, mute
 	}
-	return s.PID
+	if err != nil {
+		return 0, nil
+	}
+	return s.PID, nil
 }
