@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // End is how a domain ends: once, with a cause. Any goroutine may read it; Close or the
@@ -60,6 +61,15 @@ func (e *End) Closed() error {
 // SetClosed ends the node as its owner closes it.
 func (n *Node) SetClosed() {
 	n.End.Set(fmt.Errorf("domain on %s: %w", n.Label(), errno.Closed))
+}
+
+// unserved answers for a number that has no endpoint. A node that ends closes its
+// endpoints before its engines: what a peer has to know is that the node ends.
+func (n *Node) unserved() wire.HelloStatus {
+	if n.End.Err() != nil {
+		return wire.HelloShuttingDown
+	}
+	return wire.HelloNoEndpoint
 }
 
 // Finish releases a node that came to rest.

@@ -293,15 +293,6 @@ func (n *Node) accept(endpoint uint16, origin uint64) wire.HelloStatus {
 	return n.unserved()
 }
 
-// unserved answers for a number that has no endpoint. A node that ends closes its
-// endpoints before its engines: what a peer has to know is that the node ends.
-func (n *Node) unserved() wire.HelloStatus {
-	if n.End.Err() != nil {
-		return wire.HelloShuttingDown
-	}
-	return wire.HelloNoEndpoint
-}
-
 // requested answers a request for a connection.
 func (n *Node) requested(endpoint uint16, asked *wire.Connection, from wire.Addr) (wire.HelloStatus, wire.Connection) {
 	if t := n.Numbers.Serving(endpoint); t != nil {
