@@ -79,19 +79,20 @@ serves the memory.
 
 PEER is an IP address, a MAC address, a short name of the configuration, the name of
 a node in the cluster's directory (see "xdpfab nodes --help"), or that of a host, with
-"/" and an endpoint number if that is not 0. -i names an interface if not the one that
-leads to the peer is meant: see "xdpfab config --help".
+"/" and an endpoint number if that is not 0. By default a command uses the interface
+that leads to the peer; -i chooses another. See "xdpfab config --help".
 
-One process at a time can have an interface, also over UDP sockets. A daemon on this
-node shares it: any number of commands and programs go through that at once. Without
-one, a command has the interface to itself until it ends.
+Only one process at a time can use an interface, even with UDP sockets. A daemon on
+this node shares its interface: any number of commands and programs can use it at once.
+Without a daemon, a command keeps the interface to itself until it ends.
 
-Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong
-usage; 3 the outcome is unknown, or the operation ran and its result could not be
-printed, or the peer restarted; 4 the peer is silent or unreachable, or no daemon
-answers; 5 the interface cannot be used, or privileges are missing; 6 a compare-and-swap ran and swapped nothing, or not all of its
-elements. With --json an error is JSON as well, with the code and what is known of
-the operation. A stdout that is closed is taken for /dev/null.`,
+Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong usage;
+3 the outcome is unknown, or the operation ran and its result could not be printed, or
+the peer restarted; 4 the peer is silent or unreachable, or no daemon answers; 5 the
+interface cannot be used, or privileges are missing; 6 a compare-and-swap ran and did
+not swap all of its elements, or a bound did not hold. With --json, errors are JSON,
+too, with the exit code and the known facts about the operation. A command treats a
+closed stdout like /dev/null.`,
 		Example: `  xdpfab info eth0
   xdpfab list 10.0.0.2
   xdpfab atomic sum uint64 1 --peer node7 --region counters

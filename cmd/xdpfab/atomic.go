@@ -63,18 +63,17 @@ type atomicReport struct {
 
 const atomicHelp = `atomic runs one operation on an array of elements in a peer's memory, and prints
 the values from before. The operation ran exactly once if the exit code is 0 or 6,
-and never if it is 1; with 3 the error says whether it is unknown whether it ran, or
-it ran and its result could not be printed.
-6 means that the condition of cswap… or of sum_at_most or diff_at_least did not hold
-for some element, which was left as it was.
+and never if it is 1. With 3, either nobody knows whether it ran, or it ran and its
+result could not be printed. The error says which. 6 means that the condition of cswap…,
+sum_at_most or diff_at_least did not hold for some elements, which did not change.
 
 OP is min, max, sum, prod, diff, lor, land, lxor, bor, band, bxor, read, write,
 cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE is one of
 those that ` + "`xdpfab info`" + ` lists. The comparisons read "compare value, relation,
 element", as in fi_atomic(3). Integers have five more: sum_at_most adds if the sum
-is at most the compare value, diff_at_least subtracts if at least that is left;
-sum_sat and diff_sat stop at the datatype's limits; msum adds, and no carry leaves
-a bit that is set in the compare value, so that a word can hold several fields.
+is at most the compare value; diff_at_least subtracts if at least that much is left;
+sum_sat and diff_sat stop at the datatype's limits; msum adds to fields of a word: no
+carry leaves a bit that is set in the compare value.
 
 Values:
   integers     42  -7  0xff                 refused when out of range
@@ -83,11 +82,11 @@ Values:
   any          bits:0x7fc00001              the element as a number of its width
 One value stands for all elements if --count asks for more.
 
-With --batch, lines of JSON come from a file or, for "-", standard input, and go
-through one session: {"func":"fetch","op":"sum","dt":"uint64","offset":8,"n":1,
+With --batch, atomic reads lines of JSON from a file or, for "-", from standard input,
+and runs them in one session: {"func":"fetch","op":"sum","dt":"uint64","offset":8,"n":1,
 "buf":"0500000000000000"}, bytes in little-endian hex; "cmp" are the compare values.
-"dst", if given, is written first, and "out" then has the values from afterwards.
-For each line one comes back: {"line":1,…,"res":"…","out":"…"} or {"line":1,"error":
+If "dst" is given, atomic writes it first, and "out" then has the values afterwards.
+Each line gets an answer: {"line":1,…,"res":"…","out":"…"} or {"line":1,"error":
 "…","certainty":"not executed","code":1}.`
 
 func (a *app) atomicCmd() *cobra.Command {

@@ -36,8 +36,8 @@ type benchFlags struct {
 const benchHelp = `bench runs one operation as often as it can. In mode latency an endpoint has one
 operation in flight; in mode throughput it keeps --window posts in flight, many in
 one frame. Latency is from posting to completion, so in mode throughput it includes
-waiting in the queue. With several peers, each has --endpoints endpoints, and the
-figures are of all together.
+waiting in the queue. With several peers, each has --endpoints endpoints, and bench
+prints the figures for all of them together.
 
 Operations, with --op:
   fetch_add, add    fetch-and-add, or an addition without a result, of 1
@@ -51,12 +51,13 @@ Operations, with --op:
 
 add, put and others change the region: use one that no other program uses.
 --size is the length of an operation: an array of elements, bytes or a message.
---words are the operations of one post, each on a word of its own.
+--words sets how many words one post changes.
 
-At the end bench checks what was done, or fails: the words have grown by the number
-of acknowledged adds or signals, the region has the bytes that were written, each
-message has arrived once and in its order. Sums of floating-point numbers round, and operations
-such as max leave nothing to count: there bench says that it has not verified.`
+At the end bench checks the result, and fails if it is wrong. The words must have grown
+by the number of acknowledged adds or signals, the region must have the bytes that were
+written, and each message must have arrived once and in order. Sums of floating-point
+numbers round, and operations such as max leave nothing to count; bench says that it
+could not verify these.`
 
 func (a *app) benchCmd() *cobra.Command {
 	var f benchFlags
@@ -89,7 +90,7 @@ func (a *app) benchCmd() *cobra.Command {
 	fs.StringVar(&f.mode, "mode", "latency", "latency or throughput")
 	fs.StringVar(&f.sizes, "size", "", "bytes of an operation, such as 8,4KiB or all (powers of two up to 1MiB); "+
 		"default: one element, or 8")
-	fs.IntVar(&f.Words, "words", 1, fmt.Sprintf("words of one post, each an operation, up to %d", bench.MaxWords))
+	fs.IntVar(&f.Words, "words", 1, fmt.Sprintf("words that one post changes, up to %d", bench.MaxWords))
 	fs.IntVar(&f.Window, "window", 0,
 		"posts in flight for each endpoint; default 1 for latency, and for throughput as many as fill some frames")
 	fs.IntVar(&f.Endpoints, "endpoints", 1, "endpoints for each peer, each with a session and a goroutine")

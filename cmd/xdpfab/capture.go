@@ -51,18 +51,20 @@ pcapng format. tcpdump on the same machine does not see these packets: the XDP
 program takes them from the NIC, and AF_XDP sends them. tools/wireshark/xdpfab.lua
 dissects them.
 
-The capture ends when interrupted, after --count packets or after --duration. It
-never slows a poller down: what comes faster than it is written is left out and
-counted. In the capture is what the daemon's own queues carry, for itself and for
-programs that use its interface. Not in it are requests for resident regions that the
-XDP program answers by itself, packets of queues that are lent to programs, and those
-of this node to itself. The end tells how many requests were answered so, and how many
-queues are lent. With --resident the daemon's pollers take the requests for resident
-regions as long as the capture lasts, so that these are in it: that makes them some
-microseconds slower, and wakes the pollers.
+The capture ends when it is interrupted, after --count packets or after --duration. It
+never slows a poller down. If packets arrive faster than they can be written, capture
+leaves some out and counts them.
 
-Packets have the keys of regions and their contents. Root and the daemon's own user
-may capture; only the caller may read the file. The daemon is found as for stat.`,
+The capture contains the packets of the daemon's own queues. It does not contain
+requests for resident regions that the XDP program answers, packets of queues that the
+daemon lends to programs, or packets of this node to itself. The last line counts the
+requests that the XDP program answered. If queues are lent, another line counts them.
+With --resident, the daemon's pollers answer the requests for resident regions during
+the capture, so that the capture contains these, too. The requests then take some
+microseconds longer, and they wake the pollers.
+
+Packets contain the keys of regions and their contents. Root and the daemon's own user
+may capture; only the caller may read the file. capture finds the daemon as stat does.`,
 		Example: `  xdpfab capture -w x.pcapng --count 1000
   xdpfab capture -w x.pcapng --peer 10.0.0.2 --snaplen 128 --duration 10s
   xdpfab capture -w x.pcapng --resident --count 1000
@@ -74,13 +76,13 @@ may capture; only the caller may read the file. The daemon is found as for stat.
 	a.jsonFlag(c)
 	fs := c.Flags()
 	fs.StringVarP(&f.write, "write", "w", "", "file to write, or - for stdout")
-	fs.VarP((*show.Bytes)(&f.snaplen), "snaplen", "s", "how much of each packet to keep; 0 for all")
-	fs.IntVarP(&f.count, "count", "c", 0, "end after so many packets; 0 continues")
-	fs.DurationVar(&f.duration, "duration", 0, "end after so long; 0 continues")
+	fs.VarP((*show.Bytes)(&f.snaplen), "snaplen", "s", "bytes to keep of each packet; 0: all")
+	fs.IntVarP(&f.count, "count", "c", 0, "end after this number of packets; 0: never")
+	fs.DurationVar(&f.duration, "duration", 0, "end after this time; 0: never")
 	fs.StringArrayVar(&f.peers, "peer", nil,
-		"only packets from or to this address, name or short name; may be given several times. An IP address stands "+
-			"for packets over UDP, a MAC address for all of that node")
-	fs.BoolVar(&f.resident, "resident", false, "have the pollers take the requests for resident regions, too")
+		"keep only packets from or to this address, name or short name; repeatable. An IP address selects packets "+
+			"over UDP, a MAC address all packets of that node")
+	fs.BoolVar(&f.resident, "resident", false, "also capture requests for resident regions")
 	return c
 }
 

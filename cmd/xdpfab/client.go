@@ -55,19 +55,19 @@ func (f *linkFlags) register(c *cobra.Command) {
 		"`mode` of XDP: native, generic (any interface, slower), auto (native; on a bond generic, to "+
 			"follow fail-over) or any (auto, and generic where the driver has no native one)")
 	fs.TextVar(&f.transport, "transport", fi.TransportAuto,
-		"`transport` of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp where it can be had, and "+
+		"`transport` of frames: xdp, udp (UDP sockets: no privilege, slower) or auto (xdp if possible, and always "+
 			"for a MAC address)")
-	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0 for 4, or all of fewer")
+	fs.IntVar(&f.queues, "queues", 0, "queues of the interface to use; 0: four queues, or all if there are fewer")
 	fs.IntSliceVar(&f.cores, "cores", nil, "CPUs for the pollers of the queues, in turn; default: the kernel chooses")
-	fs.DurationVar(&f.giveUp, "timeout", defaultTimeout, "silence of the peer after which operations are given up")
+	fs.DurationVar(&f.giveUp, "timeout", defaultTimeout, "give up operations after this silence of the peer")
 	fs.StringVar(&f.control, "control", "",
 		"go through the daemon with this control socket; default: the daemon of the interface, if one serves it")
 	fs.StringVar(&f.directory, "directory", "", directoryUsage)
 	fs.StringVar(&f.authKey, "auth-key-file", "",
 		"prove the authorization key in this file, for regions that have one, and use no others")
-	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, whether a daemon serves it or not")
+	fs.BoolVar(&f.direct, "direct", false, "open the interface itself, even if a daemon serves it")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
-		"say on stderr which interface, daemon and address are used, and why")
+		"say on stderr which interface, daemon and address the command uses, and why")
 	f.borrowing.register(fs)
 	complete(c, "progress", fi.ProgressAuto.String(), fi.ProgressManual.String())
 	complete(c, "copy", fi.CopyAuto.String(), fi.CopyForce.String(), fi.ZeroCopyForce.String())

@@ -40,9 +40,8 @@ func (a *app) configCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Show the client's configuration, and where each value came from",
-		Long: `config prints the settings of the commands that reach a peer or a daemon. A flag
-takes precedence over the environment, that over the user's file, and that over the
-file of the machine:
+		Long: `config prints the settings of the commands that reach a peer or a daemon. Flags take
+precedence over environment variables, then come the user's file and the machine's file:
 
   --interface      XDPFAB_INTERFACE   interface = "eth1"
   --control        XDPFAB_CONTROL     control = "/run/xdpfabd/eth1.sock"
@@ -52,20 +51,21 @@ file of the machine:
                                       auth-key-file = "/etc/xdpfab/ledger.key"
   --transport      XDPFAB_TRANSPORT   transport = "udp"
 
-The user's file is ~/.config/xdpfab/config.toml, or the same below XDG_CONFIG_HOME;
-that of the machine is ` + settings.System + `. A file can also give peers short
-names, which take precedence over names in the directory, and those over names of
-hosts. The text is that of a line of a directory's file: addresses with commas
-between them, the preferred one first, and perhaps names of regions.
+The user's file is ~/.config/xdpfab/config.toml, or xdpfab/config.toml below
+XDG_CONFIG_HOME; the machine's file is ` + settings.System + `. A file can also give
+peers short names. These take precedence over names in the directory, which take
+precedence over names of hosts. The value is written like a line of a directory file:
+addresses, separated by commas, and optionally names of regions. The preferred address
+comes first.
 
   [peers]
   node7 = "10.0.0.7"
   node8 = "10.0.0.8,02:00:00:00:00:0b counters"
 
-With neither interface nor control socket, a command takes the interface on the
-route to the peer, and goes through its daemon if one serves it. For a peer's MAC
-address it takes the interface of the only daemon, or the one on which the kernel
-knows the peer, or the only one that is up. --verbose says which, and why.`,
+If neither an interface nor a control socket is set, a command uses the interface on
+the route to the peer, through its daemon if there is one. For a MAC address, a command
+uses the interface of the only daemon, the interface on which the kernel knows the peer,
+or the only interface that is up. --verbose says which interface it is, and why.`,
 		Example: `  xdpfab config
   xdpfab config --json
   XDPFAB_INTERFACE=eth1 xdpfab config`,

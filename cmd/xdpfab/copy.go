@@ -48,9 +48,9 @@ func (a *app) getCmd() *cobra.Command {
 		Long: `get copies the bytes of a region to FILE, or to stdout if that is "-". Words of 8
 bytes are never torn; the region as a whole may change meanwhile.
 
-get writes the bytes in order, so the length of FILE shows the progress of an
-interrupted copy: --resume keeps these bytes and fetches the rest. It does not
-notice a change of the region in between.`,
+get writes the bytes in order, so the length of FILE shows how far an interrupted copy
+got. --resume keeps these bytes and fetches the rest. It does not notice whether the
+region has changed meanwhile.`,
 		Example: `  xdpfab get 10.0.0.2 counters.save -i eth0 --region counters
   xdpfab get 10.0.0.2 counters.save -i eth0 --region counters --resume
   xdpfab get 10.0.0.2 - -i eth0 --region log --offset 4096 --length 100 | xxd`,
@@ -59,7 +59,7 @@ notice a change of the region in between.`,
 	}
 	f.register(c)
 	a.jsonFlag(c)
-	c.Flags().Var((*show.Bytes)(&f.length), "length", "how much to copy; 0 for all up to the end of the region")
+	c.Flags().Var((*show.Bytes)(&f.length), "length", "bytes to copy; 0: all up to the end of the region")
 	c.Flags().BoolVar(&f.resume, "resume", false, "keep what FILE has, and fetch the rest")
 	return c
 }

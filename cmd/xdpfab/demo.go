@@ -60,12 +60,12 @@ func (a *app) demoCmd() *cobra.Command {
 		Long: `demo makes two network namespaces joined by a veth pair, starts xdpfabd in one
 and runs clients in the other: processes of this same program. It checks that
 increments, a lock, a leaderboard and a floating-point sum are exact, runs a
-program in C through libfabric if gcc, libfabric and the provider are there, then
-measures round trips and throughput. No other interface is touched.
+program in C through libfabric if gcc, libfabric and the provider are installed, then
+measures round trips and throughput. demo touches no other interface.
 
-It exits with 0 only if every check is exact. Namespaces and processes are gone
-when it returns, also after Ctrl-C. With --keep it waits before cleaning up, so
-that you can try things.`,
+The exit code is 0 only if every check succeeds. demo removes its namespaces and ends
+its processes before it returns, even after Ctrl-C. With --keep it waits before it
+cleans up, so that you can try things.`,
 		Example: `  sudo xdpfab demo
   sudo xdpfab demo --keep
   sudo xdpfab demo --daemon ./bin/xdpfabd --json`,

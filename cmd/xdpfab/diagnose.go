@@ -28,14 +28,13 @@ func (a *app) diagnoseCmd() *cobra.Command {
 privileges, addresses, route, the peer's neighbour entry, a session over the
 encapsulation of PEER and over the other one, the peer's UDP port, round trips,
 regions, queues and the lengths of packets that pass. Each line has the step's name,
-its verdict, the time it took, and what was found; the remedy of a failure follows.
+its verdict, the time it took, and the result; a failure is followed by its remedy.
 The last lines name the cause.
 
-The verdict "doubtful" means that a step alone proves nothing; "left out", that
-the step was impossible, and why. diagnose changes no memory. It goes through this
-node's daemon if there is one. Without a daemon and without privileges it tries an
-IP address by UDP sockets, and leaves raw Ethernet out. --timeout is the time for
-each answer, 2s unless given.
+The verdict "doubtful" means that the step alone proves nothing. "left out" means that
+the step was impossible; the line says why. diagnose changes no memory. It goes through
+this node's daemon if there is one. Without a daemon and without privileges, diagnose
+tries an IP address with UDP sockets, and leaves raw Ethernet out.
 
 Exit codes: 0 the peer answers, and no step has failed; 1 it answers, and something
 else is wrong; 4 it does not answer; 5 the cause is on this node.`,
@@ -45,6 +44,8 @@ else is wrong; 4 it does not answer; 5 the cause is on this node.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.diagnose(c, &link, args[0]) },
 	}
 	link.register(c)
+	timeout := c.Flags().Lookup("timeout")
+	timeout.Usage, timeout.DefValue = "time to wait for each answer", patience.String()
 	a.jsonFlag(c)
 	return c
 }

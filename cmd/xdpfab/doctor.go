@@ -49,9 +49,9 @@ func (a *app) doctorCmd() *cobra.Command {
 		Long: `doctor opens an interface for an instant, as info --probe does, and prints one JSON
 object. The object has a row for the table of drivers (internal/nic/drivers.json), and
 names the card, its firmware, the kernel, the settings, and the driver's refusals in its
-own words. doctor takes the privileges of any other use, and a NIC
-may lose its carrier for a second or more. It changes nothing that lasts. Contribute the
-object if the table has no row of the driver, or one that is by source alone.
+own words. doctor needs the same privileges as any other use, and a NIC may lose its
+carrier for a second or more. doctor makes no lasting change. Contribute the object if
+the table has no row for the driver, or only a row that comes from its source code.
 
 The exit code is 0 if the interface could be opened in some mode.`,
 		Example: `  xdpfab doctor eth1

@@ -22,10 +22,10 @@ func (a *app) keptCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kept",
 		Short: "List and remove the regions that outlive their programs",
-		Long: `kept lists the regions that a daemon keeps for programs: when the program has ended,
-peers continue to operate on them, until a program of the same user takes them back
-or they are removed. A region that no program uses has - as its process. The daemon's
-own regions are those of ` + "`xdpfab region`" + `.`,
+		Long: `kept lists the regions that a daemon keeps for programs. When a program has ended,
+peers can still use its kept regions, until a program of the same user takes them back
+or somebody removes them. A region that no program uses has - as its process. For the
+daemon's own regions, see ` + "`xdpfab region`" + `.`,
 		Example: `  xdpfab kept
   xdpfab kept --interface eth0 --json
   xdpfab kept remove counters`,
@@ -51,9 +51,9 @@ func (a *app) keptRemoveCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Have a daemon withdraw a region that outlives its program",
-		Long: `remove has a daemon withdraw a kept region that no program uses. Operations of peers
-fail from then on, and its contents are lost. Root, the daemon's own user and the
-region's user may do that.`,
+		Long: `remove makes a daemon withdraw a kept region that no program uses. From then on
+operations of peers fail, and the contents are lost. Root, the daemon's own user and
+the region's user may remove it.`,
 		Example: `  xdpfab kept remove counters
   xdpfab kept remove counters --user alice --interface eth0`,
 		Args: exactArgs("NAME"),

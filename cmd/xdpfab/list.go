@@ -33,8 +33,8 @@ func (a *app) listCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list PEER",
 		Short: "List the memory regions that a peer publishes",
-		Long: `list shows the catalogue of a peer: the regions that are published under a
-name, with key, size and rights.`,
+		Long: `list shows the catalogue of a peer: the regions that it publishes, with their names,
+keys, sizes and rights.`,
 		Example: `  xdpfab list 10.0.0.2
   xdpfab list 02:00:00:00:00:0b/1 -i eth0 --json`,
 		Args: exactArgs("PEER"),

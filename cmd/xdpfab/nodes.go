@@ -29,14 +29,14 @@ func (a *app) nodesCmd() *cobra.Command {
 		Use:   "nodes",
 		Short: "List the nodes of the cluster's directory",
 		Long: `nodes lists the entries of the directory: the name of each node, its addresses, the
-preferred one first, and the regions that it publishes. Wherever a command takes a
-PEER, it takes the name of such a node, too: it dials the first of the addresses to
-which this machine has a route.
+preferred one first, and the regions that it publishes. A command that takes a PEER
+accepts the name of such a node, and dials its first address to which this machine has
+a route.
 
-The directory is a file, or etcd, to which daemons announce themselves (xdpfabd
---directory). --directory names it, or else XDPFAB_DIRECTORY, or directory = "…" of
+The directory is a file, or etcd, where daemons announce themselves (xdpfabd
+--directory). --directory names it, or else XDPFAB_DIRECTORY, or directory = "…" in
 the configuration: see "xdpfab config --help". An entry says where to dial; it does
-not promise that the node is there.`,
+not promise that the node is running.`,
 		Example: `  xdpfab nodes --directory /etc/xdpfab/nodes
   xdpfab nodes --directory etcd://10.0.0.1:2379/prod --json
   XDPFAB_DIRECTORY=etcd://10.0.0.1:2379/prod xdpfab ping node7`,

@@ -49,12 +49,12 @@ func (a *app) pingCmd() *cobra.Command {
 		Long: `ping opens a session and measures round trips one after the other, through the
 whole of both nodes: a look-up in the peer's catalogue or, with --region, an
 atomic read of the region's first word. A frame that gets lost is sent again, so
-losses show up as resent frames and long round trips; a round trip is lost only
-when the peer is silent for --timeout, or has restarted. Three lost in a row end the
-command. So does a refusal, such as that of a region without the right to read.
+losses show up as resent frames and long round trips. A round trip is lost only if the
+peer is silent for --timeout or has restarted. ping ends after three lost round trips in
+a row, or when the peer refuses one, for example because it may not read the region.
 
-With an --interval each round trip has a line, otherwise each second. A summary is at
-the end, also of a ping that is interrupted.`,
+With --interval, ping prints a line for each round trip, otherwise a line each second.
+A summary follows at the end, even if ping is interrupted.`,
 		Example: `  xdpfab ping 10.0.0.2 -i eth0
   xdpfab ping 02:00:00:00:00:0b -i eth0 -c 100000 --region counters --progress manual
   xdpfab ping 10.0.0.2 -i eth0 -c 0 --interval 1s
@@ -65,9 +65,9 @@ the end, also of a ping that is interrupted.`,
 	f.link.register(c)
 	a.jsonFlag(c)
 	c.Flags().StringVar(&f.region, "region", "", "read a word of this region")
-	c.Flags().IntVarP(&f.count, "count", "c", 1000, "round trips; 0 continues until interrupted")
+	c.Flags().IntVarP(&f.count, "count", "c", 1000, "round trips; 0: until interrupted")
 	c.Flags().DurationVar(&f.interval, "interval", 0, "pause between round trips")
-	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print the summary alone")
+	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only the summary")
 	return c
 }
 

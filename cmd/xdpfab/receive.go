@@ -48,14 +48,13 @@ func (a *app) receiveCmd() *cobra.Command {
 		Use:   "receive",
 		Short: "Receive messages, and print them",
 		Long: `receive makes a mailbox, and prints the messages that ` + "`xdpfab send`" + ` or programs at
-other nodes send to it, until it is interrupted, or has received --count of them.
-Each has a line, with the time, its sender, and its tag if it has one; what could
-control the terminal is quoted. With --raw the messages alone come out, byte by byte,
-one behind the other.
+other nodes send to it, until it is interrupted or has received --count of them. Each
+line has the time, the sender, the tag if there is one, and the message. Control
+characters are quoted. --raw prints only the bytes of the messages, without separators.
 
-It receives messages with and without tags, unless --tag names one. A message that is
-longer than --size is cut. Through a daemon, the daemon's rules must let the user
-serve the number.`,
+receive takes messages with and without tags, unless --tag names one. It cuts a message
+that is longer than --size. Through a daemon, receive can only make the mailbox if the
+daemon's rules allow this user to serve its number.`,
 		Example: `  xdpfab receive -i eth0
   xdpfab receive -i eth0 --mailbox 9 --tag 7 --count 1 --wait 10s
   xdpfab receive -i eth0 --json | jq .text
@@ -73,11 +72,11 @@ serve the number.`,
 	a.jsonFlag(c)
 	fs := c.Flags()
 	fs.IntVar(&f.mailbox, "mailbox", mailbox, "number of the mailbox")
-	fs.StringVar(&f.tag, "tag", "", "receive messages with this tag alone: 64 bits, decimal or 0x…")
-	fs.IntVar(&f.count, "count", 0, "messages to receive; 0 continues until interrupted")
-	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, when no message came for so long; 0 never")
-	fs.StringVar(&f.size, "size", "1MiB", "bytes of a message that are kept")
-	fs.BoolVar(&f.raw, "raw", false, "print the bytes of the messages, and nothing else")
+	fs.StringVar(&f.tag, "tag", "", "receive only messages with this tag: 64 bits, decimal or 0x…")
+	fs.IntVar(&f.count, "count", 0, "messages to receive; 0: until interrupted")
+	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, after this time without a message; 0: never")
+	fs.StringVar(&f.size, "size", "1MiB", "bytes to keep of each message")
+	fs.BoolVar(&f.raw, "raw", false, "print only the bytes of the messages")
 	return c
 }
 

@@ -29,9 +29,9 @@ programs have left are those of ` + "`xdpfab kept`" + `.`,
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "create NAME=SIZE[:OPTION,...]",
 		Short: "Have a running daemon serve another region",
-		Long: `create has a daemon serve another region, described as for --region of xdpfabd. A
-daemon that takes over serves it, too; a restarted daemon serves the regions of its
-configuration. Root and the daemon's own user may do that.`,
+		Long: `create makes a daemon serve another region, described as for --region of xdpfabd. A
+daemon that takes over serves it, too; a restarted daemon serves only the regions of
+its configuration. Root and the daemon's own user may create regions.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region create ledger=64KiB:backing=/var/lib/xdpfabd/ledger --interface eth0`,
 		Args: oneRegion,
@@ -39,9 +39,9 @@ configuration. Root and the daemon's own user may do that.`,
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "remove NAME",
 		Short: "Have a running daemon withdraw a region",
-		Long: `remove has a daemon withdraw a region. Operations of peers fail from then on: handles
-learn that the peer's memory is gone. Its contents are lost, except those of a file.
-Root and the daemon's own user may do that.`,
+		Long: `remove makes a daemon withdraw a region. From then on operations of peers fail with an
+error that says that the memory is gone. The contents are lost, except those of a file.
+Root and the daemon's own user may remove regions.`,
 		Example: `  xdpfab region remove scores
   xdpfab region remove scores --interface eth0`,
 		Args: exactArgs("NAME"),

@@ -61,11 +61,11 @@ func (a *app) residentListCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [FOLDER]",
 		Short: "List the folders in which resident regions are kept",
-		Long: `list shows the folders below FOLDER, in which processes keep resident regions. Without
-one it looks below ` + pinRoot + `, and below those that end in a dash and a user's number,
-where a daemon of that user keeps them if the former belongs to another user. STATE is
-"in use" while a process has it, "left" after that process died and while the kernel
-serves the regions, and "damaged" when nothing serves them.`,
+		Long: `list shows the folders below FOLDER in which processes keep resident regions. Without
+FOLDER, it looks below ` + pinRoot + ` and below ` + pinRoot + `-UID, which a
+daemon of user UID uses if the first folder belongs to another user. STATE is "in use"
+while a process uses the folder, "left" if that process died and the kernel serves the
+regions, and "damaged" if nothing serves them.`,
 		Example: "  xdpfab resident list",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -96,8 +96,8 @@ func (a *app) residentRemoveCmd() *cobra.Command {
 		Use:   "remove FOLDER",
 		Short: "End the resident regions of a dead process",
 		Long: `remove ends the resident state of a dead process in FOLDER: the contents of its
-resident regions are lost, peers lose their sessions, and the interface is free. It
-refuses a folder that a process uses.`,
+resident regions are lost, peers lose their sessions, and the interface is free again.
+remove refuses a folder that a process uses.`,
 		Example: "  xdpfab resident remove " + pinRoot + "/4026531840/eth0",
 		Args:    exactArgs("FOLDER"),
 		RunE:    func(_ *cobra.Command, args []string) error { return resident.RemoveFolder(args[0]) },

@@ -52,10 +52,10 @@ func (a *app) sendCmd() *cobra.Command {
 		Short: "Send a message to a mailbox of a peer",
 		Long: `send sends MESSAGE, or all of stdin without one or with "-", to a mailbox: that of
 ` + "`xdpfab receive`" + ` or of a program. PEER has the number of the mailbox behind a "/",
-or it is 5. With --lines each line of stdin is a message.
+or it is 5. With --lines, each line of stdin is a message.
 
-Success means that the message is there, once. If the mailbox has no room for it,
-send waits. The messages of one send arrive in their order.`,
+If send succeeds, the message has arrived exactly once. If the mailbox has no room for
+it, send waits. The messages of one send arrive in order.`,
 		Example: `  xdpfab send 10.0.0.2 hello -i eth0
   xdpfab send 02:00:00:00:00:0b/9 "job 1" -i eth0 --tag 7
   tail -f events | xdpfab send 10.0.0.2 -i eth0 --lines`,

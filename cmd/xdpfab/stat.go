@@ -41,11 +41,11 @@ func (a *app) statCmd() *cobra.Command {
 		Long: `stat asks a daemon of this machine, by its control socket, for its regions, its
 guests (the programs that use the interface through it) and its counters.
 Without --control and --interface it asks the daemon that the configuration names
-(xdpfab config), or the only running one. Behind the rights to a region, (key) says
-that peers have to prove an authorization key.
+(xdpfab config), or the only running one. (key) after the rights to a region means that
+peers have to prove an authorization key.
 
-With --watch it asks again at each interval, and shows rates per second: on a terminal
-in one page that is written anew, elsewhere in lines of the counters that have changed.`,
+With --watch, stat asks again at each interval and shows rates per second. On a terminal
+it updates one page; elsewhere it prints a line for each counter that has changed.`,
 		Example: `  xdpfab stat
   xdpfab stat --interface eth0 --watch 1s
   xdpfab stat --control /run/xdpfabd/eth0.sock --json`,

@@ -60,8 +60,8 @@ shows each session.`,
 	f.register(c)
 	fs := c.Flags()
 	fs.StringVar(&f.sort, "sort", control.PeerOrders()[0], "order, the greatest first but for addresses: "+orders)
-	fs.IntVar(&f.limit, "limit", 100, "show so many peers at most; 0 for all")
-	fs.IntVar(&f.skip, "skip", 0, "leave out so many of the first")
+	fs.IntVar(&f.limit, "limit", 100, "most peers to show; 0: all")
+	fs.IntVar(&f.skip, "skip", 0, "number of peers to leave out at the beginning")
 	return c
 }
 

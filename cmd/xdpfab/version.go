@@ -18,11 +18,11 @@ import (
 func (a *app) versionCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Show the version of this program, and of what it speaks",
+		Short: "Show the versions of this program and of its protocols",
 		Long: `version shows the release, the commit and the Go release that the program was built
-from, and the protocols: wire, which other nodes have to speak, with its extensions;
-attach, which programs and the daemon of one node speak; handover, which a daemon
-speaks with the one that takes over from it. ` + "`xdpfab --version`" + ` and ` + "`xdpfabd --version`" + `
+from, and the versions of the protocols: wire, between nodes, with its extensions; attach,
+between a daemon and the programs of its node; handover, between a daemon and the one
+that takes over from it. ` + "`xdpfab --version`" + ` and ` + "`xdpfabd --version`" + `
 print the same.`,
 		Example: `  xdpfab version
   xdpfab version --json | jq -r .commit`,

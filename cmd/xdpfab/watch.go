@@ -44,12 +44,12 @@ func (a *app) watchCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch PEER",
 		Short: "Watch a word of a peer's memory, or the peer",
-		Long: `watch reads an element of a region at each --interval, and prints its value, and each
-other value that it finds there, with the time. It does not see what lies between
-two reads. It ends with --until VALUE, after --count changes, or when interrupted.
+		Long: `watch reads an element of a region once each --interval. It prints the first value, and
+then each change, with the time. It misses changes between two reads. It ends when the
+element has the value of --until, after --count changes, or when it is interrupted.
 
-Without a region it waits until the peer is gone, and says why: exit code 3 if it
-restarted, 4 if it is silent, 1 if it closed.`,
+Without a region, watch waits until the peer is gone, and says why: exit code 3 means
+that the peer restarted, 4 that it is silent, and 1 that it closed its session.`,
 		Example: `  xdpfab watch 10.0.0.2 -i eth0 --region counters
   xdpfab watch 10.0.0.2 -i eth0 --region temperatures --offset 16 --datatype double --interval 1s
   xdpfab watch 10.0.0.2 -i eth0 --region barrier --until 8 --wait 1m
@@ -70,8 +70,8 @@ restarted, 4 if it is silent, 1 if it closed.`,
 	fs.StringVar(&f.datatype, "datatype", "uint64", "datatype of the element")
 	fs.DurationVar(&f.interval, "interval", 100*time.Millisecond, "time between two reads; 0 for none")
 	fs.StringVar(&f.until, "until", "", "end when the element has this value")
-	fs.IntVar(&f.count, "count", 0, "changes to see; 0 continues")
-	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, after so long in all; 0 never")
+	fs.IntVar(&f.count, "count", 0, "end after this number of changes; 0: never")
+	fs.DurationVar(&f.wait, "wait", 0, "give up, with exit code 1, after this time; 0: never")
 	complete(c, "datatype", datatypeNames()...)
 	return c
 }

@@ -46,26 +46,28 @@ same name, or adds one:
           backing=anonymous|memfd|resident|/path, huge=auto|never|require,
           auth-key=/path
 
-Peers that can reach the interface can use a region as its access says, unless it
-has an auth-key: then they have to prove the key in that file, of 16 to 64 random
-bytes, which others may not read. The client has --auth-key-file for it.
+Any peer that can reach the interface can use a region as its access says, unless the
+region has an auth-key. Then peers have to prove the key in that file: 16 to 64 random
+bytes, which other users must not be able to read. Clients prove it with --auth-key-file.
 
 The XDP program itself executes the operations of peers on a resident region,
-without a poller. This needs Linux 5.18. If the daemon is killed, the kernel keeps serving
-resident regions and the sessions that use them. The next daemon takes back each
+without a poller. This needs Linux 5.18. If the daemon is killed, the kernel keeps
+serving resident regions and the sessions that use them. The next daemon takes back each
 region that it configures with the same name and size; everything else is new.
---pin names the folder of this state. A daemon that ends in order removes the state
+--pin names the folder of this state. A daemon that ends normally removes the state
 and tells its peers, unless --leave is given; "xdpfab resident remove" removes the
-state of a dead daemon. "xdpfab region create" and "xdpfab region remove" add and
-remove regions of any sort while the daemon runs; put regions that have to stay into
-the configuration, too.
+state of a dead daemon.
+
+"xdpfab region create" and "xdpfab region remove" add and remove regions of any kind
+while the daemon runs. To keep a region after a restart, put it into the configuration,
+too.
 
 Programs on this machine use the interface through the daemon: they open it as
-usual, attach at the control socket, and need no privilege. Each must be able to
-write to the socket, by --socket-group and --socket-mode, and be allowed to attach.
-The first rule that fits its user and groups decides; without one, root and the
-daemon's own user may attach. Rules are [[guest]] in the file; --guest puts rules
-before them:
+usual, attach at the control socket, and need no privilege. --socket-group and
+--socket-mode decide who can write to the socket; rules decide which of these programs
+may attach. The first rule that fits a program's user and groups decides; if none fits,
+only root and the daemon's own user may attach. Rules are [[guest]] in the file; rules
+of --guest come before them:
 
   --guest allow|deny[:setting[,setting]...]
   setting: user=NAME, group=NAME (or numbers; left out: any), socket=PATH to which
@@ -81,9 +83,9 @@ More control sockets, say one for each container, are [[socket]] in the file, or
   setting: mode=0660, group=NAME
 
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
-interface. A second one ends it at once, unless it comes within a second of the
-first. SIGHUP changes nothing, since the configuration is read only once: the log
-says what does. Have it take effect with --takeover, as "systemctl reload" does.
+interface. A second signal ends it at once, unless it comes within a second of the
+first. SIGHUP changes nothing, because the daemon reads its configuration only once.
+To apply a new configuration, use --takeover, as "systemctl reload" does.
 
 Peers reach the daemon by the interface's MAC address, and over UDP by the IP
 addresses that the interface has at each moment; it may have none at the start.
@@ -91,9 +93,9 @@ The daemon continues while the interface is down, and when its name changes. It 
 with code 1 when peers can no longer reach it: the interface is removed, replaced,
 moved to another network namespace or given another hardware address, another
 program detaches the XDP program, or the MTU is set below its value at the start.
-Raising the MTU and setting it back does no harm. With --transport udp it notices none
-of this: it serves the IP addresses that the interface had at the start, until it is
-stopped.
+Raising the MTU and setting it back does no harm. With --transport udp the daemon
+notices none of this: until it is stopped, it serves the IP addresses that the interface
+had at the start.
 
 ` + takeoverHelp + `
 
@@ -101,9 +103,9 @@ The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need
 root.
 
-Exit codes: 0 ended on request, 1 failure, 2 wrong arguments or configuration,
-5 interface missing, taken or unsuitable, control socket taken or not to be made, or
-no privilege.`
+Exit codes: 0 the daemon ended on request; 1 failure; 2 wrong arguments or
+configuration; 5 the interface is missing, in use or unsuitable, the control socket is in
+use or cannot be made, or privileges are missing.`
 
 // arguments are the flags that are not options.
 type arguments struct {

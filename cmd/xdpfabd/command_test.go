@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 )
@@ -108,5 +109,14 @@ func TestHelpAndCompletion(t *testing.T) {
 	out.Reset()
 	if run([]string{"__complete", "--copy", ""}, &out, &out); !strings.Contains(out.String(), "zero-copy\n") {
 		t.Errorf("completion of --copy: %q", out.String())
+	}
+}
+
+// The text above the flags fits a terminal.
+func TestHelpWidth(t *testing.T) {
+	for line := range strings.SplitSeq(long, "\n") {
+		if n := utf8.RuneCountInString(line); n > 90 {
+			t.Errorf("%d columns, want at most 90: %s", n, line)
+		}
 	}
 }

@@ -30,71 +30,69 @@ type option[T any] struct {
 var options = []option[Config]{
 	{"interface", "network `interface` to serve on",
 		func(c *Config) field { return textField(&c.Interface, checkInterface) }},
-	{"queues", "use `n` queues, from queue 0 on; 0: 4, or all of fewer. Frames that arrive on the others are passed " +
-		"on with a copy",
+	{"queues", "use `n` queues, from queue 0 on; 0: four queues, or all if there are fewer. The others pass " +
+		"their frames on with a copy",
 		func(c *Config) field { return intField(&c.Queues, 0, 64) }},
-	{"lend", "hold `n` further queues ready, behind those, to lend them to guests whose rule has queues; Linux 6.4",
+	{"lend", "keep the next `n` queues ready to lend to guests whose rule allows queues; needs Linux 6.4",
 		func(c *Config) field { return intField(&c.Lend, 0, 63) }},
-	{"spread", "give sessions to the queues in turn, where the NIC puts all frames into one",
+	{"spread", "distribute sessions over the queues in turn, for a NIC that puts all frames into one queue",
 		func(c *Config) field { return boolField(&c.Spread) }},
-	{"steer", "have the NIC deliver frames on the queues in use: by rules, or by its indirection table, which is for " +
-		"all traffic; undone at the end, see --unsteer",
+	{"steer", "make the NIC deliver frames to the queues in use, by rules or by its indirection table, which affects " +
+		"all traffic; the daemon restores it at the end, see --unsteer",
 		func(c *Config) field { return boolField(&c.Steer) }},
 	{"cores", "pin the queues' pollers to these `CPUs`, in turn, e.g. 2,3; none: the kernel chooses",
 		func(c *Config) field { return coresField(&c.Cores) }},
 	{"spin", "an idle poller spins for this `time` before it sleeps",
 		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
-	{"busy-poll", "pollers run the NIC's driver themselves, for this `time` a call, in place of the interrupts of " +
-		"their queues, which are held back until the end (docs/tuning.md); 0: never; not on veth or with generic XDP",
+	{"busy-poll", "each poller runs the NIC's driver itself, for this `time` per call, and holds back the interrupts of " +
+		"its queue (docs/tuning.md); 0: never; not on veth or with generic XDP",
 		func(c *Config) field { return durationField(&c.BusyPoll, 0, time.Second) }},
-	{"busy-budget", "`frames` that the driver hands over for each such call",
+	{"busy-budget", "most `frames` that the driver hands over per call",
 		func(c *Config) field { return intField(&c.BusyBudget, 1, 1<<16-1) }},
 	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
 		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
-	{"xdp", "`mode` of XDP: native; generic, on any interface, several times slower; auto: native, and generic on " +
-		"a bond, a team or a netvsc with its virtual function, to follow fail-over; any: auto, and generic where the " +
+	{"xdp", "`mode` of XDP: native; generic: works on any interface, several times slower; auto: native, but generic on " +
+		"a bond, a team or a netvsc with its virtual function, to follow fail-over; any: like auto, but generic if the " +
 		"driver has no native XDP",
 		func(c *Config) field { return choiceField(&c.XDP, xdpModes) }},
-	{"udp", "accept frames over UDP (port 34997), at the IP addresses of the interface, as well as raw Ethernet; no " +
-		"firewall of this machine sees them. false: raw Ethernet alone",
+	{"udp", "accept frames over UDP (port 34997) to the interface's IP addresses as well as raw Ethernet; this " +
+		"machine's firewall does not see them. false: only raw Ethernet",
 		func(c *Config) field { return boolField(&c.UDP) }},
-	{"vlan", "take frames by their 802.1Q tag, and leave others to the kernel: untagged; any; or a VLAN's `id`, " +
-		"with whose tag all is sent, and whose interface (eth0.100) has the IP addresses",
+	{"vlan", "take frames by their 802.1Q tag, and leave others to the kernel: untagged; any; or a VLAN's `id`: " +
+		"the daemon then tags all frames, and the VLAN's interface (eth0.100) has the IP addresses",
 		func(c *Config) field { return vlanField(&c.VLAN) }},
-	{"transport", "what carries frames: xdp; udp, which are UDP sockets and need no privilege, several times slower; " +
-		"auto: xdp where it can be had",
+	{"transport", "`transport` of frames: xdp; udp: UDP sockets, which need no privilege, but round trips take " +
+		"more than twice as long; auto: xdp if possible, otherwise udp",
 		func(c *Config) field { return choiceField(&c.Transport, transports) }},
-	{"window", "request `frames` in flight per session",
+	{"window", "most request `frames` in flight per session",
 		func(c *Config) field { return intField(&c.Window, 1, 64) }},
-	{"give-up", "`time` of silence after which operations to a peer are given up",
+	{"give-up", "`time` of silence after which the daemon gives up operations to a peer",
 		func(c *Config) field { return durationField(&c.GiveUp, time.Millisecond, time.Hour) }},
-	{"rto-min", "floor of the retransmission `time`; above the peers' scheduling noise",
+	{"rto-min", "least `time` before a retransmission; above the peers' scheduling noise",
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
-	{"base-rtt", "longest round-trip `time` of the idle network; what a round trip takes beyond that counts as " +
-		"queueing",
+	{"base-rtt", "longest round-trip `time` of the idle network; any time beyond that counts as queueing",
 		func(c *Config) field { return durationField(&c.BaseRTT, time.Microsecond, time.Second) }},
-	{"idle-retire", "least `time` of silence after which a peer's session is forgotten; a peer may ask for longer",
+	{"idle-retire", "least `time` of silence after which the daemon forgets a peer's session; a peer may ask for more",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},
-	{"sessions", "most `sessions` on a queue, from one endpoint to another, 9 KiB each: N programs of a node that " +
-		"talk with M each way have 2 N M",
+	{"sessions", "most `sessions` per queue, 9 KiB each; a session joins two endpoints: N programs that talk with M " +
+		"programs of another node, each way, have 2 N M",
 		func(c *Config) field { return intField(&c.Sessions, 16, 1<<14) }},
 	{"resident-sessions",
-		"`sessions` of peers that the XDP program can execute at a time, if there is a resident region; 130 KiB each",
+		"most `sessions` that can use resident regions at a time, 130 KiB each",
 		func(c *Config) field { return intField(&c.ResidentSessions, 1, 1<<14) }},
-	{"pin", "`folder` on a BPF file system in which resident regions outlive the daemon; auto: one below " +
-		"/sys/fs/bpf/xdpfab, if it can be, or below a folder beside it if that is another user's; none",
+	{"pin", "`folder` on a BPF file system in which resident regions outlive the daemon; auto: a folder below " +
+		"/sys/fs/bpf/xdpfab, or beside it if another user owns that, or none if neither works; none",
 		func(c *Config) field { return textField(&c.Pin, checkPin) }},
-	{"leave", "when the daemon ends, leave what is in that folder, for the next one",
+	{"leave", "when the daemon ends, leave the contents of that folder for the next daemon",
 		func(c *Config) field { return boolField(&c.Leave) }},
 	{"control", "`path` of the control socket; empty: /run/xdpfabd/<interface>.sock",
 		func(c *Config) field { return textField(&c.Control, nil) }},
 	{"socket-group", "`group` of the control socket, name or number; empty: the daemon's",
 		func(c *Config) field { return textField(&c.SocketGroup, checkID) }},
-	{"socket-mode", "`permissions` of the control socket: a user that may write to it may connect; see --guest for " +
-		"the users that may attach",
+	{"socket-mode", "`permissions` of the control socket: users who may write to it may connect; --guest says who may attach",
 		func(c *Config) field { return modeField(&c.SocketMode) }},
-	{"metrics-address", "serve metrics for Prometheus, and /healthz and /readyz, at this `host:port`, to whoever can " +
-		"reach it; empty: metrics at the control socket alone (docs/metrics.md)",
+	{"metrics-address", "serve metrics for Prometheus, /healthz and /readyz at this `host:port`, to anyone who can reach " +
+		"it; empty: only at the control socket (docs/metrics.md)",
 		func(c *Config) field { return textField(&c.MetricsAddress, checkMetricsAddress) }},
 	{"directory", "keep an entry of this node in the directory at this `URL`: etcd://HOST:PORT (docs/directory.md)",
 		func(c *Config) field { return textField(&c.Directory, checkDirectory) }},

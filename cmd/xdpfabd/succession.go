@@ -16,14 +16,14 @@ import (
 
 // takeoverHelp is what --help says of takeovers.
 const takeoverHelp = `With --takeover the daemon takes the place of the one that runs on the same
-interface, and the old one ends: its sessions and its guests continue after a pause,
-with nothing lost or done twice. Regions that both name keep their contents. Resident
+interface, and the old one ends. Its sessions and guests continue after a pause; nothing
+is lost or done twice. Regions that both daemons name keep their contents. Resident
 regions, and programs that borrowed a queue, continue without a pause. If the new
-daemon cannot start, the old one continues. If the new one is asked to end before it
-has everything, it gives the takeover up and exits with code 0, as for any end on
-request, and the old one continues. Readiness (sd_notify) and the status at the
-control socket say that a takeover succeeded; no exit code does. The mode of XDP stays
-that of the old daemon; --xdp native or generic is refused if that is another one.`
+daemon cannot start, the old one continues. If the new daemon is asked to end before the
+takeover is complete, it exits with code 0, and the old one continues. No exit code says
+that a takeover succeeded: see the readiness (sd_notify) and the status at the control
+socket. The new daemon keeps the XDP mode of the old one, and refuses --xdp native or
+generic if the mode differs.`
 
 // succession is what a daemon knows of takeovers. Its zero value is that of one that
 // neither leaves nor takes another's place.
