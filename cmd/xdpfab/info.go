@@ -76,9 +76,9 @@ type opEntry struct {
 const infoHelp = `info shows an interface, or all of them if none is named: the mode in which
 xdpfab would use it, the limits of the kernel and of the caller's privileges, and
 the operations for each datatype. It attaches nothing, changes nothing and needs
-no privilege. It leaves out facts that this user may not read. It asks the daemons of all interfaces
-at the same time. If one does not answer within 5 s (10 s with --fabric, 30 s with
---probe), info names it and the remedy.
+no privilege. It leaves out facts that this user may not read. It asks the daemons of
+all interfaces at the same time. If one does not answer within 5 s (10 s with --fabric,
+30 s with --probe), info names it and the remedy.
 
 A queue does not always get the mode that its driver promises. With --probe, info
 opens the named interface for an instant and shows the result: native or generic

@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -143,4 +146,20 @@ func TestNearMisses(t *testing.T) {
 	if r.out != "1 element: done\n" {
 		t.Errorf("output %q, error %q", r.out, r.err)
 	}
+}
+
+// The text above a command's flags fits a terminal.
+func TestHelpWidth(t *testing.T) {
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		for line := range strings.SplitSeq(c.Long, "\n") {
+			if n := utf8.RuneCountInString(line); n > 90 {
+				t.Errorf("%s --help: %d columns, want at most 90: %s", c.CommandPath(), n, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check((&app{}).root())
 }
