@@ -89,7 +89,8 @@ var options = []option[Config]{
 		func(c *Config) field { return textField(&c.Control, nil) }},
 	{"socket-group", "`group` of the control socket, name or number; empty: the daemon's",
 		func(c *Config) field { return textField(&c.SocketGroup, checkID) }},
-	{"socket-mode", "`permissions` of the control socket: users who may write to it may connect; --guest says who may attach",
+	{"socket-mode", "`permissions` of the control socket: users who may write to it may connect; " +
+		"--guest says who may attach",
 		func(c *Config) field { return modeField(&c.SocketMode) }},
 	{"metrics-address", "serve metrics for Prometheus, /healthz and /readyz at this `host:port`, to anyone who can reach " +
 		"it; empty: only at the control socket (docs/metrics.md)",

@@ -315,7 +315,8 @@ func (s *server) announce() {
 		"cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(),
 		"control", s.cfg.controlPath(), "pid", os.Getpid())
 	if i.NoXDP != "" {
-		s.log.Warn("no AF_XDP: UDP sockets carry the frames, round trips take more than twice as long", "cause", i.NoXDP)
+		s.log.Warn("no AF_XDP: UDP sockets carry the frames, round trips take more than twice as long",
+			"cause", i.NoXDP)
 	}
 	if i.Beside != "" {
 		s.log.Warn("the daemon may hear no peer", "cause", i.Beside)
