@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -45,6 +46,9 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if errors.Is(err, control.ErrNoDaemon) {
 		err = fmt.Errorf("no daemon serves at %s, whose place this one could take: start it without --takeover, or "+
 			"give that daemon's --control", cfg.controlPath())
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return errInterface(err)
 	}
 	if err != nil {
 		return errFailure(err)

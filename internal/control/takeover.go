@@ -28,11 +28,19 @@ func (s *Service) succeed() Admit {
 	}
 	return func(_ context.Context, p Program) (Place, error) {
 		if p.UID != 0 && p.UID != uint32(os.Geteuid()) {
-			return nil, fmt.Errorf("user %d may not take this daemon's place: only root and user %d may", p.UID,
-				os.Geteuid())
+			return nil, mayNotSucceed(p.UID, os.Geteuid())
 		}
 		return successor(s.Takeover), nil
 	}
+}
+
+// mayNotSucceed is the refusal of a user by a daemon of another one.
+func mayNotSucceed(user uint32, own int) error {
+	who := "root"
+	if own != 0 {
+		who = fmt.Sprintf("root and user %d", own)
+	}
+	return Denied("user %d may not take this daemon's place: only %s may: run this as root", user, who)
 }
 
 // successor is the place of a process that wants to take over.

@@ -177,7 +177,12 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 	testnet.Require(t)
 	t.Parallel()
 	net := testnet.NewPair(t, testnet.Options{})
-	n := serve(t, net.B, "--region", "counters=4KiB")
+	n := serve(t, net.B, "--region", "counters=4KiB", "--socket-mode", "0666")
+	for _, folder := range []string{filepath.Dir(n.socket), filepath.Dir(filepath.Dir(n.socket))} {
+		if err := os.Chmod(folder, 0o755); err != nil { // for the other user below
+			t.Fatal(err)
+		}
+	}
 	dir, pid := t.TempDir(), strconv.Itoa(n.cmd.Process.Pid)
 	for name, text := range map[string]string{
 		"regions.toml": "interface = \"veth0\"\n\n[[regions]]\nname = \"counters\"\nsize = \"4KiB\"\n",
@@ -230,6 +235,7 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		{name: "flag", line: "--interfaces $I", code: 2, wrong: "unknown flag: --interfaces", want: "did you mean --interface?", remedy: "`xdpfabd --help`"},
 		{name: "takeover of none", line: "--interface $I --control $D/none.sock --takeover", code: 1, wrong: "no daemon serves at " + dir + "/none.sock", want: "whose place this one could take", remedy: "start it without --takeover"},
 		{name: "takeover with another size", side: b, line: "--interface $I --control " + n.socket + " --region counters=8KiB --takeover", code: 1, wrong: `region "counters" has 4096 bytes`, want: "8192 bytes, access rw, backing anonymous, huge pages auto in the one that is to take its place", remedy: "want the same, or another name"},
+		{name: "takeover by another user", side: b, line: "--interface $I --control " + n.socket + " --takeover", code: 5, wrong: "user 65534 may not take this daemon's place", want: "only root may", remedy: "run this as root", options: []option{unprivileged}},
 		{name: "control socket of a user", line: "--interface $I --transport udp --control $D/x/a.sock", code: 5, wrong: "/x: permission denied", want: "choose another path (--control; clients then name it by --control or XDPFAB_CONTROL)", remedy: "such as /run/user/7/veth0.sock", options: []option{unprivileged}},
 		{name: "no interface", line: "--region counters=4KiB", code: 2, wrong: "interface: missing", want: "set it in the configuration file", remedy: "--interface eth0"},
 	} {
