@@ -342,9 +342,10 @@ func (c Config) print(w io.Writer) error {
 		_, err := io.WriteString(w, "\n[[socket]]\n")
 		errs = append(errs, err, printOptions(w, socketOptions, &c.Sockets[i]))
 	}
-	for i := range c.Guests {
+	for _, g := range c.Guests {
 		_, err := io.WriteString(w, "\n[[guest]]\n")
-		errs = append(errs, err, printOptions(w, guestOptions, &c.Guests[i]))
+		g = g.effective()
+		errs = append(errs, err, printOptions(w, guestOptions, &g))
 	}
 	return errors.Join(errs...)
 }

@@ -38,6 +38,14 @@ const defaultGuests = 1024
 // defaultGuest is a rule that allows everything.
 func defaultGuest() GuestConfig { return GuestConfig{Serve: "*"} }
 
+// effective is the rule with the limits that it leaves out. A rule that denies has none.
+func (g GuestConfig) effective() GuestConfig {
+	if !g.Deny {
+		g.Guests, g.Limits = cmp.Or(g.Guests, defaultGuests), g.Limits.Effective()
+	}
+	return g
+}
+
 // defaultKept is how many bytes root and the daemon's own user may have kept where no
 // rule is about them.
 const defaultKept = 16 << 30

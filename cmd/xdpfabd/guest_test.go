@@ -151,7 +151,9 @@ func TestGuestConfiguration(t *testing.T) {
 	for _, g := range c.Guests {
 		got = append(got, g.String())
 	}
-	want := "allow:group=0 allow:user=root,serve=,entries=128,memory=1GiB deny"
+	const usual = "arena=64MiB,arrivals=4MiB,endpoints=256,peers=65536,regions=1024,host=128MiB"
+	want := "allow:group=0,guests=1024,entries=4096," + usual + ",memory=16GiB,weight=1 " +
+		"allow:user=root,serve=,guests=1024,entries=128," + usual + ",memory=1GiB,weight=1 deny"
 	if code != exitOK || strings.Join(got, " ") != want || c.SocketMode != 0o666 || c.SocketGroup != "0" {
 		t.Errorf("%d %s: %s, %o, %q; want %s", code, msg, got, c.SocketMode, c.SocketGroup, want)
 	}

@@ -99,6 +99,9 @@ func (l GuestLimits) withDefaults() GuestLimits {
 	return l
 }
 
+// Effective returns the limits with the usual ones in place of those that are not set.
+func (l GuestLimits) Effective() GuestLimits { return l.withDefaults() }
+
 // check reports limits that cannot be.
 func (l *GuestLimits) check() error {
 	if l.Weight < 1 || l.Weight > mostWeight {
