@@ -68,7 +68,7 @@ func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
 //   - ctx ends when the session of the caller has ended, so that nobody gets the reply, or
 //     the handler is closed. It does not end with the context of the caller.
 //
-// Request and reply have to fit into one frame each: 1454 bytes of request and 1454 of
+// Request and reply have to fit into one frame each: 1452 bytes of request and 1452 of
 // reply at an MTU of 1500, 28 or 48 less over UDP. The domain must have the interface
 // itself, or UDP sockets: programs behind a daemon can call, but have no handlers yet.
 func (d *Domain) Handle(attr HandlerAttr, f func(ctx context.Context, from Sender, request []byte) ([]byte,
@@ -193,9 +193,10 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 func (p *Peer) tooLong(request []byte) error {
 	const heads = wire.HeaderLen + wire.CallHead
 	mtu := p.to.Node.Dev.MTU()
+	most := (mtu - heads) &^ 3 // a record is a multiple of 4 bytes
 	return fmt.Errorf("xdpfab: request of %d bytes to %s: %w: it has to fit into one frame: want at most %d bytes, "+
 		"which an MTU of %d leaves, 28 less over IPv4 and 48 less over IPv6, or less if the peer has a smaller one",
-		len(request), p.to.Name, ErrNotExecuted, mtu-heads, mtu)
+		len(request), p.to.Name, ErrNotExecuted, most, mtu)
 }
 
 // open takes the reply out of the result of a call.

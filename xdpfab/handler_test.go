@@ -5,6 +5,7 @@ package xdpfab_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -124,5 +125,31 @@ func TestCallEndings(t *testing.T) {
 	}
 	if n, err := p.Call(ctx(t), []byte("fine"), make([]byte, 10)); n != 4 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// The longest request and reply pass, with the numbers that the documentation states.
+// One byte more is refused, or cut, and the text has the number.
+func TestLongestCall(t *testing.T) {
+	const most = 1452 // of Handle's doc, at the MTU of a Pipe
+	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+	_, p := handle(t, f, xdpfab.HandlerAttr{}, func(_ context.Context, _ xdpfab.Sender, request []byte) ([]byte, error) {
+		return append(request, request...)[:binary.LittleEndian.Uint16(request)], nil
+	})
+	ask := func(request, reply int) (int, error) {
+		b := bytes.Repeat([]byte("x"), request)
+		binary.LittleEndian.PutUint16(b, uint16(reply))
+		return p.Call(ctx(t), b, make([]byte, 2000))
+	}
+	if n, err := ask(most, most); n != most || err != nil {
+		t.Errorf("%d bytes each way: %d, %v", most, n, err)
+	}
+	want := fmt.Sprintf("want at most %d bytes", most)
+	if _, err := ask(most+1, 2); !errors.Is(err, xdpfab.ErrNotExecuted) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a request of %d bytes: %v, want %q", most+1, err, want)
+	}
+	if n, err := ask(most, most+1); n != most+1 || !errors.Is(err, xdpfab.ErrTruncated) ||
+		!strings.Contains(err.Error(), fmt.Sprint(most, " of which")) {
+		t.Errorf("a reply of %d bytes: %d, %v", most+1, n, err)
 	}
 }
