@@ -252,10 +252,12 @@ func (a *app) tellWay(f *linkFlags, dom *xdpfab.Domain, chosen *way.Choice) {
 	in := dom.Interface()
 	switch {
 	case in.NoXDP != "" && !f.verbose:
-		fmt.Fprintln(a.err, "xdpfab: UDP sockets carry the frames: round trips take more than twice as long as with AF_XDP; -v says why")
+		fmt.Fprintln(a.err, "xdpfab: UDP sockets carry the frames: round trips take more than twice as long as with "+
+			"AF_XDP; -v says why")
 	case in.NoXDP != "":
 		fmt.Fprintln(a.err, tell.Fold(fmt.Sprintf("xdpfab: UDP sockets carry the frames: round trips take more than "+
-			"twice as long as with AF_XDP, which cannot be used (%s); --transport xdp fails instead", tell.Plain(errors.New(in.NoXDP)))))
+			"twice as long as with AF_XDP, which cannot be used (%s); --transport xdp fails instead",
+			tell.Plain(errors.New(in.NoXDP)))))
 	}
 	if in.Beside != "" {
 		fmt.Fprintf(a.err, "xdpfab: the peer may not be heard: %s\n", in.Beside)

@@ -44,16 +44,16 @@ var options = []option[Config]{
 		func(c *Config) field { return coresField(&c.Cores) }},
 	{"spin", "an idle poller spins for this `time` before it sleeps",
 		func(c *Config) field { return durationField(&c.Spin, time.Nanosecond, time.Hour) }},
-	{"busy-poll", "each poller runs the NIC's driver itself, for this `time` per call, and holds back the interrupts of " +
-		"its queue (docs/tuning.md); 0: never; not on veth or with generic XDP",
+	{"busy-poll", "each poller runs the NIC's driver itself, for this `time` per call, and holds back the interrupts " +
+		"of its queue (docs/tuning.md); 0: never; not on veth or with generic XDP",
 		func(c *Config) field { return durationField(&c.BusyPoll, 0, time.Second) }},
 	{"busy-budget", "most `frames` that the driver hands over per call",
 		func(c *Config) field { return intField(&c.BusyBudget, 1, 1<<16-1) }},
 	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
 		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
-	{"xdp", "`mode` of XDP: native; generic: works on any interface, several times slower; auto: native, but generic on " +
-		"a bond, a team or a netvsc with its virtual function, to follow fail-over; any: like auto, but generic if the " +
-		"driver has no native XDP",
+	{"xdp", "`mode` of XDP: native; generic: works on any interface, several times slower; auto: native, but generic " +
+		"on a bond, a team or a netvsc with its virtual function, to follow fail-over; any: like auto, but generic " +
+		"if the driver has no native XDP",
 		func(c *Config) field { return choiceField(&c.XDP, xdpModes) }},
 	{"udp", "accept frames over UDP (port 34997) to the interface's IP addresses as well as raw Ethernet; this " +
 		"machine's firewall does not see them. false: only raw Ethernet",
@@ -92,8 +92,8 @@ var options = []option[Config]{
 	{"socket-mode", "`permissions` of the control socket: users who may write to it may connect; " +
 		"--guest says who may attach",
 		func(c *Config) field { return modeField(&c.SocketMode) }},
-	{"metrics-address", "serve metrics for Prometheus, /healthz and /readyz at this `host:port`, to anyone who can reach " +
-		"it; empty: only at the control socket (docs/metrics.md)",
+	{"metrics-address", "serve metrics for Prometheus, /healthz and /readyz at this `host:port`, to anyone who can " +
+		"reach it; empty: only at the control socket (docs/metrics.md)",
 		func(c *Config) field { return textField(&c.MetricsAddress, checkMetricsAddress) }},
 	{"directory", "keep an entry of this node in the directory at this `URL`: etcd://HOST:PORT (docs/directory.md)",
 		func(c *Config) field { return textField(&c.Directory, checkDirectory) }},
