@@ -42,10 +42,11 @@ func (s Signal) check() error {
 }
 
 // WriteSignal does what [Peer.Write] does, and then changes a word of the peer's memory.
-// Who sees the new word, for example by [Wait], finds all of b. The write and the signal
-// are one operation: both run, once, or neither does. The word may be in another region.
-// In OpenSHMEM this is put_signal: atomic.Write is SIGNAL_SET, and atomic.Sum is
-// SIGNAL_ADD. A peer with an earlier release refuses it with ErrOpNotSupported.
+// A program that sees the new word, for example by [Wait], finds all of b. The write and
+// the signal are one operation: both run, once, or neither does. The word may be in
+// another region. In OpenSHMEM this is put_signal: atomic.Write is SIGNAL_SET, and
+// atomic.Sum is SIGNAL_ADD. A peer with an earlier release refuses it with
+// ErrOpNotSupported.
 func (p *Peer) WriteSignal(ctx context.Context, r RemoteRegion, offset uint64, b []byte, s Signal) error {
 	if err := s.check(); err != nil {
 		return errno.Unsent(err)

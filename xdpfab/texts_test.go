@@ -152,7 +152,7 @@ func TestOperationNamesRegion(t *testing.T) {
 	}
 }
 
-// What a cluster finds, or does not, is told in one line with one prefix.
+// A Cluster tells in one line, with one prefix, what it finds and what it does not.
 func TestClusterTexts(t *testing.T) {
 	w := newNetwork(t, 2, xdpfab.DomainAttr{GiveUp: 200 * time.Millisecond})
 	n := newNames(t, "one 02:00:00:00:99:99,10.0.0.1 w\ntwo "+w.Node(1).Name(0)+" other\n")

@@ -120,7 +120,7 @@ func printSessions(w io.Writer, list []host.PeerInfo) {
 type regionRow struct {
 	Guest *int `json:"guest,omitempty"` // process of the program; none for the daemon's own
 	control.Region
-	Applied *control.Applied `json:"applied"` // nil if nobody counts what is applied to it
+	Applied *control.Applied `json:"applied"` // nil if no counter has the operations applied to it
 }
 
 // rowOf is the row of a region of the daemon.

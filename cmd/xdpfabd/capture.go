@@ -40,7 +40,7 @@ func (s *server) admitCapture(_ context.Context, p control.Program) (control.Pla
 	return &capturing{s: s, log: s.log.With("pid", p.PID, "uid", p.UID)}, nil
 }
 
-// elsewhere lets nobody see packets: further sockets may be in containers, whose root is
+// elsewhere refuses captures at further sockets. They may be in containers, whose root is
 // not the host's.
 func elsewhere(context.Context, control.Program) (control.Place, error) {
 	return nil, control.Denied("this is a further control socket of the daemon, and packets can be captured at its " +

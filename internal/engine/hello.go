@@ -82,8 +82,11 @@ func (e *Engine) authorize(m *wire.HelloMsg, payload []byte) (key *session.Key, 
 	var keys session.Keys
 	if e.cfg.Keys != nil {
 		var ok bool
-		if keys, ok = e.cfg.Keys(m.Endpoint); !ok {
-			return nil, wire.HelloNoEndpoint
+		if keys, ok = e.cfg.Keys(m.Endpoint); !ok { // it was closed since the hello was admitted
+			if status = e.admit(m); status == wire.HelloAccepted {
+				status = wire.HelloNoEndpoint
+			}
+			return nil, status
 		}
 	}
 	if key, status = keys.Admit(&e.at.header, m, payload); status != wire.HelloAccepted {

@@ -18,8 +18,8 @@ type looker struct {
 func (l *looker) Touched(_, _, _, _ int) { l.last = l.word[0] }
 func (l *looker) Closed()                {}
 
-// Who is told of a write with a signal sees the signal, in the region of the bytes or in
-// another one: a program that it wakes looks at the word then, and not again.
+// A watcher that is told of a write with a signal sees the signal, in the region of the
+// bytes or in another one: a program that it wakes looks at the word then, and not again.
 func TestSignalIsThereWhenTold(t *testing.T) {
 	table := mr.NewTable()
 	m := New(table)

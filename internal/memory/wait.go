@@ -12,8 +12,8 @@ import (
 // Serve names the session whose operations may wait from now on; nil if they may not.
 func (m *Memory) Serve(s waiting.Session) { m.session = s }
 
-// wait runs a waiting compare, or leaves it with those who wait for words of its region.
-// Whatever can fail is checked before.
+// wait runs a waiting compare, or parks it in the queues of its region. Whatever can fail
+// is checked before.
 func (m *Memory) wait(i int) wire.Status {
 	rec := &m.rec
 	op, dt := atomic.Op(rec.Op), atomic.Datatype(rec.Datatype)

@@ -48,8 +48,8 @@ type Outcome struct {
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come
 	Ops     int         // records of them
 	Refused wire.Reason // if not ok, the payload that should run next is malformed, so the session has to end
-	// Failed is what was refused in those frames; nil for nothing. Who acts on it
-	// empties it.
+	// Failed is what was refused in those frames; nil for nothing. The engine that acts
+	// on it empties it.
 	Failed *Failures
 	// Notices are those of the operations that succeeded, in their order. A place
 	// has been taken for each. They are valid until the next call.
