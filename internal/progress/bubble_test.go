@@ -19,6 +19,7 @@ import (
 type plan struct {
 	Manual  bool
 	Waiters []waiterPlan
+	Attend  []waiterPlan // the same for what peers send, without contexts
 	Posters []posterPlan
 	Close   time.Duration // when it is closed; 0 means at the end
 }
@@ -34,8 +35,8 @@ type opPlan struct {
 	Context time.Duration // it ends after so long; 0 means a second, which is too late
 }
 
-// posterPlan is a goroutine that posts operations that nobody waits for, and, with
-// manual progress, calls Progress now and then until they have completed.
+// posterPlan is a goroutine that posts operations that nobody waits for, and, with manual
+// progress, calls Progress now and then until they have completed.
 type posterPlan struct {
 	Start, Every time.Duration
 	Posts        int
@@ -45,8 +46,8 @@ type posterPlan struct {
 
 func drawPlan(rt *rapid.T) plan {
 	span := func(name string, most int) time.Duration {
-		// The times are whole rounds and parts of them, so that threads meet at
-		// all places.
+		// The times are whole rounds and parts of them, so that threads meet at all
+		// places.
 		return time.Duration(rapid.IntRange(0, most).Draw(rt, name)) * 250 * time.Nanosecond
 	}
 	p := plan{Manual: rapid.Bool().Draw(rt, "manual")}
@@ -63,6 +64,13 @@ func drawPlan(rt *rapid.T) plan {
 			w.Ops = append(w.Ops, o)
 		}
 		p.Waiters = append(p.Waiters, w)
+	}
+	for range rapid.IntRange(0, 2).Draw(rt, "attend") {
+		w := waiterPlan{Start: span("start", 20_000)}
+		for range rapid.IntRange(1, 5).Draw(rt, "requests") {
+			w.Ops = append(w.Ops, opPlan{Takes: span("takes", 20_000)})
+		}
+		p.Attend = append(p.Attend, w)
 	}
 	for range rapid.IntRange(0, 3).Draw(rt, "posters") {
 		p.Posters = append(p.Posters, posterPlan{
@@ -81,8 +89,8 @@ const (
 	// complete within the rounds that it takes to find an idle engine asleep, look at
 	// contexts, and pass the turn.
 	promptly = 300 * time.Microsecond
-	// An operation that nobody waits for may have to wait for the end of a nap
-	// that is not deep.
+	// An operation that nobody waits for may have to wait for the end of a nap that is
+	// not deep.
 	inTime = 2 * deepNap
 )
 
@@ -168,6 +176,30 @@ func (r *run) wait(o opPlan) {
 	}
 }
 
+// attends waits for what peers send. With manual progress it makes none itself, and
+// others do while they have something to wait for.
+func (r *run) attends(w waiterPlan) {
+	time.Sleep(w.Start)
+	for _, o := range w.Ops {
+		sig := NewSignal()
+		began := time.Now()
+		r.eng.post(o.Takes, sig.Raise)
+		r.eng.Notify() // what comes in ends the sleep in the port
+		switch err := r.s.Attend(&sig); {
+		case errors.Is(err, errClosed):
+			if !r.isClosed() {
+				r.fail("what attends ends as if it had been closed")
+			}
+			return
+		case err != nil || !sig.Ready():
+			r.fail("what attends ends with %v", err)
+		}
+		if took := time.Since(began); took > o.Takes+inTime && !r.isClosed() && !r.plan.Manual {
+			r.fail("what came after %v was known after %v", o.Takes, took)
+		}
+	}
+}
+
 func (r *run) poster(p posterPlan) {
 	time.Sleep(p.Start)
 	for range p.Posts {
@@ -223,6 +255,10 @@ func carryOut(t *testing.T, p plan) error {
 		for _, w := range p.Waiters {
 			all.Go(func() { r.waiter(w) })
 		}
+		var attend sync.WaitGroup
+		for _, w := range p.Attend {
+			attend.Go(func() { r.attends(w) })
+		}
 		for _, w := range p.Posters {
 			all.Go(func() { r.poster(w) })
 		}
@@ -231,9 +267,13 @@ func carryOut(t *testing.T, p plan) error {
 			r.close()
 		}
 		all.Wait()
+		if !p.Manual {
+			attend.Wait()
+		}
 		if p.Close == 0 {
 			r.close()
 		}
+		attend.Wait()
 		err = errors.Join(r.wrong...)
 	})
 	return err

@@ -59,6 +59,9 @@
 // out, and a goroutine that posts looks after it has published. One of the two sees the
 // other.
 //
+// A goroutine in [Stepper.Attend] waits for what peers send, perhaps for days. It has the
+// poller's place meanwhile: it steps as the poller would, and the poller naps.
+//
 // # The end
 //
 //	open --- Close ---> draining --- idle, or the time is up ---> closed

@@ -8,7 +8,8 @@ import "testing"
 func (w world) inEngine() (n int) {
 	for _, t := range w.threads {
 		switch t.at {
-		case stepping, raising, again, freeing, posterFree, pollStep, pollRaise, pollAgain, pollFree:
+		case stepping, raising, again, freeing, posterFree, pollStep, pollRaise, pollAgain, pollFree,
+			attendStep, attendRaise, attendAgain, attendFree:
 			n++
 		}
 	}
@@ -29,7 +30,7 @@ func (w world) unheard() bool {
 // raises reports that a thread is in the second half of Raise for goroutine j.
 func (w world) raises(j int) bool {
 	for _, t := range w.threads {
-		if (t.at == raising || t.at == pollRaise) && int(t.target) == j {
+		if (t.at == raising || t.at == pollRaise || t.at == attendRaise) && int(t.target) == j {
 			return true
 		}
 	}
@@ -136,6 +137,11 @@ func TestModel(t *testing.T) {
 		"automatic, two post":            {waiters: 1, posters: 2, poller: true},
 		"automatic, two wait, closed":    {waiters: 2, poller: true, closer: true},
 		"automatic, one posts, closed":   {waiters: 1, posters: 1, poller: true, closer: true},
+		"one waits, one attends":         {waiters: 1, attend: 1, poller: true},
+		"two wait, one attends":          {waiters: 2, attend: 1, poller: true},
+		"one waits, two attend":          {waiters: 1, attend: 2, poller: true},
+		"one attends, one posts":         {attend: 1, posters: 1, poller: true},
+		"one attends, closed":            {waiters: 1, attend: 1, poller: true, closer: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, wrong := m.explore()
@@ -159,6 +165,8 @@ func TestModelFindsBugs(t *testing.T) {
 		"a poster forgets the baton": {waiters: 1, posters: 1},
 		"no rouse":                   {waiters: 1, poller: true},
 		"naps without a look":        {waiters: 1, poller: true},
+		"attends, no rouse":          {attend: 1, poller: true},
+		"attends, no baton":          {waiters: 1, attend: 1},
 		"releases nobody":            {waiters: 1, closer: true},
 		"does not retire":            {waiters: 1, closer: true},
 	} {

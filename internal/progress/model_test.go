@@ -34,6 +34,18 @@ const (
 	rousing   // rouse: the message
 	countLate // only with a sown bug: waiting.Add(1) after the attempt
 
+	// Attend
+	attendCount // attending.Add(1)
+	attendLook  // attend: the loop's condition
+	attendWaiting
+	attendSeize
+	attendStep
+	attendRaise
+	attendAgain // unwanted
+	attendFree
+	attendPass
+	attendUncount
+
 	// TryHold, Release, Notify
 	peekTurn
 	peekPhase
@@ -76,6 +88,9 @@ type thread struct {
 	ready, parked, message bool
 }
 
+// begins reports that nothing waits for a signal of the thread: not yet, or no longer.
+func (t thread) begins() bool { return t.at == finished || t.at == count || t.at == attendCount }
+
 // world is a state of everything.
 type world struct {
 	threads       [most]thread
@@ -83,6 +98,7 @@ type world struct {
 	closed        bool
 	ending        bool
 	waiting       int8
+	attending     int8
 	baton, roused bool
 	napping       bool
 }
@@ -90,6 +106,7 @@ type world struct {
 // model describes which threads there are, and which bug is sown.
 type model struct {
 	waiters, posters int
+	attend           int // goroutines that attend
 	poller, closer   bool
 	contexts         bool // end at any time
 	bug              string
@@ -104,6 +121,7 @@ func (m model) begin() (w world) {
 		}
 	}
 	add(m.waiters, count)
+	add(m.attend, attendCount)
 	add(m.posters, peekTurn)
 	if m.poller {
 		add(1, pollPhase)
@@ -118,8 +136,10 @@ func (m model) begin() (w world) {
 func (m model) moves(w world, i int, f func(world)) {
 	switch at := w.threads[i].at; {
 	case at == finished:
-	case at < peekTurn:
+	case at < attendCount:
 		m.waiter(w, i, f)
+	case at < peekTurn:
+		m.attends(w, i, f)
 	case at < pollPhase:
 		m.poster(w, i, f)
 	case at < closePhase:
@@ -139,8 +159,8 @@ func to(w world, i int, at place, f func(world)) {
 // none.
 func (m model) work(w world, i int, raise, next place, f func(world)) {
 	to(w, i, next, f)
-	for j := range m.waiters {
-		if o := w; !o.threads[j].ready && o.threads[j].at != finished && o.threads[j].at != count {
+	for j := range m.waiters + m.attend {
+		if o := w; !o.threads[j].ready && !o.threads[j].begins() {
 			o.threads[i].target = uint8(j)
 			o.threads[j].ready = true
 			to(o, i, raise, f)
@@ -267,6 +287,59 @@ func (m model) waiter(w world, i int, f func(world)) {
 	}
 }
 
+// attends has no place where it sleeps: its naps end by themselves.
+func (m model) attends(w world, i int, f func(world)) {
+	t := &w.threads[i]
+	switch t.at {
+	case attendCount:
+		w.attending++
+		to(w, i, attendLook, f)
+	case attendLook:
+		if t.ready || w.closed {
+			to(w, i, attendUncount, f)
+		} else {
+			to(w, i, attendWaiting, f)
+		}
+	case attendWaiting:
+		if w.waiting > 0 {
+			to(w, i, attendLook, f)
+		} else {
+			to(w, i, attendSeize, f)
+		}
+	case attendSeize:
+		if w.turn == free {
+			w.turn = held
+			to(w, i, attendStep, f)
+		} else {
+			to(w, i, attendLook, f)
+		}
+	case attendStep:
+		m.work(w, i, attendRaise, attendAgain, f)
+	case attendRaise:
+		m.raised(w, i, attendAgain, f)
+	case attendAgain:
+		if w.waiting > 0 && m.bug != "attends as if it waited" || w.closed || t.ready {
+			to(w, i, attendFree, f)
+		} else {
+			to(w, i, attendStep, f)
+		}
+	case attendFree:
+		w.turn = free
+		to(w, i, attendPass, f)
+	case attendPass:
+		if w.waiting > 0 && m.bug != "attends, no baton" {
+			w.baton = true
+		}
+		to(w, i, attendLook, f)
+	case attendUncount:
+		if w.attending--; w.attending == 0 && m.bug != "attends, no rouse" {
+			to(w, i, lookNap, f)
+		} else {
+			w.end(i, f)
+		}
+	}
+}
+
 // end forgets the state that does not matter any more.
 func (w world) end(i int, f func(world)) {
 	w.threads[i] = thread{}
@@ -342,7 +415,7 @@ func (m model) pollerMoves(w world, i int, f func(world)) {
 		}
 	case pollWaiting:
 		switch {
-		case w.waiting == 0:
+		case w.waiting == 0 && w.attending == 0:
 			to(w, i, pollTake, f)
 		case t.deep:
 			to(w, i, napDeep, f)
@@ -362,7 +435,7 @@ func (m model) pollerMoves(w world, i int, f func(world)) {
 	case pollRaise:
 		m.raised(w, i, pollAgain, f)
 	case pollAgain:
-		if w.waiting > 0 || w.closed {
+		if w.waiting > 0 || w.attending > 0 || w.closed {
 			to(w, i, pollFree, f)
 		} else {
 			to(w, i, pollStep, f)
@@ -387,7 +460,7 @@ func (m model) pollerMoves(w world, i int, f func(world)) {
 			to(w, i, napLook, f)
 		}
 	case napLook:
-		if w.waiting == 0 {
+		if w.waiting == 0 && w.attending == 0 {
 			to(w, i, napEnd, f)
 		} else {
 			to(w, i, napWait, f)

@@ -43,6 +43,7 @@ type Stepper struct {
 	eng    Engine
 	closed func() error
 	manual bool
+	pinned bool // the poller has a core of its own
 	alone  bool // Config.Alone, with manual progress: held takes the place of turn
 	held   bool
 	spin   time.Duration
@@ -51,10 +52,12 @@ type Stepper struct {
 	turn    atomic.Uint32 // free, held or retired
 	phase   atomic.Uint32 // open, draining or closed
 	waiting atomic.Int32  // goroutines in Wait, or in Call with manual progress
-	more    atomic.Bool   // operations were posted, and no thread was told
-	napping atomic.Bool   // the poller is in a deep nap; written by it
-	others  neighbours    // of the thread that has the turn
-	polls   neighbours    // the same for Progress, whose caller may never sleep
+	// attending is the number of goroutines in Attend that may have the poller's place.
+	attending atomic.Int32
+	more      atomic.Bool // operations were posted, and no thread was told
+	napping   atomic.Bool // the poller is in a deep nap; written by it
+	others    neighbours  // of the thread that has the turn
+	polls     neighbours  // the same for Progress, whose caller may never sleep
 
 	baton  chan struct{}  // tells one of the waiting goroutines that the turn is free
 	roused chan struct{}  // ends the nap
@@ -89,9 +92,10 @@ const giveWayAfter = 4 * lookAround
 
 // New returns a stepper, and starts its poller unless progress is manual. Close ends it.
 func New(e Engine, c Config) *Stepper {
-	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, alone: c.Manual && c.Alone, spin: c.Spin, limit: c.Sleep,
+	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, pinned: c.Core >= 0, alone: c.Manual && c.Alone,
+		spin: c.Spin, limit: c.Sleep, others: neighbours{sleeps: true},
 		baton: make(chan struct{}, 1), roused: make(chan struct{}, 1), ending: make(chan struct{}),
-		ended: make(chan struct{}), others: neighbours{sleeps: true}}
+		ended: make(chan struct{})}
 	if s.limit == 0 {
 		s.limit = time.Second
 	}
