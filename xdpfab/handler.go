@@ -58,7 +58,10 @@ func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
 }
 
 // Handle makes a handler, which peers can call from now on. The function runs on
-// goroutines of its own, for many requests at a time, and gets each request once:
+// goroutines of its own, for many requests at a time, and gets each request once. With
+// automatic progress, unless DomainAttr.Cores names cores, one of them makes the domain's
+// progress while it waits for a request, so an answer takes one round trip and no change
+// of threads:
 //
 //   - from is the node that the request came from. Its endpoint takes no messages.
 //   - request is valid until the function returns. The reply is copied then, so it may be

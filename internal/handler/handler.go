@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -33,6 +34,7 @@ type Handler struct {
 	held      atomic.Int32 // requests, until their replies are with the engine
 	load      atomic.Int32 // those that wait for a goroutine, or have one
 	goroutine atomic.Int32 // how many there are: at least the load, as far as there may be so many
+	post      post
 
 	mu      sync.Mutex
 	parties map[session.Party]*party // with sessions
@@ -45,7 +47,7 @@ type party struct {
 }
 
 // New returns a handler that holds so many requests at a time, and has so many goroutines
-// at most.
+// at most. Attend must follow.
 func New(f Function, requests, goroutines int) *Handler {
 	h := &Handler{f: f, most: int32(goroutines), queue: make(chan *request, requests),
 		parties: map[session.Party]*party{}}
@@ -61,6 +63,7 @@ func (h *Handler) Held() int { return int(h.held.Load()) }
 func (h *Handler) Close() {
 	h.closed.Store(true) // before the queue is emptied: see Session.Ask
 	h.cancel()
+	h.post.call()
 	for {
 		select {
 		case r := <-h.queue:
@@ -96,13 +99,14 @@ func (h *Handler) staff() {
 		}
 		if h.goroutine.CompareAndSwap(n, n+1) {
 			go h.work()
+			progress.Readied()
 			return
 		}
 	}
 }
 
-// work answers requests until the handler is closed. The function may end the goroutine;
-// then another one takes its place.
+// work answers requests. One goroutine stays when there are no more, until the handler is
+// closed. The function may end the goroutine; then another one takes its place.
 func (h *Handler) work() {
 	defer func() {
 		h.goroutine.Add(-1)
@@ -112,8 +116,10 @@ func (h *Handler) work() {
 		select {
 		case r := <-h.queue:
 			r.answer()
-		case <-h.ctx.Done():
-			return
+		default:
+			if h.closed.Load() || !h.post.attend(h) {
+				return
+			}
 		}
 	}
 }

@@ -5,16 +5,26 @@ package handler
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
+
+// parked is an attendant whose goroutines make no progress.
+type parked struct{}
+
+func (parked) Attend(sig *progress.Signal) error { return sig.Park(context.Background()) }
+func (parked) Alert()                            {}
 
 // open makes a handler with one session, which tells of each call that has ended.
 func open(f Function, requests, goroutines int) (*Handler, *Session, chan struct{}) {
 	told := make(chan struct{}, 1000)
 	h := New(f, requests, goroutines)
+	h.Attend(parked{})
 	return h, h.NewSession(wire.Addr{}, session.Party{}, func() { told <- struct{}{} }), told
 }
 
@@ -118,4 +128,43 @@ func TestHandlerIsClosed(t *testing.T) {
 	if failed > 1 || h.Held() != 0 {
 		t.Errorf("%d calls had begun, %d are held", failed, h.Held())
 	}
+}
+
+// One goroutine stays when the requests have ended, whatever was asked at the same time,
+// and no request is left lying.
+func TestOneGoroutineStays(t *testing.T) {
+	var both sync.WaitGroup
+	h, s, told := open(func(_ context.Context, _ wire.Addr, request []byte) ([]byte, error) {
+		if len(request) > 0 { // two of them meet, so there are two goroutines
+			both.Done()
+			both.Wait()
+		}
+		return nil, nil
+	}, 16, 8)
+	defer h.Close()
+	psn := uint32(0)
+	ask := func(n int, request []byte) {
+		t.Helper()
+		for range n {
+			if status := s.Ask(psn, &wire.Call{Request: request, Most: 8}); status != wire.StatusOK {
+				t.Fatal(status)
+			}
+			psn++
+		}
+		for range n {
+			<-told
+			if _, _, status, ok := s.Answered(); !ok || status != wire.StatusOK {
+				t.Fatal(status, ok)
+			}
+			s.Drop()
+		}
+	}
+	for i := range 10_000 {
+		both.Add(2)
+		ask(2, []byte{1})
+		ask(1+i%3, nil)
+	}
+	testnet.Eventually(t, "one goroutine is left", func() bool { return h.goroutine.Load() == 1 })
+	h.Close()
+	testnet.Eventually(t, "no goroutine is left", func() bool { return h.goroutine.Load() == 0 })
 }

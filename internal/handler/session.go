@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/xdpfab/xdpfab/internal/progress"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -73,8 +72,8 @@ func (s *Session) Ask(psn uint32, c *wire.Call) wire.Status {
 		return wire.StatusNoRoom
 	}
 	s.asked[psn%session.MaxWindow] = r
+	h.post.call()
 	h.staff()
-	progress.Readied()
 	if h.closed.Load() { // and perhaps the queue was emptied before: see Handler.Close
 		r.recall()
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/handler"
+	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
@@ -25,6 +26,7 @@ func (d asDialer) OpenHandler(attr calls.HandlerAttr) (calls.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	ep.attr.handler.Attend(attendant{ep.stepper})
 	if err := ep.Enable(); err != nil {
 		return nil, errno.Join(err, ep.Close())
 	}
@@ -32,6 +34,12 @@ func (d asDialer) OpenHandler(attr calls.HandlerAttr) (calls.Handler, error) {
 	d.keep(m, fmt.Sprintf("handler %d", ep.number))
 	return m, nil
 }
+
+// attendant is the stepper of an endpoint as its handler knows it.
+type attendant struct{ *node.Stepper }
+
+// Alert implements handler.Attendant.
+func (a attendant) Alert() { a.Eng.Alert() }
 
 // Held implements calls.Handler.
 func (m *mailed) Held() int { return m.attr.handler.Held() }
