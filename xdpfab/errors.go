@@ -67,7 +67,8 @@ var (
 	ErrPeerClosed = fi.ErrPeerClosed
 	// ErrProtocol means that the peer broke the protocol, or has another version of it.
 	ErrProtocol = fi.ErrProtocol
-	// ErrHostLost means that the daemon to which the domain was attached is gone.
+	// ErrHostLost means that the daemon to which the domain was attached is gone. The
+	// domain continues with the next daemon; one that borrowed a queue ends.
 	ErrHostLost = fi.ErrHostLost
 	// ErrClosed means that what was used is closed.
 	ErrClosed = fi.ErrClosed
@@ -82,4 +83,7 @@ var (
 	ErrForeign = fi.ErrForeign
 	// ErrInterfaceLost means that the interface cannot be used any more: see Domain.Err.
 	ErrInterfaceLost = fi.ErrInterfaceLost
+	// ErrNoInterface means that there is no interface of that name in the network
+	// namespace.
+	ErrNoInterface = fi.ErrNoInterface
 )

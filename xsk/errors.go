@@ -9,10 +9,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
-// Errors returned by this package match one of these with errors.Is. Where the
-// kernel said no, its errno (a syscall.Errno) matches as well, and the text goes
-// on with what to do about it. ErrConfig matches EINVAL too, ErrClosed EBADF,
-// ErrInUse EBUSY.
+// Errors returned by this package match one of these with errors.Is. Where the kernel
+// said no, its errno (a syscall.Errno) matches as well, and the text goes on with what to
+// do about it. ErrConfig matches EINVAL too, ErrClosed EBADF, ErrInUse EBUSY.
 var (
 	ErrConfig        = errno.New("bad configuration", syscall.EINVAL)
 	ErrClosed        = errno.New("closed", syscall.EBADF)
@@ -21,7 +20,7 @@ var (
 	ErrMemlock       = errors.New("locked-memory limit exceeded")
 	ErrUnsupported   = errors.New("not supported by this kernel")
 	ErrZeroCopy      = errors.New("zero-copy not supported")
-	ErrNoInterface   = errors.New("no such interface")
+	ErrNoInterface   = errno.NoInterface
 	ErrNoQueue       = errors.New("no such queue")
 	ErrQueueBusy     = errors.New("queue is taken by another AF_XDP socket")
 	ErrInterfaceDown = errors.New("interface is down")

@@ -23,6 +23,7 @@ var (
 	AuthKey        = cause("authorization key refused", KeyRejected)
 	Denied         = cause("the rules of the daemon that has the interface do not allow it", syscall.EPERM)
 	HostLost       = cause("the daemon that has the interface has ended", syscall.ECONNRESET)
+	NoInterface    = uncoded("no such interface")
 	NoDaemon       = uncoded("no daemon serves the interface")
 	NotKept        = cause("no region of this name is kept", syscall.ENOENT)
 	Access         = cause("the memory region does not grant this right", syscall.EACCES)
@@ -33,6 +34,8 @@ var (
 	CMData         = cause("more bytes than go with a request for a connection", syscall.EINVAL)
 	Connected      = cause("an endpoint is connected once in its life", syscall.EISCONN)
 	Argument       = cause("impossible argument", syscall.EINVAL)
+	OutOfBounds    = cause("beyond the end of the memory region", syscall.EINVAL)
+	Misaligned     = cause("address is not a multiple of the element's alignment", syscall.EINVAL)
 	Foreign        = cause("belongs to another domain", 262) // FI_EDOMAIN, which no system has
 )
 
@@ -41,12 +44,7 @@ var NotExecuted = uncoded("not executed")
 
 // Unsent returns the error of an operation that was refused before anything was sent.
 // errors.Is finds NotExecuted in it; its text stays as it is, and may end with a remedy.
-func Unsent(err error) error {
-	if err == nil || errors.Is(err, NotExecuted) {
-		return err
-	}
-	return &refusal{err, NotExecuted}
-}
+func Unsent(err error) error { return Also(err, NotExecuted) }
 
 // uncoded is a cause that has no number of libfabric or the system.
 func uncoded(text string) error { return errors.New(text) }

@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	"internal/dump":         {},
 	"internal/route":        {"internal/wire", "internal/dump"},
 	"internal/wakeup":       {},
-	"internal/udpport":      {"internal/wakeup", "internal/wire"},
+	"internal/udpport":      {"internal/errno", "internal/wakeup", "internal/wire"},
 	"internal/port":         {"xsk", "bpf", "internal/wakeup", "internal/wire", "internal/route", "internal/nic"},
 	"internal/node":         {"internal/engine", "internal/errno", "internal/executor", "internal/memory", "internal/port", "internal/progress", "internal/session", "internal/share", "internal/wire", "mr", "xsk"},
 	"internal/calls":        {"internal/engine", "internal/errno", "internal/handler", "internal/matching", "internal/memory", "internal/node", "internal/progress", "internal/wire", "mr", "atomic"},

@@ -17,7 +17,7 @@ func (n *Node) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 		return nil, err
 	}
 	if m == nil {
-		return nil, errno.Refuse(errno.Length,
+		return nil, errno.Refuse(errno.Argument,
 			"xdpfab: register: the memory is nil: want one that package mr returned")
 	}
 	if n.Config.ProvKey {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -18,8 +19,8 @@ import (
 // interface, bytes.
 const MaxMTU = 9000
 
-// Device is an interface, or one address of it, in use by UDP sockets. Its methods may
-// be called from any goroutine; its queue has one thread.
+// Device is an interface, or one address of it, in use by UDP sockets. Its methods may be
+// called from any goroutine; its queue has one thread.
 type Device struct {
 	name  string
 	iface net.Interface
@@ -223,7 +224,8 @@ func find(name string) (*net.Interface, []netip.Addr, error) {
 	}
 	a, err := netip.ParseAddr(name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%q is neither an interface of this node nor an IP address of one", name)
+		return nil, nil, errno.Refuse(errno.NoInterface,
+			"%q is neither an interface of this node nor an IP address of one; `ip address` lists them", name)
 	}
 	a = a.Unmap()
 	all, err := net.Interfaces()
@@ -245,8 +247,8 @@ func Addrs(name string) ([]netip.Addr, error) {
 	return addrs, err
 }
 
-// unicast returns the addresses of an interface that peers can be told. Those of the
-// link alone would take a zone.
+// unicast returns the addresses of an interface that peers can be told. Those of the link
+// alone would take a zone.
 func unicast(i *net.Interface) (addrs []netip.Addr, err error) {
 	list, err := i.Addrs()
 	if err != nil {

@@ -25,12 +25,12 @@ import (
 // the tag, Msg.Offset the first element's offset in the buffer, in bytes. The atomic is a
 // message whose bytes are combined with the buffer instead of being copied there. It is
 // matched, in the order sent, and kept for a receive as a message of SendTagged is, and
-// it has at most as many elements as Domain.QueryAtomic with FlagTagged says, and
-// as the MTU of the peer allows: otherwise it ends with ErrTooMany. The receive
-// completes with CompletionAtomic and the number of bytes that were combined. Success
-// means that the target has the atomic; with FlagMatchComplete, and always for
-// FetchAtomic and CompareAtomic, that it was combined with the buffer of a receive.
-// Until then it waits, and all that is posted behind it to the same endpoint.
+// it has at most as many elements as Domain.QueryAtomic with FlagTagged says, and as the
+// MTU of the peer allows: otherwise it ends with ErrTooMany. The receive completes with
+// CompletionAtomic and the number of bytes that were combined. Success means that the
+// target has the atomic; with FlagMatchComplete, and always for FetchAtomic and
+// CompareAtomic, that it was combined with the buffer of a receive. Until then it waits,
+// and all that is posted behind it to the same endpoint.
 //
 // Elements that do not lie in one buffer of the receive, at multiples of their alignment,
 // change nothing: the receive ends with ErrTruncated or ErrMisaligned, and an atomic that
@@ -97,7 +97,7 @@ func (ep *endpoint) submit(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64)
 		return ep.unready()
 	}
 	if m == nil {
-		return errno.Refuse(ErrLength, "xdpfab: the message is nil: want a Msg")
+		return errno.Refuse(ErrArgument, "xdpfab: the message is nil: want a Msg")
 	}
 	count := uint32(1)
 	if !m.word(verb, flags) {
@@ -186,9 +186,9 @@ type AtomicAttr struct {
 	// Order has the bytes of a call up to which data is ordered as operations are
 	// (max_order_raw_size and so on), by endpoints that have an order.
 	Order OrderSizes
-	// Resident means that on a resident region the XDP program of the target's
-	// interface runs the operation, in the kernel, if the session has a place with it:
-	// see Domain.NewResidentRegion. Everything else is run by the thread that steps the
+	// Resident means that on a resident region the XDP program of the target's interface
+	// runs the operation, in the kernel, if the session has a place with it: see
+	// Domain.NewResidentRegion. Everything else is run by the thread that steps the
 	// engine on which the session has come in: the poller, or with manual progress a
 	// goroutine of the target. The poller also runs the rest of a frame that has one
 	// operation for it. The NIC runs nothing.

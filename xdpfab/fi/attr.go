@@ -15,8 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// DomainAttr are the attributes of a domain. The zero value of a field means
-// its default.
+// DomainAttr are the attributes of a domain. The zero value of a field means its default.
 type DomainAttr struct {
 	Progress ProgressMode // ProgressAuto
 	Context  any          // comes back with each event about the domain
@@ -28,8 +27,8 @@ type DomainAttr struct {
 	Threading Threading
 	// Queues is the number of the interface's queues to use, from queue 0 on; 0 means 4,
 	// or all if there are fewer: each has a poller and 8 or 16 MiB of packet memory, and
-	// a server may have a queue for each core. Frames that arrive on further queues
-	// reach these by a copy, so steer them: see InterfaceInfo.Relayed.
+	// a server may have a queue for each core. Frames that arrive on further queues reach
+	// these by a copy, so steer them: see InterfaceInfo.Relayed.
 	Queues int
 	// Lend is how many further queues, behind those, the domain may lend to its guests:
 	// see DomainAttr.Borrow. It takes Linux 6.4.
@@ -38,11 +37,10 @@ type DomainAttr struct {
 	// their frames arrive on. It is for NICs that put all frames into one queue: the
 	// other queues' pollers then share the work, and the first one passes frames on.
 	Spread bool
-	// Cores pins the poller of queue i to Cores[i%len(Cores)]. Empty leaves the
-	// choice to the kernel.
+	// Cores pins the poller of queue i to Cores[i%len(Cores)]. Empty leaves the choice to
+	// the kernel.
 	Cores []int
-	// Spin is how long an idle poller or waiter looks for work before it sleeps;
-	// 50 µs.
+	// Spin is how long an idle poller or waiter looks for work before it sleeps; 50 µs.
 	Spin time.Duration
 	// Copy is the AF_XDP mode: zero-copy when the driver supports it, or one that is
 	// forced.
@@ -70,8 +68,8 @@ type DomainAttr struct {
 
 	Window int           // request frames in flight per session, 1..64; 64
 	GiveUp time.Duration // silence of a peer after which operations are given up; 5 s
-	// RTOMin is the floor of the retransmission timeout, which should stand above
-	// the peers' scheduling noise; 10 ms.
+	// RTOMin is the floor of the retransmission timeout, which should stand above the
+	// peers' scheduling noise; 10 ms.
 	RTOMin time.Duration
 	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion control
 	// takes any longer time for queueing: raise it for longer paths.
@@ -114,8 +112,7 @@ type DomainAttr struct {
 	// AttachAuto. Through it, no privilege is needed; Queues, Copy, XDP, BusyPoll and
 	// EthernetOnly are the daemon's and those here have no effect. GiveUp is the domain's
 	// own; Window, RTOMin, BaseRTT and IdleRetire are the daemon's, and other values are
-	// refused.
-	// InterfaceInfo.Daemon tells which way it went.
+	// refused. InterfaceInfo.Daemon tells which way it went.
 	Attach AttachMode
 	// Control is the path of the daemon's control socket; that of the environment
 	// variable ControlEnv, or else /run/xdpfabd/<interface>.sock.
@@ -165,8 +162,14 @@ func (a *DomainAttr) tune(dev node.Device) error {
 	return err
 }
 
-// withDefaults checks the attributes and fills in the defaults.
+// withDefaults checks the attributes and fills in the defaults. What it refuses is an
+// ErrArgument, besides another cause.
 func (a DomainAttr) withDefaults() (DomainAttr, error) {
+	a, err := a.checked()
+	return a, errno.Also(err, ErrArgument)
+}
+
+func (a DomainAttr) checked() (DomainAttr, error) {
 	switch {
 	case a.Progress > ProgressManual:
 		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)

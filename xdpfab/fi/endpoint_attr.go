@@ -11,8 +11,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/handler"
 )
 
-// EndpointAttr are the attributes of an endpoint. The zero value of a field means
-// its default.
+// EndpointAttr are the attributes of an endpoint. The zero value of a field means its
+// default.
 type EndpointAttr struct {
 	// Type is EndpointRDM, or EndpointMsg for an endpoint that is connected to one peer,
 	// by Connect or Accept. EndpointUnspec means EndpointRDM.
@@ -24,8 +24,8 @@ type EndpointAttr struct {
 	// that they address by default. AnyNumber picks a free one.
 	Number int
 	// Size is the most operations that may be in flight; as many again may wait in the
-	// submission queue for the engine to take them. It is rounded up to a power of
-	// two; 1024. An operation makes room a moment after its completion can be read.
+	// submission queue for the engine to take them. It is rounded up to a power of two;
+	// 1024. An operation makes room a moment after its completion can be read.
 	Size int
 	// InjectSize is the number of bytes of operands that must fit into an operation, so
 	// that its buffers may be reused when the call returns (inject_size). To ask for more
@@ -91,7 +91,13 @@ const (
 )
 
 // withDefaults checks the attributes, all but the number, and fills in the true values.
-func (a EndpointAttr) withDefaults() (_ EndpointAttr, err error) {
+// What it refuses is an ErrArgument, besides another cause.
+func (a EndpointAttr) withDefaults() (EndpointAttr, error) {
+	a, err := a.checked()
+	return a, errno.Also(err, ErrArgument)
+}
+
+func (a EndpointAttr) checked() (_ EndpointAttr, err error) {
 	if err := a.checkType(); err != nil {
 		return a, err
 	}

@@ -43,8 +43,8 @@ var (
 	ErrNoKey          = reason(ENOKEY, "no memory region with this key: unknown, or revoked")
 	ErrNoRegion       = reason(syscall.ENOENT, "no memory region of this name")
 	ErrAccess         = errno.Access
-	ErrOutOfBounds    = reason(syscall.EINVAL, "beyond the end of the memory region")
-	ErrMisaligned     = reason(syscall.EINVAL, "address is not a multiple of the element's alignment")
+	ErrOutOfBounds    = errno.OutOfBounds
+	ErrMisaligned     = errno.Misaligned
 	ErrOpNotSupported = reason(syscall.EOPNOTSUPP,
 		"operation not supported: for this datatype, or by the version of the peer")
 	ErrNotImplemented = errno.NotImplemented
@@ -78,6 +78,9 @@ var (
 	// that at Open, or its XDP program was detached. The text says which of these
 	// happened. Close the domain and open the interface again.
 	ErrInterfaceLost = errno.InterfaceLost
+	// ErrNoInterface means that there is no interface of that name in the network
+	// namespace.
+	ErrNoInterface = errno.NoInterface
 )
 
 // ErrNotKept means that no region of that name is kept for the program's user.
@@ -90,7 +93,7 @@ var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
 // OpError is the failure of one operation. errors.Is finds both the certainty
 // (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.
 type OpError struct {
-	Op        string // "fetch_atomic sum uint64"
+	Op        string // such as `fetch sum uint64[1] at 0x0 of region "x"`
 	Peer      string // the peer's address; empty for a receive without a message
 	Certainty error  // nil for a receive, which is no operation of a peer's memory: the cause says all
 	Cause     error
@@ -100,6 +103,8 @@ type OpError struct {
 	stepper *node.Stepper
 }
 
+// Error names the operation and the peer, then what is known of the effect, and the
+// cause.
 func (e *OpError) Error() string {
 	switch {
 	case e.Certainty != nil:

@@ -197,7 +197,7 @@ func (a *DomainAttr) inMemory() error {
 	default:
 		return nil
 	}
-	return errno.Refuse(ErrNotImplemented,
+	return errno.Refuse(errors.Join(ErrNotImplemented, ErrArgument),
 		"xdpfab: a domain in memory with %s: want it left out, or Open with the name of an interface", what)
 }
 
