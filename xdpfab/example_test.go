@@ -94,7 +94,7 @@ func ExampleRemoteVector_AddRange() {
 	// Output: <nil> [0 5 0 7] <nil>
 }
 
-// Single words of a vector, and a lock on each of several words in one round trip.
+// Single words of a vector, and a claim to each of several words in one round trip.
 func ExampleRemoteVector_At() {
 	client, server := nodes()
 	defer server.CloseAll()
@@ -102,18 +102,19 @@ func ExampleRemoteVector_At() {
 	ctx := context.Background()
 
 	peer, _ := client.Dial(ctx, server.Name(0))
-	locks, err := xdpfab.Vector[uint64](ctx, peer, "counters")
+	claims, err := xdpfab.Vector[uint64](ctx, peer, "counters")
 	if err != nil {
 		log.Fatal(err)
 	}
-	first, _ := locks.At(3).CompareAndSwap(ctx, 0, 77)
+	first, _ := claims.At(3).CompareAndSwap(ctx, 0, 77)
 	swapped := make([]bool, 3)
-	err = locks.CompareAndSwap(ctx, []uint64{2, 3, 4}, []uint64{0, 0, 0}, []uint64{78, 78, 78}, swapped)
+	err = claims.CompareAndSwap(ctx, []uint64{2, 3, 4}, []uint64{0, 0, 0}, []uint64{78, 78, 78}, swapped)
 	fmt.Println(first, swapped, err)
 	// Output: true [true false true] <nil>
 }
 
-// A lock: the client that swaps 0 for a number of its own holds it.
+// A claim: the first client that swaps 0 for a number of its own has the word. It is no
+// lock, which others get after its holder's death: package sync has Mutex and Lease.
 func ExampleRemote_CompareAndSwap() {
 	client, server := nodes()
 	defer server.CloseAll()
@@ -121,12 +122,12 @@ func ExampleRemote_CompareAndSwap() {
 	ctx := context.Background()
 
 	peer, _ := client.Dial(ctx, server.Name(0))
-	lock, err := xdpfab.Word[uint32](ctx, peer, "counters", 7)
+	claim, err := xdpfab.Word[uint32](ctx, peer, "counters", 7)
 	if err != nil {
 		log.Fatal(err)
 	}
-	first, _ := lock.CompareAndSwap(ctx, 0, 1)
-	second, _ := lock.CompareAndSwap(ctx, 0, 2)
+	first, _ := claim.CompareAndSwap(ctx, 0, 1)
+	second, _ := claim.CompareAndSwap(ctx, 0, 2)
 	fmt.Println(first, second)
 	// Output: true false
 }

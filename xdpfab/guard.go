@@ -19,19 +19,21 @@ import (
 var looks = time.Duration(8)
 
 // Guard returns a context that ends when the word's memory may be lost. context.Cause
-// then returns an error that wraps ErrPeerRestarted if the registration that the word
-// is bound to is gone, with the peer's process or while it serves, or ErrPeerSilent,
-// ErrPeerClosed or ErrClosed as for Peer.Watch. If ctx ends first, so does the context,
-// with its cause. A resident region that outlives the peer's process is not lost.
+// then returns an error that wraps ErrPeerRestarted if the registration that the word is
+// bound to is gone, with the peer's process or while it serves, or ErrPeerSilent,
+// ErrPeerClosed, ErrClosed or ErrHostLost as for Peer.Watch. It is ErrPeerClosed after
+// Service.Close of the peer's last service, and ErrPeerRestarted if the peer has another
+// one. If ctx ends first, so does the context, with its cause. A resident region that
+// outlives the peer's process is not lost.
 //
-// The guard has begun when Guard returns, so the context tells of every loss after
-// that. The end of a process is noticed as by Peer.Watch, that of a registration alone
-// within an eighth of the give-up time, by reading the word. To end the guard, end ctx.
+// The guard has begun when Guard returns, so the context tells of every loss after that.
+// The end of a process is noticed as by Peer.Watch, that of a registration alone within
+// an eighth of the give-up time, by reading the word. To end the guard, end ctx.
 //
 // Guard fails if the word cannot be read, with ErrPeerRestarted if the registration is
-// gone already, and with ErrNotImplemented if the word is bound to no registration or
-// the domain is of ThreadDomain. With AutoRebind, the context belongs to the
-// registration at the time of the call.
+// gone already, and with ErrNotImplemented if the word is bound to no registration or the
+// domain is of ThreadDomain. With AutoRebind, the context belongs to the registration at
+// the time of the call.
 func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 	if err := r.check(wire.VerbFetch, atomic.Read); err != nil {
 		return nil, err

@@ -36,8 +36,9 @@ type Domain struct {
 // each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi DomainAttr" explains:
 //
 //	peers       GiveUp, after which a silent one is given up (5 s); IdleRetire, AuthKey
-//	way there   Transport (fi.TransportXDP, or fi.TransportUDP, which needs no
-//	            privileges); EthernetOnly
+//	way there   Transport (fi.TransportXDP; fi.TransportUDP, which needs no
+//	            privileges; fi.TransportAuto, the former if possible);
+//	            EthernetOnly
 //	daemon      Attach, Control, Borrow
 //	interface   Queues, Cores, Spread, Copy, XDP, BusyPoll, Lend
 //	threads     Spin, Progress, Threading
@@ -73,7 +74,9 @@ type Faults = fi.Faults
 // one domain can open an interface at a time: others get ErrBusy.
 //
 // Without a daemon, Open needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
-// CAP_IPC_LOCK or a sufficient limit of locked memory. The error names what is missing.
+// CAP_IPC_LOCK or a sufficient limit of locked memory. The error names what is missing,
+// and wraps os.ErrPermission. With [fi.TransportAuto], Open then uses UDP sockets, which
+// need no privilege.
 func Open(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
 	f, err := fi.NewFabric(attr)
 	if err != nil {

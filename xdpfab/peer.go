@@ -62,11 +62,12 @@ func (p *Peer) Close() error {
 
 // Watch waits until the session to the peer has ended, and returns the reason: an error
 // that wraps ErrPeerSilent (also when the peer has not answered probes for the give-up
-// time), ErrPeerRestarted, ErrPeerClosed or ErrClosed. It returns ErrPeerRestarted also
-// if the session outlives the peer's process because the kernel executes it: everything
-// but the resident regions is lost then. It does not notice a region that is registered
-// anew while the peer's process serves: Remote.Guard does. Without a watch, only the next
-// operation notices a peer's end. If ctx ends first, its error is returned.
+// time), ErrPeerRestarted, ErrPeerClosed, ErrClosed or ErrHostLost. It returns
+// ErrPeerRestarted also if the session outlives the peer's process because the kernel
+// executes it: everything but the resident regions is lost then. It does not notice a
+// region that is registered anew while the peer's process serves: Remote.Guard does.
+// Without a watch, only the next operation notices a peer's end. If ctx ends first, its
+// error is returned.
 func (p *Peer) Watch(ctx context.Context) error {
 	if err := p.there(); err != nil {
 		return err

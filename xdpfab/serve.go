@@ -64,8 +64,10 @@ func (s *Service) Name() string {
 }
 
 // Close withdraws the region. It waits for operations on the region that are under way;
-// later ones fail. The last service of a domain takes the endpoint with it. Closing twice
-// is no error.
+// later ones fail. If the domain has another service, the peers of this one get
+// ErrPeerRestarted from words that they have, and ErrNoRegion from a lookup. The last
+// service of a domain takes the endpoint with it: its peers get ErrRefused, and a
+// [Remote.Guard] ends with ErrPeerClosed. Closing twice is no error.
 func (s *Service) Close() error {
 	if s == nil || s.close == nil {
 		return none("Service", "Domain.Serve")
