@@ -90,7 +90,7 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 	}
 	turn, err := look.Wait(ctx)
 	if err == nil && turn>>beatBits < ticket {
-		turn, began, err = m.wait(ctx, mem, ticket)
+		turn, began, err = m.wait(ctx, mem, ticket, turn)
 	}
 	switch {
 	case err != nil:
@@ -111,25 +111,32 @@ func (m *Mutex) again(ctx context.Context, mem *memory, err error) error {
 	return certain(ctx, again(ctx, err), xdpfab.ErrNotExecuted)
 }
 
-// wait waits for the turn of a ticket, and gives the turn on for those who cannot. It
-// returns the word of the turn, and a time before it wrote that, if it is its own turn.
+// wait waits for the turn of a ticket, and gives the turn on for those who cannot. turn
+// is the word of the turn that was seen. It returns that word, and a time before it wrote
+// it, if it is its own turn.
 //
 // The home swaps the word for those who wait there, so the lock is on its way for one
 // round trip. Now and then they look themselves: who is next may not be able to go on. At
 // a home where nobody can wait they look again and again. Whenever the turn goes on,
 // pauses begin anew, short for the next one, and longer for those behind it: so the lock
 // is on its way for a part of the time for which it was held.
-func (m *Mutex) wait(ctx context.Context, mem *memory, ticket uint64) (turn uint64, began time.Time, err error) {
+func (m *Mutex) wait(ctx context.Context, mem *memory, ticket, turn uint64) (own uint64, began time.Time,
+	err error) {
 	var (
 		seen sight
 		now  [1 + leftWords]uint64
 		last uint64 // whose turn it was
 	)
-	for p := (pauses{most: m.lease / 16}); ; {
-		if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
-			return 0, began, err
+	// The next in line looks whether the one before it has left. To the others, the turn
+	// that the caller saw says enough at first.
+	next := turn>>beatBits+1 == ticket
+	for p, looks := (pauses{most: m.lease / 16}), next; ; looks = true {
+		if looks {
+			if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
+				return 0, began, err
+			}
+			turn = now[0]
 		}
-		turn = now[0]
 		at := turn >> beatBits
 		if at > ticket {
 			return turn, began, nil
