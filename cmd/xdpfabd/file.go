@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,18 +213,13 @@ func (f *file) syntax(err error, text string) error {
 	return tell.Syntax(f.name, text, err)
 }
 
-// bare is a line of TOML whose value is neither in quotes nor in brackets.
-var bare = regexp.MustCompile(`^\s*([\w-]+)\s*=\s*([^"'\[{#=\s][^"#]*?)\s*(#.*)?$`)
-
 // misquoted says what the last of a file's lines has in place of a value, and what the
 // line could be; empty if its value may be one.
 func misquoted(lines []string) string {
-	part := bare.FindStringSubmatch(lines[len(lines)-1])
-	if part == nil || strings.ContainsAny(part[2], "“”„‘’«»") ||
-		toml.Unmarshal([]byte(part[0]), &map[string]any{}) == nil {
+	key, value, is := tell.Bare(lines[len(lines)-1])
+	if !is {
 		return ""
 	}
-	key, value := part[1], part[2]
 	f := fieldIn(lines, key)
 	if err := f.Set(value); err != nil {
 		return key + ": " + err.Error()
@@ -233,7 +227,7 @@ func misquoted(lines []string) string {
 	if f.shape == shapeInts {
 		return fmt.Sprintf("%s: %s: want brackets: %s = [%s]", key, value, key, value)
 	}
-	return fmt.Sprintf("%s: %s: want quotes: %s = %q", key, value, key, value)
+	return tell.Quotes(key, value).Error()
 }
 
 // fieldIn is the field of a key on the last of a file's lines, which belongs to the table

@@ -38,6 +38,25 @@ func Syntax(file, text string, err error) error {
 		lacks(line, what, strings.TrimSpace(value)))
 }
 
+// bare is a line of TOML whose value is neither in quotes nor in brackets.
+var bare = regexp.MustCompile(`^\s*([\w-]+)\s*=\s*([^"'\[{#=\s][^"#]*?)\s*(#.*)?$`)
+
+// Bare returns the key of a line of TOML, and the value if it is none: text that has no
+// quotation marks at all.
+func Bare(line string) (key, value string, is bool) {
+	part := bare.FindStringSubmatch(line)
+	if part == nil || strings.ContainsAny(part[2], "“”„‘’«»") ||
+		toml.Unmarshal([]byte(part[0]), &map[string]any{}) == nil {
+		return "", "", false
+	}
+	return part[1], part[2], true
+}
+
+// Quotes is the error of a value that Bare found where a text is wanted.
+func Quotes(key, value string) error {
+	return fmt.Errorf("%s: %s: want quotes: %s = %q", key, value, key, value)
+}
+
 // lacks is what a line lacks to be TOML, to put behind the decoder's error; empty if that
 // says it.
 func lacks(line, what, value string) string {

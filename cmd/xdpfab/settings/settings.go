@@ -119,13 +119,24 @@ func Readable(path string) bool {
 func (s *Settings) read(from Value, text []byte) error {
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
-		return tell.Syntax(from.From, string(text), err)
+		return syntax(from.From, string(text), err)
 	}
 	key, err := s.add(from, tree)
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s:%d: %w", from.From, tell.Line(string(text), key), err)
+}
+
+// syntax reports an error of TOML syntax, or that a value lacks quotes: all are texts.
+func syntax(file, text string, err error) error {
+	if d := new(toml.DecodeError); errors.As(err, &d) {
+		line, _ := d.Position()
+		if key, value, is := tell.Bare(strings.TrimRight(strings.Split(text, "\n")[line-1], "\r")); is {
+			return fmt.Errorf("%s:%d: %w", file, line, tell.Quotes(key, value))
+		}
+	}
+	return tell.Syntax(file, text, err)
 }
 
 // add adds the settings of a file's tree. With an error it returns the key.

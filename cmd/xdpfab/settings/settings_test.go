@@ -79,6 +79,9 @@ func TestRefusals(t *testing.T) {
 		"timeout = \"2s\"\n\ninterface = 3": ":3: interface: 3: want a string",
 		"\n[peers]\na = \"x\"\nb = 3":       ":4: peers.b: 3: want a string",
 		"peers = { a = 3 }":                 ":1: peers.a: 3: want a string",
+		"\ninterface = va # mine":           `:2: interface: va: want quotes: interface = "va"`,
+		"timeout = 5s\r\n":                  `:1: timeout: 5s: want quotes: timeout = "5s"`,
+		"[peers]\nnode7 = 10.0.0.7/5":       `:2: node7: 10.0.0.7/5: want quotes: node7 = "10.0.0.7/5"`,
 		"\ninterface = \"eth0":              ":2: interface: unterminated basic string (column 17): want a quotation mark",
 	} {
 		path := write(t, text)
