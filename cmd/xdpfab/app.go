@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -62,7 +63,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(out)
 	root.SetErr(a.err)
 	refuseUnknown(root)
-	err := a.unprinted(whyGivenUp(ctx, joinOnce(root.ExecuteContext(ctx), out.Flush())), results)
+	err := helpless(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	err = a.unprinted(whyGivenUp(ctx, joinOnce(err, out.Flush())), results)
 	if err != nil {
 		a.tellError(err, args)
 	}
@@ -232,6 +237,19 @@ func refuseUnknown(root *cobra.Command) {
 			}
 		}
 	}
+}
+
+// helpless refuses --help of a command that there is not: cobra prints the help of the
+// one above it, and succeeds. The commands whose names begin with "__" are cobra's own,
+// for completion.
+func helpless(root *cobra.Command, args []string) error {
+	c, rest, err := root.Find(args)
+	asked := slices.ContainsFunc(rest, func(s string) bool { return s == "--help" || s == "-h" })
+	if err != nil || !asked || !c.HasSubCommands() || strings.HasPrefix(rest[0], "-") ||
+		strings.HasPrefix(rest[0], "__") {
+		return nil
+	}
+	return c.ValidateArgs(rest[:1])
 }
 
 // help is what a command does that has only subcommands.

@@ -227,7 +227,10 @@ func parseOp(text string) (atomic.Op, error) {
 
 func parseDatatype(text string) (atomic.Datatype, error) {
 	dt, err := atomic.ParseDatatype(text)
-	if err != nil {
+	switch name := otherTypes[strings.ToLower(text)]; {
+	case err != nil && name != "":
+		err = fmt.Errorf("unknown datatype %q: here it is %s", text, name)
+	case err != nil:
 		err = unknown("datatype", text, datatypeNames())
 	}
 	return dt, err
@@ -267,6 +270,9 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 		}
 	} else {
 		b, err = value.ParseAll(dt, values)
+	}
+	if at := slices.IndexFunc(values, isLongFlag); err != nil && at >= 0 {
+		return nil, fmt.Errorf("%w, and %s looks like a flag: flags go before --", err, values[at])
 	}
 	if err != nil && slices.ContainsFunc(values, isAddress) {
 		return nil, fmt.Errorf("%w; a peer's address is for --peer", err)

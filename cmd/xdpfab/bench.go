@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -126,8 +125,8 @@ func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Confi
 		return nil, usage(c, "--words %d: want 1 to %d", f.Words, bench.MaxWords)
 	}
 	f.Stream, f.Manual = f.mode == "throughput", f.link.progress == fi.ProgressManual
-	if f.Datatype, err = atomic.ParseDatatype(f.datatype); err != nil {
-		return nil, usage(c, "unknown datatype %q: want one of %s", f.datatype, strings.Join(datatypeNames(), ", "))
+	if f.Datatype, err = parseDatatype(f.datatype); err != nil {
+		return nil, usage(c, "%v", err)
 	}
 	if f.percentiles != "" {
 		if f.Percentiles, err = bench.ParsePercentiles(f.percentiles); err != nil {
@@ -176,12 +175,10 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, addrs []string) (err error)
 			}
 		}
 	}
+	f.link.mailbox = f.Messages()
 	cl, err := a.connect(c, &f.link, addrs[0])
-	if f.Messages() && errors.Is(err, xdpfab.ErrRefused) {
-		err = fmt.Errorf("messages want `xdpfab bench serve` at the peer: %w", err)
-	}
 	if err != nil {
-		return err
+		return f.unserved(err, addrs[0])
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
 	peers, known, err := a.benchPeers(c, f, cl, addrs)
@@ -208,6 +205,14 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, addrs []string) (err error)
 		}
 	}
 	return nil
+}
+
+// unserved adds to the error of a dial that nobody takes the messages which to run.
+func (f *benchFlags) unserved(err error, addr string) error {
+	if !f.Messages() || !errors.Is(err, xdpfab.ErrRefused) || errors.Is(err, fi.ErrAuthKey) {
+		return err
+	}
+	return fmt.Errorf("run `xdpfab bench serve` at %s: %w", bench.NodeOf(addr), err)
 }
 
 // printBench prints the report of one of several sizes as soon as it is there.
@@ -256,7 +261,7 @@ func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []st
 			}
 			one.Addr = list[0].String()
 			if p, err = cl.dom.Dial(c.Context(), one.Addr); err != nil {
-				return nil, nil, err
+				return nil, nil, f.unserved(err, addr)
 			}
 		}
 		if !f.Messages() {

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,8 +94,22 @@ func (f *linkFlags) usage(c *cobra.Command) error {
 		return usage(c, "--timeout %v: want more than 0", f.giveUp)
 	case f.queues < 0 || f.queues > nic.MaxQueues:
 		return usage(c, "--queues %d: want 0 for at most 4, or 1 to %d", f.queues, nic.MaxQueues)
+	case f.transport != fi.TransportUDP:
+		return nil
 	}
-	return nil
+	name := ""
+	switch {
+	case f.xdp != fi.XDPAuto:
+		name = "xdp"
+	case f.copyMode != fi.CopyAuto:
+		name = "copy"
+	case f.queues > 1:
+		name = "queues"
+	default:
+		return nil
+	}
+	return usage(c, "--%s %s is for AF_XDP, and %s asks for UDP sockets: want one of them, or --transport xdp", name,
+		c.Flags().Lookup(name).Value, cmp.Or(f.transportBy, "--transport udp"))
 }
 
 // attr turns the flags into attributes, for a peer with an IP address or with a MAC

@@ -70,7 +70,7 @@ func (a *app) course(c *cobra.Command, f *linkFlags, peer string) (by course, er
 func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, error) {
 	by, err := a.course(c, f, peer)
 	if err != nil {
-		return nil, err
+		return nil, notNetwork(err, by.to)
 	}
 	dom, err := a.use(c, f, by.attr, &by.chosen)
 	if err != nil {
@@ -236,7 +236,7 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
 		p, err := dom.Dial(ctx, addr)
 		if err = f.keyed(trial.Explain(err)); !f.mailbox {
-			err = atEndpoint(err, to[0])
+			err = notNetwork(atEndpoint(err, to[0]), to)
 		}
 		if err == nil {
 			return &client{ctx: c.Context(), dom: dom, peer: p, addr: addr}, nil

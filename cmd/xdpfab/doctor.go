@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -69,6 +70,7 @@ The exit code is 0 if the interface could be opened in some mode.`,
 				return interfaceError(err)
 			}
 			p, lack := fi.ProbeInterface(c.Context(), args[0])
+			lack = hadByDaemon(args[0], lack)
 			if lack == nil {
 				row := r.Interface.Row(r.Kernel, nic.Seen{XDP: p.XDP, Copy: p.Copy, MTU: p.MTU})
 				r.Row, r.Probe, r.Refused = &row, &p, p.Refused
@@ -79,6 +81,17 @@ The exit code is 0 if the interface could be opened in some mode.`,
 			return errors.Join(r.print(a.out), lack)
 		},
 	}
+}
+
+// hadByDaemon makes the error of an interface that a daemon has say what to do with it:
+// doctor cannot go through a daemon.
+func hadByDaemon(ifname string, err error) error {
+	pid, sockets := nic.Taker(err)
+	if pid == 0 || len(sockets) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: a daemon, process %d, serves %s, and doctor has to open the interface itself: stop that "+
+		"daemon first", xdpfab.ErrBusy, pid, ifname)
 }
 
 // examine reads everything that needs no trial.

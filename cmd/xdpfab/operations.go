@@ -72,3 +72,19 @@ var otherNames = map[string]string{
 	"cas": "cswap", "compare_and_swap": "cswap", "cmpxchg": "cswap", "swap": "write", "exchange": "write",
 	"xchg": "write", "set": "write", "store": "write", "get": "read", "load": "read",
 }
+
+// otherTypes are the names that programming languages and other libraries have for
+// datatypes, and those here.
+var otherTypes = map[string]string{
+	"float64": "double", "f64": "double", "float32": "float", "f32": "float", "single": "float", "half": "float16",
+	"f16": "float16", "bf16": "bfloat16", "complex64": "float_complex", "complex128": "double_complex",
+	"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "i128": "int128", "u8": "uint8", "u16": "uint16",
+	"u32": "uint32", "u64": "uint64", "u128": "uint128", "byte": "uint8", "char": "int8", "short": "int16",
+	"int": "int64, or int32", "integer": "int64, or int32", "uint": "uint64, or uint32",
+	"unsigned": "uint64, or uint32", "long": "int64", "ulong": "uint64", "size_t": "uint64", "uintptr": "uint64",
+	"longdouble": "long_double", "bool": "uint8",
+}
+
+// isLongFlag reports whether an operand looks like a flag: one behind "--" is taken for
+// an operand.
+func isLongFlag(text string) bool { return strings.HasPrefix(text, "--") }

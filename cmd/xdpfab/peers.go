@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -31,6 +32,11 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	name, _, _ := strings.Cut(peer, "/")
 	if texts, known := s.Addresses(name); known {
 		return hostAddresses(ctx, c, names.Number(texts, peer))
+	}
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() != "" {
+		rest := ip.WithZone("").String() + strings.TrimPrefix(peer, name)
+		return nil, usage(c, "peer %q: leave out the zone, and name the interface with -i %s: %s -i %s", peer,
+			ip.Zone(), rest, ip.Zone())
 	}
 	_, bad := wire.ParseAddr(peer)
 	known := shortNames(s)

@@ -100,7 +100,16 @@ resident regions are lost, peers lose their sessions, and the interface is free 
 remove refuses a folder that a process uses.`,
 		Example: "  xdpfab resident remove " + pinRoot + "/4026531840/eth0",
 		Args:    exactArgs("FOLDER"),
-		RunE:    func(_ *cobra.Command, args []string) error { return resident.RemoveFolder(args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if !filepath.IsAbs(args[0]) {
+				return usage(c, "%q is no absolute path: want the folder as `xdpfab resident list` shows it", args[0])
+			}
+			err := resident.RemoveFolder(args[0])
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w: see `xdpfab resident list`", err)
+			}
+			return err
+		},
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +60,26 @@ func TestInfoSilentDaemon(t *testing.T) {
 	var r infoReport
 	if err := json.Unmarshal([]byte(run(exitOK, "--json", pair.A.IfName)), &r); err != nil || !strings.Contains(r.Interfaces[0].Silent, say) || r.Interfaces[0].Daemon != nil {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The error of an interface that there is not names those that daemons serve.
+func TestNoInterfaceToAsk(t *testing.T) {
+	path, _ := testnet.StoppedDaemon(t)
+	dir := t.TempDir()
+	if err := errors.Join(os.Symlink(path, filepath.Join(dir, "vb.sock")), os.WriteFile(filepath.Join(dir, "dead.sock"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"vx":      `no such interface "vx": daemons serve vb`,
+		"absent0": `no such interface "absent0": daemons serve vb`,
+	} {
+		if err := absent(name, filepath.Join(dir, "*.sock")); err.Error() != want || exitCode(err) != exitInterface {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := absent("vx", filepath.Join(dir, "none", "*.sock")); err.Error() != `no such interface "vx": no daemon serves any: start xdpfabd` {
+		t.Error(err)
 	}
 }
 

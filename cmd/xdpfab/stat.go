@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,9 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/internal/control"
 	nodes "github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 type statFlags struct {
@@ -86,7 +89,7 @@ func (f *daemonFlags) dial(a *app, c *cobra.Command) (*control.Client, error) {
 	}
 	d, err := control.Dial(f.path)
 	if err != nil {
-		return nil, namedBy(from, err)
+		return nil, namedBy(from, f.noInterface(err))
 	}
 	if d.Patience = f.timeout; named {
 		return d, nil
@@ -121,11 +124,40 @@ func (f *daemonFlags) find(a *app, c *cobra.Command) (named bool, from string, e
 		f.path = socket.Value
 		return true, socket.From, nil
 	case ifname.Value != "":
-		f.path, from = control.DefaultPath(ifname.Value), ifname.From
+		f.ifname = ifname.Value
+		f.path, from = control.DefaultPath(f.ifname), ifname.From
 	default:
 		f.path, err = onlyDaemon(filepath.Dir(control.DefaultPath("any")))
 	}
 	return false, from, err
+}
+
+// noInterface makes an error of a daemon that there is not say so if there is no such
+// interface either, and which interfaces daemons serve.
+func (f *daemonFlags) noInterface(err error) error {
+	if f.ifname == "" || !errors.Is(err, control.ErrNoDaemon) {
+		return err
+	}
+	if _, lack := net.InterfaceByName(f.ifname); lack == nil {
+		return err
+	}
+	return absent(f.ifname, control.DefaultPath("*"))
+}
+
+// absent is the error of an interface that there is not, while daemons serve others by
+// sockets of a pattern.
+func absent(ifname, pattern string) error {
+	found, _ := filepath.Glob(pattern)
+	var served []string
+	for _, path := range slices.DeleteFunc(found, unserved) {
+		served = append(served, strings.TrimSuffix(filepath.Base(path), ".sock"))
+	}
+	what := "no daemon serves any: start xdpfabd"
+	if len(served) > 0 {
+		const most = 20
+		what = "daemons serve " + tell.List(served, most)
+	}
+	return interfaceError(fmt.Errorf("%w %q%s: %s", xsk.ErrNoInterface, ifname, tell.DidYouMean(ifname, served), what))
 }
 
 // nearby refuses the daemon of another network namespace: namespaces share the directory

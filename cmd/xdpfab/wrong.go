@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
+	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -104,6 +106,22 @@ func atEndpoint(err error, to wire.Addr) error {
 	to.Endpoint, to.Lane = 0, 0
 	return fmt.Errorf("%w: %d behind the slash is the number of an endpoint%s: give %v for that of its daemon", err,
 		number, prefix, to)
+}
+
+// notNetwork adds to the error of a peer that does not answer that its address is one of
+// a network: such an address was meant for all of the network's nodes, or was mistyped.
+func notNetwork(err error, to []wire.Addr) error {
+	silent := func(is error) bool { return errors.Is(err, is) }
+	if len(to) == 0 || !to[0].IsIP() || !slices.ContainsFunc(
+		[]error{xdpfab.ErrPeerSilent, route.ErrNoRoute, route.ErrUnreachable}, silent) {
+		return err
+	}
+	ip, number := to[0].IP, int(to[0].Endpoint)
+	if number == 0 || number > ip.BitLen()-2 || netip.PrefixFrom(ip, number).Masked().Addr() != ip {
+		return err
+	}
+	return fmt.Errorf("%v/%d is endpoint %d of %v, not a network: give the address of one node: %w", ip, number, number,
+		ip, err)
 }
 
 // explain adds to the error of an operation that a region refused what the region would

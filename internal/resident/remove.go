@@ -21,6 +21,9 @@ import (
 //
 // Root can remove what a daemon with a user of its own left.
 func RemoveFolder(path string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
 	if err := onBPF(path); err != nil {
 		return err
 	}

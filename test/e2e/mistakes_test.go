@@ -151,7 +151,13 @@ func TestMistakes(t *testing.T) {
 		{name: "configuration", line: "list $P", code: 2, wrong: filepath.Join(dir, "xdpfab", "config.toml") + `:3: timeout: "5"`, want: "want a time of more than 0", remedy: `such as "5s"`, options: []option{env("XDG_CONFIG_HOME=" + dir)}},
 		{name: "UDP sockets beside a daemon", line: "list 10.77.0.1 -i $I --transport udp", side: b, code: 5, wrong: "another program has UDP port 34997 of 10.77.0.2", want: "one at a time can have it", remedy: "if it is a daemon, go through it by --control PATH"},
 		{name: "direct, without root", line: "list $P -i $I --direct", side: b, code: 5, wrong: "interface has another XDP program", want: "go through its daemon, by the control socket", remedy: "if not, stop its owner", options: []option{unprivileged}},
-		{name: "mode of AF_XDP with UDP sockets", line: "list 10.77.0.2 -i $I --transport udp --copy copy", code: 5, wrong: "UDP sockets have no copy mode", want: "want none", remedy: "or AF_XDP (--transport xdp)"},
+		{name: "mode of AF_XDP with UDP sockets", line: "list 10.77.0.2 -i $I --transport udp --copy copy", code: 2, wrong: "--copy copy is for AF_XDP", want: "want one of them", remedy: "or --transport xdp"}, // 2, as flags that contradict each other
+		{name: "mode of XDP with UDP sockets", line: "list 10.77.0.2 -i $I --xdp native", code: 2, wrong: "--xdp native is for AF_XDP", want: "XDPFAB_TRANSPORT asks for UDP sockets", remedy: "or --transport xdp", options: []option{env("XDPFAB_TRANSPORT=udp")}},
+		{name: "network", line: "list 10.77.0.128/25 -i $I --timeout 2s", code: 4, wrong: "10.77.0.128/25 is endpoint 25 of 10.77.0.128", want: "not a network", remedy: "give the address of one node"},
+		{name: "no server of messages", line: "bench 10.77.0.2 -i $I --op send", code: 1, wrong: "connect on 10.77.0.2/7", want: "xdpfab: run", remedy: "`xdpfab bench serve` at 10.77.0.2: "},
+		{name: "interface of a daemon", line: "stat -i vethO", code: 5, wrong: "no such interface \"vethO\"", want: "daemon", remedy: "serve"},
+		{name: "doctor on a served interface", line: "doctor $I", side: b, code: 5, wrong: fmt.Sprintf("a daemon, process %d, serves veth0", n.cmd.Process.Pid), want: "doctor has to open the interface itself", remedy: "stop that daemon first"},
+		{name: "folder of resident regions", line: "resident remove /sys/fs/bpf/xdpfab-none/7/veth0", code: 1, wrong: "/sys/fs/bpf/xdpfab-none/7/veth0: no such file or directory", want: "see", remedy: "`xdpfab resident list`"},
 		{name: "in use", line: "list $P -i $I", side: b, code: 5, wrong: fmt.Sprintf("veth0 is in use by another xdpfab, process %d (xdpfabd)", n.cmd.Process.Pid), want: "one at a time can have it", remedy: "go through it by its control socket, " + n.socket},
 	} {
 		t.Run(m.name, func(t *testing.T) {
