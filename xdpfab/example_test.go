@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
-	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // nodes returns two domains, the second of which serves a region "counters". On
@@ -193,81 +191,4 @@ func ExampleOpError() {
 	_, err := xdpfab.WordAt[uint64](peer, xdpfab.RemoteRegion{Key: 12345}, 0).Add(ctx, 1)
 	fmt.Println(errors.Is(err, xdpfab.ErrNotExecuted), errors.Is(err, xdpfab.ErrNoKey))
 	// Output: true true
-}
-
-// The objects of libfabric: many operations in flight, completions from a queue.
-func ExampleEndpoint_FetchAtomic() {
-	client, server := nodes()
-	defer server.CloseAll()
-	defer client.CloseAll()
-	ctx := context.Background()
-
-	av, _ := client.NewAddressVector()
-	cq, _ := client.NewCompletionQueue(fi.CQAttr{})
-	ep, err := client.NewEndpoint(xdpfab.EndpointAttr{Number: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
-		log.Fatal(err)
-	}
-	dest, err := av.Insert(ctx, server.Name(0))
-	if err != nil {
-		log.Fatal(err)
-	}
-	region, err := ep.Lookup(ctx, dest, "counters")
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	operand := xdpfab.Bytes[uint32](2, 3)
-	result := make([]byte, 8)
-	add := fi.Msg{
-		Buf: operand, Result: result,
-		Dest: dest, Key: region.Key, Offset: region.Base,
-		Datatype: atomic.Uint32, Op: atomic.Sum,
-	}
-	for range 3 {
-		if err := ep.FetchAtomic(&add, 0); err != nil {
-			log.Fatal(err)
-		}
-		if err := cq.Wait(ctx, 1); err != nil {
-			log.Fatal(err)
-		}
-		var done [1]fi.Completion
-		n, err := cq.Read(done[:])
-		fmt.Println(n, err, xdpfab.Values[uint32](result))
-	}
-	// Output:
-	// 1 <nil> [0 0]
-	// 1 <nil> [2 3]
-	// 1 <nil> [4 6]
-}
-
-// Discovery: ask for what the program needs, and open the best that there is. Here the
-// open end of a Pipe stands for the interfaces of the machine.
-func ExampleGetInfo() {
-	client, server := nodes()
-	defer server.CloseAll()
-	defer client.CloseAll()
-	ctx := context.Background()
-
-	hints := &fi.Info{
-		Caps:     fi.CapAtomic,
-		Transmit: fi.TransmitInfo{InjectSize: 16, MsgOrder: fi.OrderAtomicWAW},
-		Domain:   fi.DomainInfo{Instance: client.Domain},
-	}
-	infos, err := fi.GetInfo(ctx, hints)
-	if err != nil {
-		log.Fatal(err)
-	}
-	best := &infos[0] // Fabric.OpenInfo opens an interface as it says
-	fmt.Println(best.Domain.Name, best.AddrFormat, best.Endpoint.Type, best.Endpoint.AtomicOrder.WAW)
-
-	hints.Caps |= 1 << 6 // FI_COLLECTIVE
-	_, err = fi.GetInfo(ctx, hints)
-	fmt.Println(errors.Is(err, fi.ErrNoInfo))
-	// Output:
-	// pipe ethernet rdm unlimited
-	// true
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab_test
+package fi_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"log"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -26,14 +25,14 @@ func ExampleEndpoint_Atomic_remoteCQData() {
 		log.Fatal(err)
 	}
 	arrivals, _ := server.NewCompletionQueue(fi.CQAttr{})
-	target, _ := server.NewEndpoint(xdpfab.EndpointAttr{Number: 7})
+	target, _ := server.NewEndpoint(fi.EndpointAttr{Number: 7})
 	if err := errors.Join(target.Bind(arrivals, fi.BindRecv), target.Enable()); err != nil {
 		log.Fatal(err)
 	}
 
 	av, _ := client.NewAddressVector()
 	cq, _ := client.NewCompletionQueue(fi.CQAttr{})
-	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber})
+	ep, _ := client.NewEndpoint(fi.EndpointAttr{Number: fi.AnyNumber})
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, fi.BindTransmit), ep.Enable()); err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdpfab_test
+package fi_test
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/atomic"
-	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -63,7 +62,7 @@ func ExampleCompletionQueue_TryWait() {
 
 	av, _ := client.NewAddressVector()
 	cq, _ := client.NewCompletionQueue(fi.CQAttr{Wait: fi.WaitFD})
-	ep, _ := client.NewEndpoint(xdpfab.EndpointAttr{Number: fi.AnyNumber})
+	ep, _ := client.NewEndpoint(fi.EndpointAttr{Number: fi.AnyNumber})
 	if err := errors.Join(ep.Bind(av, 0), ep.Bind(cq, 0), ep.Enable()); err != nil {
 		log.Fatal(err)
 	}
