@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -99,9 +100,23 @@ func (r Remote[T]) patrol(ctx context.Context, at *place) error {
 		case <-pace.C:
 		}
 		if err := r.look(ctx, at); errors.Is(err, ErrPeerRestarted) {
-			return err
+			return lost(at, err)
 		}
 	}
+}
+
+// lost says what is gone if a look finds no registration.
+func lost(at *place, err error) error {
+	var oe *OpError
+	if !errors.As(err, &oe) {
+		return err
+	}
+	cause := oe.Cause
+	if oe.Certainty == ErrPeerRestarted {
+		cause = fmt.Errorf("%w: %w", ErrPeerRestarted, cause)
+	}
+	gone := errno.Line("xdpfab: region %q on %s is no longer there: %w", at.Name, at.peer.Addr(), cause)
+	return errno.Also(gone, err)
 }
 
 // look reads the word, if its registration is still there.

@@ -5,6 +5,8 @@ package xdpfab_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/mr"
@@ -121,5 +123,43 @@ func TestGuardRefused(t *testing.T) {
 	alone := xdpfab.WordAt[uint64](p, fi.RemoteRegion{Key: 1, Incarnation: 1, Size: 64}, 0)
 	if _, err := alone.Guard(ctx(t)); !errors.Is(err, fi.ErrNotImplemented) {
 		t.Errorf("with ThreadDomain: %v", err)
+	}
+}
+
+// The errors of a watch and a guard say what has ended, and nothing of an operation.
+func TestWatchSaysWhatEnded(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	s, err := f.server.Serve("guarded", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.client.Dial(ctx(t), s.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := xdpfab.Word[uint64](ctx(t), p, "guarded", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded, err := w.Guard(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := make(chan error, 1)
+	go func() { watched <- p.Watch(ctx(t)) }()
+	if err := s.Region.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-guarded.Done()
+	want := fmt.Sprintf(`xdpfab: region "guarded" on %s is no longer there: peer restarted: `, p.Addr())
+	if err := context.Cause(guarded); !errors.Is(err, xdpfab.ErrPeerRestarted) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v: want ErrPeerRestarted, and %q", err, want)
+	}
+	if err := f.server.CloseAll(); err != nil {
+		t.Fatal(err)
+	}
+	want = fmt.Sprintf("xdpfab: the session with %s ended: peer closed the session", p.Addr())
+	if err := <-watched; !errors.Is(err, xdpfab.ErrPeerClosed) || err.Error() != want {
+		t.Errorf("%v: want ErrPeerClosed, and %q", err, want)
 	}
 }

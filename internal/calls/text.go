@@ -11,13 +11,16 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
+// Watch is the name of a watch, which waits for the end of a session.
+const Watch = "watch"
+
 // NameOf describes an operation for error texts.
 func NameOf(s *engine.Submission) string {
 	switch s.Verb {
 	case engine.VerbConnect:
 		return "connect"
 	case engine.VerbWatch:
-		return "watch"
+		return Watch
 	case engine.VerbFlush:
 		return "flush"
 	case wire.VerbLookup:
