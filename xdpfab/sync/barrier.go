@@ -55,6 +55,7 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 	if err := b.there(); err != nil {
 		return 0, err
 	}
+	var seen bool
 	there := make([]uint64, b.size-bodyWord)
 	err = b.until(ctx, mostPause, func() (bool, error) {
 		err := b.run(ctx, func(m *memory) error {
@@ -63,10 +64,14 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 			}
 			return m.words.LoadRange(ctx, m.first+bodyWord, there)
 		})
+		seen = seen || err == nil
 		return err == nil && len(late(there, b.round+1)) == 0, again(ctx, err)
 	})
-	if err != nil {
-		return 0, tell(err, "round %d waits for parties %v", b.round+1, late(there, b.round+1))
+	switch {
+	case err != nil && seen:
+		return 0, tell(err, "parties %v were missing in round %d", late(there, b.round+1), b.round+1)
+	case err != nil:
+		return 0, tell(err, "round %d: the home has not told who is there", b.round+1)
 	}
 	b.round++
 	return b.round, nil

@@ -113,6 +113,9 @@ func (w *world) turn(ctx context.Context, l *ledger, at Place, rng *rand.Rand,
 		if err != nil {
 			return err
 		}
+		if h == nil { // tried in vain
+			continue
+		}
 		end := l.note(h, exclusive)
 		time.Sleep(time.Duration(rng.IntN(2000)) * time.Microsecond)
 		if rng.IntN(16) == 0 { // does not come back while it holds, which it renews while ctx lasts

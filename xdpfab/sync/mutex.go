@@ -40,6 +40,8 @@ const (
 type Mutex struct {
 	*part
 	lease time.Duration
+
+	tries tries
 }
 
 // NewMutex returns the lock at a place. All programs must name the same lease.
@@ -53,7 +55,7 @@ func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Dur
 		return nil, err
 	}
 	p, err := newPart(ctx, at, k, queueWords+more, uint64(lease), more)
-	return made(&Mutex{p, lease}, err)
+	return made(&Mutex{part: p, lease: lease}, err)
 }
 
 // Lock waits until the caller has the lock. After an error the caller does not have it.
@@ -79,16 +81,11 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 		return nil, err
 	}
 	began := time.Now()
-	asked := mem.at(ticketWord).StartAdd(ctx, 1)
-	look := mem.at(turnWord).StartFetch(ctx, atomic.Read, 0) // runs after it, in the same round trip
-	ticket, err := asked.Wait(ctx)
-	if mem.disown(ctx, m.lease, ticket, err) {
+	ticket, turn, err := m.ask(ctx, mem, mem.at(ticketWord).StartAdd(ctx, 1),
+		func(sum uint64) uint64 { return sum })
+	if ticket == 0 {
 		return nil, m.again(ctx, mem, err)
 	}
-	if ticket, err = xdpfab.Settle(ctx, ticket, err); err != nil {
-		return nil, m.again(ctx, mem, err)
-	}
-	turn, err := look.Wait(ctx)
 	if err == nil && turn>>beatBits < ticket {
 		turn, began, err = m.wait(ctx, mem, ticket, turn)
 	}
@@ -100,6 +97,23 @@ func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
 		return nil, nil
 	}
 	return m.hold(ctx, mem, turnWord, turn, (ticket+1)<<beatBits, m.lease, began), nil
+}
+
+// ask waits for a ticket that an operation asks for, and returns the word of the turn as
+// it was then. From the result of the operation, mine tells the ticket, or 0 for none.
+// After an error the caller may have a ticket, with which it does not wait.
+func (m *Mutex) ask(ctx context.Context, mem *memory, asked *xdpfab.Pending[uint64],
+	mine func(uint64) uint64) (ticket, turn uint64, err error) {
+	look := mem.at(turnWord).StartFetch(ctx, atomic.Read, 0) // runs after it, in the same round trip
+	got, err := asked.Wait(ctx)
+	if mem.disown(ctx, m.lease, got, err, mine) {
+		return 0, 0, err
+	}
+	if got, err = xdpfab.Settle(ctx, got, err); err != nil {
+		return 0, 0, err
+	}
+	turn, err = look.Wait(ctx)
+	return mine(got), turn, err
 }
 
 // again returns an error, or nothing if another attempt makes sense. After an error the
@@ -192,14 +206,15 @@ func (m *memory) await(ctx context.Context, turn uint64, most time.Duration) (sw
 // disown reports whether the caller does not wait until it is known whether it has a
 // ticket: the home is silent, or ctx has ended. A ticket that nobody knows costs the
 // others a lease, so it is left as soon as it is known: within a minute, or never.
-func (m *memory) disown(ctx context.Context, lease time.Duration, ticket uint64, err error) bool {
+func (m *memory) disown(ctx context.Context, lease time.Duration, got uint64, err error,
+	mine func(uint64) uint64) bool {
 	if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || ctx.Err() == nil && !errors.Is(err, xdpfab.ErrPeerSilent) {
 		return false
 	}
 	go func() {
 		ctx := context.WithoutCancel(ctx)
-		if ticket, err := xdpfab.Settle(ctx, ticket, err); err == nil {
-			m.leave(ctx, ticket, lease)
+		if got, err := xdpfab.Settle(ctx, got, err); err == nil && mine(got) != 0 {
+			m.leave(ctx, mine(got), lease)
 		}
 	}()
 	return true

@@ -17,7 +17,10 @@ import (
 func TestNone(t *testing.T) {
 	ctx := t.Context()
 	f := func(context.Context, uint64) (uint64, error) { return 0, nil }
-	each(t, "Mutex", func(m *Mutex) []error { return []error{second(m.Lock(ctx))} })
+	each(t, "Mutex", func(m *Mutex) []error {
+		_, _, err := m.TryLock(ctx)
+		return []error{second(m.Lock(ctx)), err}
+	})
 	each(t, "RWMutex", func(m *RWMutex) []error { return []error{second(m.Lock(ctx)), second(m.RLock(ctx))} })
 	each(t, "Semaphore", func(s *Semaphore) []error { return []error{second(s.Acquire(ctx))} })
 	each(t, "Once", func(o *Once) []error { return []error{second(o.Do(ctx, f))} })

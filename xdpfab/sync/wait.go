@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -27,10 +28,15 @@ func (p *part) until(ctx context.Context, most time.Duration, look func() (bool,
 	}
 }
 
-// ended has an error say what was waited for, if the wait ended with its context.
+// ended has an error say what was waited for, if the wait ended with its context. Which
+// operation was under way then does not matter, unless its outcome is unknown.
 func (p *part) ended(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil || cause == nil:
 		return err
+	case errors.Is(err, cause) && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
+		return errno.Also(tell(cause, "the wait for %v ended", p.name()), err)
 	}
 	return tell(err, "the wait for %v ended", p.name())
 }
