@@ -48,7 +48,7 @@ func TestPeerOfDirectory(t *testing.T) {
 		t.Errorf("a short name of the configuration comes before the directory: %+v", r)
 	}
 	checkRefusal(t, "another name", n.run("", n.line("ping node9.invalid")...), exitUsage,
-		`node "node9.invalid": the directory has no such node; `+file+" has 2: node7, node8; nor is it the name of a host; see")
+		`node "node9.invalid": `+file+" has none of this name: it has node7, node8; nor is it the name of a host; see")
 	checkRefusal(t, "a near miss of a node", n.run("", n.line("ping nod7")...), exitUsage, `unknown peer "nod7", did you mean node7?: want an address`)
 	checkRefusal(t, "a near miss of a short name", n.run("", n.line("ping nod8 --directory none")...), exitUsage, `unknown peer "nod8", did you mean node8?: want an address`)
 	checkRefusal(t, "no name", n.run("", n.line("ping node9.invalid --directory none")...), exitUsage,

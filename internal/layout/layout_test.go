@@ -67,7 +67,7 @@ var imports = map[string][]string{
 
 	"internal/testnet/faultwire": {"internal/testnet", "internal/testnet/veth", "xsk"},
 	"internal/testnet/lockstep":  {},
-	"internal/nic":               {"xsk", "bpf", "internal/wire", "internal/kernel", "internal/dump", "internal/process", "internal/route"},
+	"internal/nic":               {"xsk", "bpf", "internal/errno", "internal/wire", "internal/kernel", "internal/dump", "internal/process", "internal/route"},
 	"internal/advise":            {"internal/nic"},
 	"internal/diagnose":          {"internal/calls", "internal/control", "internal/nic", "internal/port", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
 	"internal/tell":              {},

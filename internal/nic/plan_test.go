@@ -230,9 +230,9 @@ func TestPrivileges(t *testing.T) {
 		{"CAP_SYS_ADMIN for CAP_BPF", "6.18.0", most, pinned, nil},
 		{"too little memory", "5.11.0", most, pinned - 1, []string{"missing CAP_IPC_LOCK (to pin 16384 KiB", "ulimit -l 16384"}},
 		{"with that of BPF", "5.10.0", most, pinned - 1, []string{"missing CAP_IPC_LOCK (to pin 16384 KiB", "ulimit -l unlimited"}},
-		{"none", "6.18.0", 0, math.MaxUint64, []string{"missing CAP_NET_ADMIN (", "CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON",
+		{"none", "6.18.0", 0, math.MaxUint64, []string{"missing CAP_NET_ADMIN, CAP_NET_RAW", "CAP_BPF", "CAP_PERFMON",
 			"setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon+ep"}},
-		{"one", "6.18.0", most &^ (1 << unix.CAP_NET_RAW), 0, []string{"missing CAP_NET_RAW (for AF_XDP sockets), CAP_IPC_LOCK",
+		{"one", "6.18.0", most &^ (1 << unix.CAP_NET_RAW), 0, []string{"missing CAP_NET_RAW, CAP_IPC_LOCK",
 			"setcap cap_net_admin,cap_net_raw,cap_bpf,cap_perfmon,cap_ipc_lock+ep"}},
 	} {
 		s, i := good()

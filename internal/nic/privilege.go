@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 )
 
@@ -69,29 +70,29 @@ func (s *System) limitFor(pinned uint64) string {
 	return fmt.Sprint(pinned >> 10)
 }
 
-// lacking names every privilege that the caller lacks. pinned is the packet memory
-// in bytes, which counts against RLIMIT_MEMLOCK. In a user namespace all of them
+// lacking names every privilege that the caller lacks, in a line. pinned is the packet
+// memory in bytes, which counts against RLIMIT_MEMLOCK. In a user namespace all of them
 // together are still not enough; the kernel then says so.
 func (s *System) lacking(pinned uint64) error {
 	var missing, caps []string
 	for _, c := range s.Capabilities {
-		why := c.For
-		if c.Name == lockMemory {
+		name := c.Name
+		if name == lockMemory {
 			if s.Memlock >= pinned {
 				continue
 			}
-			why = fmt.Sprintf("to pin %d KiB of packet memory, or `ulimit -l %s`", pinned>>10, s.limitFor(pinned))
+			name += fmt.Sprintf(" (to pin %d KiB of packet memory, or `ulimit -l %s`)", pinned>>10, s.limitFor(pinned))
 		}
 		// The remedy names everything that is needed, since setcap replaces the
 		// capabilities that the file had.
 		caps = append(caps, strings.ToLower(c.Name))
 		if !c.Have {
-			missing = append(missing, c.Name+" ("+why+")")
+			missing = append(missing, name)
 		}
 	}
 	if missing == nil {
 		return nil
 	}
-	return fmt.Errorf("missing %s: run as root, or `setcap %s+ep` on the program: %w",
-		strings.Join(missing, ", "), strings.Join(caps, ","), fs.ErrPermission)
+	return errno.Refuse(fs.ErrPermission, "missing %s: run as root, or `setcap %s+ep` on the program",
+		strings.Join(missing, ", "), strings.Join(caps, ","))
 }

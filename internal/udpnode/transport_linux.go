@@ -65,8 +65,7 @@ func remedy(err error) error {
 		nic.ErrNotEthernet,
 	} {
 		if errors.Is(err, lack) {
-			return fmt.Errorf("%w; or reach IP addresses without, more slowly, by UDP sockets: "+
-				"--transport udp, DomainAttr.Transport", err)
+			return fmt.Errorf("%w; or use UDP sockets, which are slower: --transport udp, DomainAttr.Transport", err)
 		}
 	}
 	return err

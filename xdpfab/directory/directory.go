@@ -200,7 +200,7 @@ func (d *Directory) Node(name string) (Node, error) {
 	n, ok := d.nodes[name]
 	d.mu.Unlock()
 	if !ok {
-		return Node{}, fmt.Errorf("node %q: %w; %s", name, ErrNoNode, d.there())
+		return Node{}, errno.Refuse(ErrNoNode, "node %q: %v has none of this name%s", name, d.source, d.named(name))
 	}
 	return n.clone(), nil
 }
@@ -250,20 +250,16 @@ func (d *Directory) published(region string) string {
 	return text
 }
 
-// there says which entries there are, for errors.
-func (d *Directory) there() string {
-	const most = 8
-	list := d.Nodes()
-	names := make([]string, 0, most)
-	for _, n := range list[:min(len(list), most)] {
+// named says which names there are in place of one that is not, for errors.
+func (d *Directory) named(name string) string {
+	var names []string
+	for _, n := range d.Nodes() {
 		names = append(names, n.Name)
 	}
-	text := fmt.Sprintf("%v has %d", d.source, len(list))
-	if len(list) > 0 {
-		text += ": " + strings.Join(names, ", ")
-	}
-	if len(list) > most {
-		text += " …"
+	const most = 8
+	text := tell.DidYouMean(name, names) + ": it has " + tell.List(names, most)
+	if len(names) == 0 {
+		text = ": it has no nodes"
 	}
 	if err := d.Stale(); err != nil {
 		text += "; " + err.Error()
