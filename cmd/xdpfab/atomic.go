@@ -217,6 +217,8 @@ func parseOp(text string) (atomic.Op, error) {
 	switch name := otherNames[strings.ToLower(text)]; {
 	case err != nil && other == nil:
 		err = fmt.Errorf("%q is a datatype: the order is OP DATATYPE VALUE", text)
+	case err != nil && isAddress(text):
+		err = fmt.Errorf("%q is an address: a peer's is for --peer, and the order is OP DATATYPE VALUE", text)
 	case err != nil && name != "":
 		err = fmt.Errorf("unknown operation %q: here it is %s", text, name)
 	case err != nil:

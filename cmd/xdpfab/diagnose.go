@@ -11,12 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/diagnose"
 )
 
-// patience is how long diagnose waits for each answer of the peer, unless --timeout is
-// given.
+// patience is how long diagnose waits for each answer of the peer, unless --timeout or
+// the configuration says otherwise.
 const patience = 2 * time.Second
 
 func (a *app) diagnoseCmd() *cobra.Command {
@@ -58,7 +59,7 @@ func (a *app) diagnose(c *cobra.Command, f *linkFlags, peer string) error {
 	if err != nil {
 		return err
 	}
-	if !c.Flags().Changed("timeout") {
+	if s, err := a.settings(); err == nil && s.Get(settings.Timeout).Value == "" && !c.Flags().Changed("timeout") {
 		f.giveUp = patience
 	}
 	q := diagnose.Question{Addr: by.to[0], Interface: f.ifname, Attr: by.attr, Timeout: f.giveUp, Control: f.control,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/way"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/tell"
@@ -71,7 +72,10 @@ var causes = []struct {
 	{xdpfab.ErrHostLost, exitInterface},
 	{xdpfab.ErrPeerSilent, exitUnreachable},
 	{xdpfab.ErrPeerClosed, exitUnreachable},
+	{xsk.ErrInterfaceDown, exitInterface},
 	{route.ErrNoRoute, exitUnreachable},
+	{way.ErrDown, exitInterface},
+	{way.ErrNoRoute, exitUnreachable},
 	{route.ErrUnreachable, exitUnreachable},
 	{control.ErrWrong, exitUsage},
 	{control.ErrNoDaemon, exitUnreachable},

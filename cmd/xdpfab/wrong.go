@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -44,6 +45,8 @@ func flagError(c *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) && !c.HasParent() && len(c.Flags().Args()) == 0 {
 		return usage(c, "%v%s: a command's flags stand behind it, as in `xdpfab list 10.0.0.2 --json`", err,
 			tell.LikeFlag(c.Flags(), unknown))
+	} else if errors.As(err, &unknown) && unknown.GetSpecifiedName() == "peer" && strings.Contains(c.Use, "PEER") {
+		return usage(c, "%v: PEER is an argument: `xdpfab %s`", err, c.Use)
 	} else if errors.As(err, &unknown) {
 		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
 	}

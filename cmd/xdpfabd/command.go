@@ -176,7 +176,11 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.StringVar(&a.config, "config", "", "read the TOML `file`")
 	for _, o := range options {
 		v := o.at(&a.flagged)
-		f := flags.VarPF(v, o.key, "", o.usage)
+		short := ""
+		if o.key == "interface" {
+			short = "i" // as the client has it
+		}
+		f := flags.VarPF(v, o.key, short, o.usage)
 		if v.shape == shapeBool {
 			f.NoOptDefVal = "true"
 		}

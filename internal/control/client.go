@@ -204,8 +204,9 @@ func explain(path string, err error) error {
 		return fmt.Errorf("%w: %s: the daemon hung up: it has ended, or this user has too many connections: try "+
 			"again, or start xdpfabd", ErrNoDaemon, path)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("control socket %s: %w; run as a user or group that may write to it, "+
-			"or start the daemon with --socket-mode or --socket-group", path, cause(err))
+		return fmt.Errorf("control socket %s: %w: run as a user or group that may write to it, or start the daemon "+
+			"with --socket-group and a group of this user, which `id -Gn` lists, or with --socket-mode 0666", path,
+			cause(err))
 	}
 	return fmt.Errorf("control socket %s: %w", path, cause(err))
 }

@@ -136,6 +136,9 @@ func (d *diagnosis) lookAtKernel(context.Context) Step {
 	case !d.known:
 		return leftOut(text + "; " + d.shut)
 	}
+	if !d.nic.Up {
+		return leftOut(text + "; " + d.shut)
+	}
 	plan := m.Plan(&d.nic, nic.Want{Queues: d.Attr.Queues})
 	switch {
 	case !plan.Usable:

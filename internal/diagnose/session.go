@@ -145,8 +145,16 @@ func (d *diagnosis) timeRoundTrips(ctx context.Context) Step {
 		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
-	return ok(fmt.Sprintf("%d look-ups: least %v, median %v, most %v", trips, took[0].Round(100*time.Nanosecond),
-		took[trips/2].Round(100*time.Nanosecond), took[trips-1].Round(100*time.Nanosecond)))
+	return ok(fmt.Sprintf("%d look-ups: least %v, median %v, most %v", trips, trip(took[0]),
+		trip(took[trips/2]), trip(took[trips-1])))
+}
+
+// trip prints how long a round trip took.
+func trip(took time.Duration) string {
+	if took < time.Millisecond {
+		return fmt.Sprintf("%.1f µs", float64(took)/float64(time.Microsecond))
+	}
+	return fmt.Sprintf("%.1f ms", float64(took)/float64(time.Millisecond))
 }
 
 func (d *diagnosis) listRegions(ctx context.Context) Step {

@@ -27,6 +27,8 @@ func (d *diagnosis) lookAtRoute(context.Context) Step {
 		return leftOut("the interface is not in this network namespace")
 	case d.Own && d.throughDaemon():
 		return leftOut(thisNode)
+	case !d.nic.Up:
+		return leftOut("the interface is down")
 	}
 	w, err := look(d.nic.Index, d.Peer)
 	d.way = &w

@@ -5,10 +5,13 @@ package udpnode
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/udpport"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // Transport is what carries the packets of a node.
@@ -67,6 +70,10 @@ func OpenSockets(ctx context.Context, name string, w Wants, noXDP error) (node.D
 		return nil, err
 	}
 	i := dev.Interface()
+	if i.Flags&net.FlagUp == 0 {
+		return nil, errors.Join(fmt.Errorf("%s: %w: `ip link set dev %s up`", i.Name, xsk.ErrInterfaceDown, i.Name),
+			dev.Close())
+	}
 	beside, err := hears(ctx, i.Name, i.Index, dev.Addrs())
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())

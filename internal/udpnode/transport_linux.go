@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -39,13 +40,16 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	w.Pin = ""
 	udp, second := OpenSockets(ctx, ifname, w, err)
 	switch {
-	case second != nil && (errors.Is(err, xsk.ErrNoInterface) || errors.Is(err, xsk.ErrNoQueue)):
-		return nil, nil, err // which no transport changes
+	case second != nil && slices.ContainsFunc(anyTransport, func(is error) bool { return errors.Is(err, is) }):
+		return nil, nil, err
 	case second != nil:
 		return nil, nil, fmt.Errorf("%w; nor by UDP sockets: %w", err, second)
 	}
 	return udp, nil, nil
 }
+
+// anyTransport are the errors that no transport changes.
+var anyTransport = []error{xsk.ErrNoInterface, xsk.ErrNoQueue, xsk.ErrInterfaceDown}
 
 // taken reports whether another xdpfab has the interface, or may have it: its XDP
 // program would take the frames before UDP sockets see them.

@@ -26,7 +26,7 @@ func TestKernelTraffic(t *testing.T) {
 	pair := testnet.NewPair(t, testnet.Options{})
 	d := serve(t, pair.B, "--region", "r=4KiB")
 	l := &loaded{node: d, t: t, net: pair}
-	bench := start(t, pair.A, xdpfabPath, []string{"bench", pair.B.IP4.String(), "-i", pair.A.IfName, "--region", "r", "--mode", "throughput", "--duration", "1h", "--json"})
+	bench := start(t, pair.A, xdpfabPath, []string{"bench", pair.B.IP4.String(), "-i", pair.A.IfName, "--region", "r", "--mode", "throughput", "--warmup", "1ms", "--duration", "1h", "--json"})
 	l.busy(bench)
 	for _, addr := range []netip.Addr{pair.B.IP4, pair.B.IP6} {
 		for round := range 2 {

@@ -222,7 +222,7 @@ var (
 		regexp.MustCompile(`0x[0-9a-f]+`),
 		regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+[-~][0-9A-Za-z.+~_]+`),
 		regexp.MustCompile(`[0-9]+[hm][0-9hms.]+s\b`),
-		regexp.MustCompile(`[0-9][0-9.]*( ?(ns|µs|ms|s|m|[kKMG]?(iB|B)?(/s)?)\b)?`),
+		regexp.MustCompile(`[0-9][0-9.]*( ?(ns|µs|ms|s|m|bytes/s|[kKMG]?(iB|B)?(/s)?)\b)?`),
 		regexp.MustCompile(`[ \t~]+|-{2,}`),
 	}
 )
@@ -260,7 +260,7 @@ func TestAlike(t *testing.T) {
 		"367 KiB/s, 193/s, up 1m13s\nCOUNTER  TOTAL\nxdp_pass_other     1\n(exit code 4)\n"
 	const same = "[  16 s] client# xdpfab ping 10.0.0.2 --count 1000\n" +
 		"1000 round trips in 312 ms, 3 lost\n  min   p50\n  9 µs  1.4 ms\n" +
-		"1.2 MiB/s, 7.1 k/s, up 9s\nCOUNTER  TOTAL\n(exit code 4)\n"
+		"852 bytes/s, 7.1 k/s, up 9s\nCOUNTER  TOTAL\n(exit code 4)\n"
 	if alike(is) != alike(same) {
 		t.Error(firstOther(is, same))
 	}

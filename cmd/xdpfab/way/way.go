@@ -29,6 +29,13 @@ import (
 // ErrUnclear means that several interfaces, or none, may lead to the peer.
 var ErrUnclear = errors.New("no interface is named (-i), and none stands out")
 
+// ErrNoRoute means that no interface leads to the peer, and ErrDown that the one that
+// would is down.
+var (
+	ErrNoRoute = errors.New("no route")
+	ErrDown    = errors.New("interface is down")
+)
+
 // Choice is an interface that leads to a peer.
 type Choice struct {
 	Interface string
@@ -171,7 +178,11 @@ func routeTo(ip netip.Addr) (string, error) {
 		err = unix.ENETUNREACH
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: the kernel has no route to %v (%w): %s", ErrUnclear, ip, err, remedy(ip))
+		if name := down(ip); name != "" {
+			return "", fmt.Errorf("%s, which leads to %v: %w: `ip link set dev %s up`", name, ip, ErrDown, name)
+		}
+		return "", fmt.Errorf("%w to %v: %w: add one with `ip route add`, or name an interface with -i", ErrNoRoute, ip,
+			err)
 	}
 	if routes[0].Type == unix.RTN_LOCAL {
 		return holder(ip)
@@ -183,19 +194,19 @@ func routeTo(ip netip.Addr) (string, error) {
 	return i.Name, nil
 }
 
-// remedy says what gives an address a route. An interface that is down keeps its
-// addresses, and the routes of their networks come back with it.
-func remedy(ip netip.Addr) string {
+// down returns the interface on an address's network that is down, if there is one. Such
+// an interface keeps its addresses, and the routes of their networks come back with it.
+func down(ip netip.Addr) string {
 	all, _ := net.Interfaces()
 	for _, i := range all {
 		addrs, _ := i.Addrs()
 		for _, a := range addrs {
 			if n, is := a.(*net.IPNet); is && i.Flags&net.FlagUp == 0 && n.Contains(ip.AsSlice()) {
-				return fmt.Sprintf("%s, on that network, is down: `ip link set dev %s up`", i.Name, i.Name)
+				return i.Name
 			}
 		}
 	}
-	return "name one, or add a route"
+	return ""
 }
 
 // holder returns the interface that has an own address, or its network, as a loopback

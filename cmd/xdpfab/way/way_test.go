@@ -123,12 +123,12 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	refuse("", stranger, ErrUnclear, side.IfName, "x0", "x1", "IP address")
-	refuse("", "192.0.2.1", ErrUnclear, "no route to 192.0.2.1")
+	refuse("", "192.0.2.1", ErrNoRoute, "no route to 192.0.2.1")
 	refuse(filepath.Join(none, "absent.sock"), ip, control.ErrNoDaemon)
 	testnet.IP(t, side, "neigh add 10.99.0.1 lladdr "+stranger+" dev x1")
 	check("a neighbour", "", none, "x1", "the kernel's neighbour entry for "+stranger, stranger)
 	check("own MAC", "", none, side.IfName, "the kernel's neighbour entry", side.MAC.String())
 
 	testnet.IP(t, side, "addr add 192.0.2.7/24 dev x0", "link set x0 down")
-	refuse("", "192.0.2.1", ErrUnclear, "no route to 192.0.2.1", "x0, on that network, is down", "`ip link set dev x0 up`")
+	refuse("", "192.0.2.1", ErrDown, "x0, which leads to 192.0.2.1: interface is down: `ip link set dev x0 up`")
 }
