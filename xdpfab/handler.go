@@ -23,7 +23,7 @@ type Handler struct{ h calls.Handler }
 // default.
 type HandlerAttr struct {
 	// Number is the endpoint number by which peers dial the handler, 0 to 65535. It is an
-	// int since fi.AnyNumber, -1, picks a free one.
+	// int since AnyNumber, -1, picks a free one.
 	Number int
 	// Requests is the most requests that are held at a time: those that the function has,
 	// those that wait for it, and those whose replies are about to be sent; 1024, 65536

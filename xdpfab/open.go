@@ -36,16 +36,31 @@ type Domain struct {
 // each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi DomainAttr" explains:
 //
 //	peers       GiveUp, after which a silent one is given up (5 s); IdleRetire, AuthKey
-//	way there   Transport (fi.TransportXDP; fi.TransportUDP, which needs no
-//	            privileges; fi.TransportAuto, the former if possible);
-//	            EthernetOnly
-//	daemon      Attach, Control, Borrow
+//	way there   Transport (TransportXDP, TransportUDP, TransportAuto); EthernetOnly
+//	daemon      Attach (AttachAuto, AttachNever, AttachAlways), Control, Borrow
 //	interface   Queues, Cores, Spread, Copy, XDP, BusyPoll, Lend
 //	threads     Spin, Progress, Threading
 //	sessions    Window, RTOMin, BaseRTT, TrafficClass
 //	resident    ResidentSessions, ResidentPin, ResidentLeave
 //	others      Log, MRMode, Context
 type DomainAttr = fi.DomainAttr
+
+// The values of DomainAttr.Transport.
+const (
+	TransportXDP  = fi.TransportXDP  // AF_XDP sockets, which are the fastest; the default
+	TransportUDP  = fi.TransportUDP  // UDP sockets, which need no privilege
+	TransportAuto = fi.TransportAuto // AF_XDP if the program may use it, or else UDP sockets
+)
+
+// The values of DomainAttr.Attach.
+const (
+	AttachAuto   = fi.AttachAuto   // through the daemon if one serves the interface; the default
+	AttachNever  = fi.AttachNever  // the domain opens the interface itself
+	AttachAlways = fi.AttachAlways // through the daemon, or not at all
+)
+
+// AnyNumber, as the Number of a mailbox, a handler or an endpoint, picks a free one.
+const AnyNumber = fi.AnyNumber
 
 // EndpointAttr are the attributes of an endpoint; the zero value is the defaults. Its
 // fields, each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi EndpointAttr"
@@ -75,7 +90,7 @@ type Faults = fi.Faults
 //
 // Without a daemon, Open needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 // CAP_IPC_LOCK or a sufficient limit of locked memory. The error names what is missing,
-// and wraps os.ErrPermission. With [fi.TransportAuto], Open then uses UDP sockets, which
+// and wraps os.ErrPermission. With [TransportAuto], Open then uses UDP sockets, which
 // need no privilege.
 func Open(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
 	f, err := fi.NewFabric(attr)
