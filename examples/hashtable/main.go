@@ -9,7 +9,7 @@ import (
 	"flag"
 	"fmt"
 
-	"github.com/xdpfab/xdpfab/examples/internal/start"
+	"github.com/xdpfab/xdpfab/examples/start"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/xdpfab/xdpfab/examples/internal/start"
+	"github.com/xdpfab/xdpfab/examples/start"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 

@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/start"
+	"github.com/xdpfab/xdpfab/examples/start"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 

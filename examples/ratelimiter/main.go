@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/start"
+	"github.com/xdpfab/xdpfab/examples/start"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 

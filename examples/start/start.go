@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package start is what the examples have in common: their flags, and the nodes that they
-// run on.
+// Package start is what most examples have in common: their flags, and the nodes that
+// they run on. A copy of an example can import it. Example counter has the same in its
+// own file, for programs that should not.
 //
-//	counter                   both nodes in this process, joined in memory
-//	counter -i eth0 -serve    the node with the memory
-//	counter -i eth0 PEER      a node that uses it
+//	lock                   both nodes in this process, joined in memory
+//	lock -i eth0 -serve    the node with the memory
+//	lock -i eth0 PEER      a node that uses it
 //
 // In place of the second line xdpfabd can serve a region of that name. If a daemon serves
 // the interface, programs go through it (XDPFAB_CONTROL names another socket). Without a
@@ -22,7 +23,6 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
-	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // Home gives a node what the others use, and returns the address for them to dial.
@@ -50,7 +50,7 @@ func Main(home Home, run Run) {
 	flag.Usage = usage
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	attr := xdpfab.DomainAttr{Transport: fi.TransportAuto, GiveUp: *giveUp}
+	attr := xdpfab.DomainAttr{Transport: xdpfab.TransportAuto, GiveUp: *giveUp}
 	err := start(ctx, *ifname, attr, *serve, home, run)
 	stop()
 	if err != nil {

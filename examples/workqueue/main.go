@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/xdpfab/xdpfab/examples/internal/start"
+	"github.com/xdpfab/xdpfab/examples/start"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )

@@ -84,7 +84,7 @@ var imports = map[string][]string{
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
-	"examples":                   {"xdpfab", "xdpfab/fi", "xdpfab/sync", "mr", "atomic", "internal/testnet", "examples/internal/start", "examples/internal/tutorial/limiter"},
+	"examples":                   {"xdpfab", "xdpfab/fi", "xdpfab/sync", "mr", "atomic", "internal/testnet", "examples/start", "examples/internal/tutorial/limiter"},
 	"test/e2e":                   {"*"},
 	"test/e2e/recipes":           {"xdpfab"},
 	"test/soak":                  {"*"},

@@ -131,7 +131,7 @@ func TestTutorialCommands(t *testing.T) {
 	testnet.SkipOnNICs(t, "addresses of its own")
 	bin := examples(t, "ratelimiter")
 	net := testnet.NewPair(t, testnet.Options{})
-	_, last, _ := strings.Cut(read(t, "docs", "tutorial.md"), "\n## On real nodes\n")
+	_, last, _ := strings.Cut(read(t, "docs", "tutorial.md"), "\n## With a daemon\n")
 	ran := 0
 	for _, m := range regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(last, -1) {
 		line, _, _ := strings.Cut(m[1], "#")
@@ -148,4 +148,29 @@ func TestTutorialCommands(t *testing.T) {
 	if ran != 4 {
 		t.Errorf("ran %d commands, want 4", ran)
 	}
+}
+
+// The program of the last step runs on two nodes, as nobody, by the commands of the page.
+func TestTutorialOnTwoNodes(t *testing.T) {
+	testnet.Require(t)
+	testnet.SkipOnNICs(t, "addresses of its own")
+	bin := examples(t, "internal/tutorial/step7")
+	net := testnet.NewPair(t, testnet.Options{})
+	_, last, _ := strings.Cut(read(t, "docs", "tutorial.md"), "\n## 7. Two machines\n")
+	lines := regexp.MustCompile(`(?m)^    go run \./examples/internal/tutorial/(\S.*)$`).FindAllStringSubmatch(last, -1)
+	if len(lines) != 2 {
+		t.Fatalf("the page has the commands %q, want one for each node", lines)
+	}
+	run := func(line string, at *testnet.Side) *process {
+		args := strings.Fields(strings.NewReplacer("eth0", at.IfName, "10.0.0.2", net.B.IP4.String()).Replace(line))
+		return start(t, at, filepath.Join(bin, args[0]), args[1:], unprivileged)
+	}
+	home := run(lines[0][1], net.B)
+	home.eventually("serving", func() bool { return strings.HasPrefix(home.out.String(), "serving at ") })
+	other := run(lines[1][1], net.A)
+	if other.wants(0); strings.TrimSpace(other.out.String()) != "true true true"+strings.Repeat(" false", 7) {
+		t.Errorf("the other node prints %q", other.out.String())
+	}
+	home.signal(syscall.SIGINT)
+	home.wants(0)
 }
