@@ -25,7 +25,7 @@ var sowings = []sown{
 		"seen.expired(at, m.lease)"},
 	{"tokens begin anew with the memory", "TestMutex", "lease.go", "token: m.epoch + own>>beatBits",
 		"token: own >> beatBits"},
-	{"a lock is tried that another has", "TestMutexTries", "try_lock.go", "if at > given {", "if at >= given {"},
+	{"a lock is tried that another has got", "TestTryLockSlower", "try_lock.go", "if was != next-1 {", "if was > next {"},
 	{"a holder is given up that beats", "TestMutexTries", "try_lock.go", "m.tries.expired(mem, turn, m.lease)",
 		"m.tries.expired(mem, at, m.lease)"},
 	{"a try keeps a ticket", "TestTryLockUnknown", "try_lock.go", "mem.leave(ctx, ticket, m.lease)", "_ = ticket"},
