@@ -80,11 +80,19 @@ func (m *Memory) Pages() Pages { return m.pages }
 
 // FD returns the file descriptor behind the memory, by which another process can map it;
 // -1 for none. It belongs to the Memory and is closed with it.
-func (m *Memory) FD() int { return m.fd }
+func (m *Memory) FD() int {
+	if m == nil {
+		return -1
+	}
+	return m.fd
+}
 
 // Bytes returns the memory; nil once it is closed. After Close the slice of an earlier
 // call must not be touched.
 func (m *Memory) Bytes() []byte {
+	if m == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.data
@@ -94,6 +102,9 @@ func (m *Memory) Bytes() []byte {
 // MS_SYNC). For other kinds it does nothing. The error wraps ErrClosed or the system's
 // error.
 func (m *Memory) Sync() error {
+	if err := m.errNone(); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.data == nil {
@@ -112,6 +123,9 @@ const maxNames = 8
 // while one of them is still waiting for operations in flight: the error wraps ErrInUse
 // and names them. Closing again does nothing.
 func (m *Memory) Close() error {
+	if err := m.errNone(); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.regions) > 0 {

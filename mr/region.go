@@ -35,14 +35,24 @@ type Region struct {
 }
 
 // Key returns the key by which peers name the region.
-func (r *Region) Key() uint64 { return r.key }
+func (r *Region) Key() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.key
+}
 
 // Incarnation tells this registration from every other one, of this life of the process
 // or another, even if they have the same key. It is random, and never 0.
 func (r *Region) Incarnation() uint32 { return r.born }
 
 // Len returns the size in bytes.
-func (r *Region) Len() int { return len(r.data) }
+func (r *Region) Len() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.data)
+}
 
 // Base returns the offset that peers use for the first byte: 0, or its address if the
 // region was registered with Virtual.
@@ -52,10 +62,20 @@ func (r *Region) Base() uint64 { return r.base }
 func (r *Region) Access() Access { return r.access }
 
 // Name returns the name in the catalogue, empty for none.
-func (r *Region) Name() string { return r.name }
+func (r *Region) Name() string {
+	if r == nil {
+		return ""
+	}
+	return r.name
+}
 
 // Memory returns the Memory that the region is part of.
-func (r *Region) Memory() *Memory { return r.mem }
+func (r *Region) Memory() *Memory {
+	if r == nil {
+		return nil
+	}
+	return r.mem
+}
 
 // Bytes returns the memory of the region, for the owner's use; nil once the region is
 // closed.
@@ -67,7 +87,7 @@ func (r *Region) Memory() *Memory { return r.mem }
 // write. Likewise, bytes that the owner has written plainly are whole for a peer that
 // reads after a message, or a word stored by [Region.Uint64], told it so.
 func (r *Region) Bytes() []byte {
-	if r.closed.Load() {
+	if r.none() || r.closed.Load() {
 		return nil
 	}
 	return r.data
@@ -75,6 +95,9 @@ func (r *Region) Bytes() []byte {
 
 // String names the region in messages.
 func (r *Region) String() string {
+	if r == nil {
+		return "none"
+	}
 	if r.name != "" {
 		return fmt.Sprintf("%q, key %#x", r.name, r.key)
 	}
@@ -128,6 +151,9 @@ func (r *Region) Close() error { return r.CloseContext(context.Background()) }
 // CloseContext is Close with a limit. If the context ends first, it returns the context's
 // error: the key is gone, but the memory stays held until another Close returns nil.
 func (r *Region) CloseContext(ctx context.Context) error {
+	if r.none() {
+		return r.errNone()
+	}
 	if r.withdrawing != nil {
 		r.began.Do(r.withdrawing)
 	}

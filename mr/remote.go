@@ -32,6 +32,9 @@ type RemoteRegion struct {
 // Remote describes the region for peers. A program sends it to them in a message, by
 // [RemoteRegion.MarshalBinary], to give them memory without a name.
 func (r *Region) Remote() RemoteRegion {
+	if r == nil {
+		return RemoteRegion{}
+	}
 	return RemoteRegion{Name: r.name, Key: r.key, Size: uint64(len(r.data)), Base: r.base, Access: r.access,
 		Incarnation: r.born}
 }

@@ -62,6 +62,9 @@ type Options struct {
 // error wraps ErrKeyInUse, ErrNameInUse, ErrName, ErrAuthKey, ErrAccess, ErrSize or
 // ErrClosed.
 func (t *Table) Register(m *Memory, o Options) (*Region, error) {
+	if err := m.errNone(); err != nil {
+		return nil, err
+	}
 	if o.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("%w: %#x, want RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
 	}

@@ -21,6 +21,9 @@ type tally struct {
 // Tally returns what pollers have applied to the region since it was registered, up to
 // the last burst of packets. Any goroutine may call it.
 func (r *Region) Tally() Tally {
+	if r == nil {
+		return Tally{}
+	}
 	t := &r.applied
 	return Tally{t.reads.Load(), t.writes.Load(), t.bytesRead.Load(), t.bytesWritten.Load()}
 }

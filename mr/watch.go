@@ -25,7 +25,7 @@ func (r *Region) Watch(w Watcher) bool {
 }
 
 // Closed reports whether the region was deregistered.
-func (r *Region) Closed() bool { return r.closed.Load() }
+func (r *Region) Closed() bool { return r.none() || r.closed.Load() }
 
 // Watcher returns the watcher, or nil.
 func (r *Region) Watcher() Watcher {
@@ -39,6 +39,9 @@ func (r *Region) Watcher() Watcher {
 // The owner calls it after it has changed the memory itself, by [Region.Uint64] or by
 // Bytes: the region does not notice that.
 func (r *Region) Changed() {
+	if r == nil {
+		return
+	}
 	if w := r.applied.queues.Load(); w != nil {
 		(*w).Changed()
 	}

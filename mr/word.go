@@ -28,15 +28,17 @@ func (r *Region) Int32(i int) (*atomic.Int32, error) { return word[atomic.Int32]
 // word returns the i-th word of size bytes, which is that of a T.
 func word[T any](r *Region, i, size int) (*T, error) {
 	switch {
+	case r.none():
+		return nil, r.errNone()
 	case r.closed.Load():
 		return nil, errno.Refuse(ErrClosed,
-			"word %d of region %v: the region is closed: register the memory again", i, r)
+			"xdpfab: word %d of region %v: the region is closed: register the memory again", i, r)
 	case i < 0 || i >= len(r.data)/size:
-		return nil, fmt.Errorf("%w: word %d of region %v; it has %d words of %d bytes", ErrOutOfBounds, i, r,
+		return nil, fmt.Errorf("xdpfab: %w: word %d of region %v; it has %d words of %d bytes", ErrOutOfBounds, i, r,
 			len(r.data)/size, size)
 	case r.addr%uint64(size) != 0:
 		return nil,
-			fmt.Errorf("%w: words of %d bytes in region %v, which begins %d above such a multiple; register it "+
+			fmt.Errorf("xdpfab: %w: words of %d bytes in region %v, which begins %d above such a multiple; register it "+
 				"at another offset", ErrMisaligned, size, r, r.addr%uint64(size))
 	}
 	return wordAt[T](r.data[i*size:]), nil

@@ -89,7 +89,12 @@ func BytesAt(ctx context.Context, p *Peer, r RemoteRegion) *RemoteBytes {
 }
 
 // Size returns the number of bytes.
-func (r *RemoteBytes) Size() int64 { return int64(min(r.region.Size, math.MaxInt64)) }
+func (r *RemoteBytes) Size() int64 {
+	if r == nil {
+		return 0
+	}
+	return int64(min(r.region.Size, math.MaxInt64))
+}
 
 // mostAtOnce is how many bytes RemoteBytes moves by one operation.
 const mostAtOnce = 1 << 20
@@ -97,6 +102,9 @@ const mostAtOnce = 1 << 20
 // ReadAt implements [io.ReaderAt]: it reads by Peer.Read, a MiB at a time. At the end of
 // the region the error is io.EOF.
 func (r *RemoteBytes) ReadAt(b []byte, off int64) (n int, err error) {
+	if err := r.there(); err != nil {
+		return 0, err
+	}
 	rest := r.Size() - off
 	switch {
 	case off < 0:
@@ -116,6 +124,9 @@ func (r *RemoteBytes) ReadAt(b []byte, off int64) (n int, err error) {
 // MiB behind them. Bytes that do not fit the region are refused with ErrOutOfBounds, and
 // then none is written.
 func (r *RemoteBytes) WriteAt(b []byte, off int64) (n int, err error) {
+	if err := r.there(); err != nil {
+		return 0, err
+	}
 	if off < 0 || int64(len(b)) > r.Size()-off {
 		return 0, r.outside("write", len(b), off)
 	}

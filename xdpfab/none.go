@@ -23,6 +23,14 @@ func (p *Peer) there() error {
 	return nil
 }
 
+// there returns an error if there are no bytes, or they are no peer's.
+func (r *RemoteBytes) there() error {
+	if r == nil || r.ctx == nil {
+		return none("RemoteBytes", "BytesAt")
+	}
+	return r.peer.there()
+}
+
 // there returns an error if the domain is none.
 func (d *Domain) there() error {
 	if d == nil || d.Domain == nil {

@@ -68,7 +68,7 @@ type Directory struct {
 // error wraps what etcd is waited for, and the cause of ctx.
 func Open(ctx context.Context, s Source) (*Directory, error) {
 	if s == nil {
-		return nil, errors.New("directory without a source: want File, or one of package etcd")
+		return nil, errno.Refuse(errno.Argument, "directory without a source: want File, or one of package etcd")
 	}
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	d := &Directory{source: s, end: end, ended: make(chan struct{}), changed: make(chan struct{})}
