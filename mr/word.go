@@ -38,8 +38,8 @@ func word[T any](r *Region, i, size int) (*T, error) {
 			len(r.data)/size, size)
 	case r.addr%uint64(size) != 0:
 		return nil,
-			fmt.Errorf("xdpfab: %w: words of %d bytes in region %v, which begins %d above such a multiple; register it "+
-				"at another offset", ErrMisaligned, size, r, r.addr%uint64(size))
+			fmt.Errorf("xdpfab: %w: words of %d bytes in region %v, which begins %d above such a multiple; register "+
+				"it at another offset", ErrMisaligned, size, r, r.addr%uint64(size))
 	}
 	return wordAt[T](r.data[i*size:]), nil
 }
