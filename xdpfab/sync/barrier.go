@@ -10,7 +10,7 @@ import (
 )
 
 // BarrierBytes returns the size of a Barrier of the given number of parties.
-func BarrierBytes(parties int) int { return 8 * (bodyWord + parties) }
+func BarrierBytes(parties int) int { return bytesOf(bodyWord + parties) }
 
 // Barrier lets parties continue once all of them have arrived, round after round.
 //

@@ -14,7 +14,7 @@ import (
 )
 
 // BoardBytes returns the size of a Board of the given number of players.
-func BoardBytes(players int) int { return 8 * (bodyWord + players) }
+func BoardBytes(players int) int { return bytesOf(bodyWord + players) }
 
 // Board keeps the best score of each player, and so knows the best players.
 //

@@ -12,7 +12,9 @@ import (
 )
 
 // CountdownBytes returns the size of a Countdown of the given number of tasks.
-func CountdownBytes(tasks int) int { return 8 * (bodyWord + (tasks+63)/64) }
+func CountdownBytes(tasks int) int { return bytesOf(countdownWords(tasks)) }
+
+func countdownWords(tasks int) int { return bodyWord + (tasks+63)/64 }
 
 // Countdown lets programs wait until a number of tasks are done.
 //
@@ -31,7 +33,7 @@ func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) 
 	if tasks < 1 || tasks > mostWords {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d tasks: want 1 to %d", tasks, mostWords)
 	}
-	p, err := newPart(ctx, at, kindCountdown, uint64(CountdownBytes(tasks)/8), uint64(tasks))
+	p, err := newPart(ctx, at, kindCountdown, uint64(countdownWords(tasks)), uint64(tasks))
 	return made(&Countdown{p, tasks}, err)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // CounterBytes is the size of each shard of a Counter.
-const CounterBytes = 64
+const CounterBytes = placeBytes
 
 // Counter is a sum in several shards, usually on several nodes. It takes more additions
 // than one node can, and goes on while a node is down.

@@ -10,7 +10,7 @@ import (
 )
 
 // ElectionBytes is the size of an Election.
-const ElectionBytes = MutexBytes + 16
+const ElectionBytes = MutexBytes + placeBytes
 
 // Election makes one of several programs the leader, until it resigns, dies or is cut
 // off.

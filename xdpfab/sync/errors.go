@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -18,8 +20,9 @@ var (
 	// ErrLayout means that there is something else in the memory: another part, one with
 	// other parameters, or data.
 	ErrLayout = errors.New("another layout")
-	// ErrParameter means that a place or a parameter can be of no part.
-	ErrParameter = errors.New("no part can have that")
+	// ErrParameter means that a place or a parameter can be of no part. It is also
+	// xdpfab.ErrArgument.
+	ErrParameter = errno.As(errno.Argument, errno.New("no part can have that", syscall.EINVAL))
 	// ErrLost means that a lock or a permit may be another program's by now: its lease
 	// ended before it was renewed, or the home lost its memory.
 	ErrLost = errors.New("the lease is lost")

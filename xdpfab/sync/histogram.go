@@ -13,7 +13,7 @@ import (
 )
 
 // HistogramBytes returns the size of a Histogram with the given number of bounds.
-func HistogramBytes(bounds int) int { return 8 * (bodyWord + bounds + 1) }
+func HistogramBytes(bounds int) int { return bytesOf(bodyWord + bounds + 1) }
 
 // Histogram counts values by range.
 //

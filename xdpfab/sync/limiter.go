@@ -14,7 +14,7 @@ import (
 )
 
 // LimiterBytes returns the size of a Limiter with the given number of counts.
-func LimiterBytes(counts int) int { return 8 * (bodyWord + counts) }
+func LimiterBytes(counts int) int { return bytesOf(bodyWord + counts) }
 
 // countedBits is how many bits of a word have the count. The period is in those above.
 const countedBits = 24

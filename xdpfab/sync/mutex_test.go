@@ -272,7 +272,8 @@ func TestMutexRefused(t *testing.T) {
 			t.Errorf("lease %v at offset %d: %v, want %v", c.lease, c.offset, err, c.want)
 		}
 	}
-	if _, err := NewMutex(ctx, Place{Region: "parts"}, testLease); !errors.Is(err, ErrParameter) {
+	if _, err := NewMutex(ctx, Place{Region: "parts"}, testLease); !errors.Is(err, ErrParameter) ||
+		!errors.Is(err, xdpfab.ErrArgument) {
 		t.Errorf("a place without a home: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // OnceBytes is the size of a Once.
-const OnceBytes = MutexBytes + 16
+const OnceBytes = MutexBytes + placeBytes
 
 // Once runs a function once, and keeps its result for all programs.
 //

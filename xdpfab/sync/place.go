@@ -18,7 +18,8 @@ import (
 )
 
 // Place is where the words of a part lie. All programs that share the part name the same
-// place. New memory is all zero, and a part needs that.
+// place. New memory is all zero, and a part needs that. Sizes of parts, such as
+// MutexBytes, are multiples of 64, so one part can lie right behind another.
 type Place struct {
 	Home   xdpfab.Home // a *xdpfab.Peer, or a *xdpfab.Cluster
 	Region string
@@ -33,6 +34,12 @@ const (
 	epochWord
 	bodyWord // the first word of the part's own
 )
+
+// placeBytes is what offsets and sizes of parts are multiples of: a cache line.
+const placeBytes = 64
+
+// bytesOf returns the size of a part of so many words, up to where another can begin.
+func bytesOf(words int) int { return (8*words + placeBytes - 1) / placeBytes * placeBytes }
 
 // mostWords is the most words or cells that a part has besides its head: its memory is
 // read at once.
@@ -74,10 +81,10 @@ func newPart(ctx context.Context, at Place, k kind, size uint64, parameters ...u
 		return nil, errno.Refuse(ErrParameter,
 			"xdpfab: %v in region %q without a home: want Place.Home, a peer or a cluster", k,
 			at.Region)
-	case at.Offset%64 != 0:
+	case at.Offset%placeBytes != 0:
 		return nil, errno.Refuse(ErrParameter,
-			"xdpfab: %v at offset %d of region %q%s: want a multiple of 64", k, at.Offset,
-			at.Region, ofHome(at.Home))
+			"xdpfab: %v at offset %d of region %q%s: want a multiple of %d", k, at.Offset,
+			at.Region, ofHome(at.Home), placeBytes)
 	}
 	sum := fnv.New32a()
 	_ = binary.Write(sum, binary.LittleEndian, parameters)

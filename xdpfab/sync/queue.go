@@ -14,7 +14,7 @@ import (
 )
 
 // QueueBytes returns the size of a Queue with room for the given number of values.
-func QueueBytes(room int) int { return 8*queueHead + 16*room }
+func QueueBytes(room int) int { return bytesOf(queueHead + 2*room) }
 
 const (
 	takenWord = bodyWord + iota

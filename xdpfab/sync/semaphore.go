@@ -11,7 +11,7 @@ import (
 
 // SemaphoreBytes returns the size of a Semaphore with the given number of permits, or of
 // an RWMutex for the given number of readers.
-func SemaphoreBytes(permits int) int { return MutexBytes + 8*permits }
+func SemaphoreBytes(permits int) int { return bytesOf(queueWords + permits) }
 
 // Semaphore is a number of permits with leases. Programs get them in the order in which
 // they ask.

@@ -11,7 +11,7 @@ import (
 )
 
 // SequencerBytes is the size of a Sequencer.
-const SequencerBytes = 64
+const SequencerBytes = placeBytes
 
 // Sequencer gives unique numbers that increase.
 //
