@@ -25,7 +25,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab/sync"
 )
 
-// sharing is processes that share a mutex and a counter. They are guests of one daemon,
+// sharing is processes that share parts of package sync. They are guests of one daemon,
 // and the memory is another one's.
 type sharing struct {
 	t      *testing.T
@@ -180,8 +180,8 @@ func (s *sharing) check() {
 	if unknown := posted - undone - acked; s.killed == 0 && unknown == 0 && sum != posted {
 		t.Errorf("the counter is %d after %d additions", sum, posted)
 	}
-	t.Logf("held %d times; the counter is %d, acknowledged %d, perhaps %d more", len(claims), sum, acked, posted-undone-acked)
-	survived.add("mutex held by processes", len(claims))
+	t.Logf("held %d times, or numbers; the counter is %d, acknowledged %d, perhaps %d more", len(claims), sum, acked, posted-undone-acked)
+	survived.add("locks held by processes, and numbers", len(claims))
 }
 
 // readClaims reads the claims of a process, of which the last may be half written.
@@ -201,42 +201,10 @@ func readClaims(t *testing.T, path string) (all []claim) {
 	}
 }
 
-// conflicts returns what is wrong with claims: two that meet, or tokens that do not grow.
-func conflicts(claims []claim) (wrong []string) {
-	slices.SortFunc(claims, func(a, b claim) int { return int(a.From - b.From) })
-	for i := 1; i < len(claims); i++ {
-		a, b := claims[i-1], claims[i]
-		if a.To > b.From {
-			wrong = append(wrong, fmt.Sprintf("token %d holds for another %v when token %d gets the mutex", a.Token,
-				time.Duration(a.To-b.From), b.Token))
-		}
-		if a.Token >= b.Token {
-			wrong = append(wrong, fmt.Sprintf("token %d after %d", b.Token, a.Token))
-		}
-	}
-	return wrong
-}
-
-// The check can fail.
-func TestConflicts(t *testing.T) {
-	for _, c := range []struct {
-		claims []claim
-		wrong  int
-	}{
-		{[]claim{{3, 4, 2}, {1, 3, 1}}, 0},
-		{[]claim{{1, 4, 1}, {3, 5, 2}}, 1},
-		{[]claim{{1, 2, 2}, {3, 4, 1}}, 1},
-		{[]claim{{1, 4, 1}, {2, 3, 1}}, 2},
-	} {
-		if wrong := conflicts(c.claims); len(wrong) != c.wrong {
-			t.Errorf("%v: %q, want %d", c.claims, wrong, c.wrong)
-		}
-	}
-}
-
-// Processes share a mutex and a counter while daemons on both sides are killed and taken
-// over, and processes are killed and stopped: no two hold the mutex, its tokens grow, and
-// the counter has what was added.
+// Processes share parts while daemons on both sides are killed and taken over, and
+// processes are killed and stopped while they hold a lock or wait for it at its home: no
+// two hold the mutex, and its tokens grow; not more have the semaphore or the lock of
+// readers and writers than may; no number comes twice; and the counter has what was added.
 func TestSharedParts(t *testing.T) {
 	w := newWorld(t, setting{seed: 15, process: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	s, rnd := shareParts(t, w, 3), rand.New(rand.NewPCG(15, 15))

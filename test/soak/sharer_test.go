@@ -29,17 +29,57 @@ const (
 	mutexAt     = 0
 	counterAt   = 1024 // of the first shard; the others follow
 	shards      = 2
+	semaphoreAt = 4096
+	permits     = 2
+	lockAt      = 8192
+	readers     = 3
+	sequencerAt = 12288
 	partsLease  = 500 * time.Millisecond
 )
 
 const envClaims = "XDPFAB_SOAK_CLAIMS" // file: claims, one after the other
 
-// claim is a time for which a process was sure to hold the mutex, by the monotonic clock,
-// which is the same for all processes: from after the call that got it to before the
-// release, or to the end of the lease.
+// claim is a time for which a process was sure to hold what a part gives, by the monotonic
+// clock, which is the same for all processes: from after the call that got it to before
+// the release, or to the end of the lease. Numbers of the sequencer are not held.
 type claim struct {
 	From, To int64 // in nanoseconds
 	Token    uint64
+	Of       uint64
+}
+
+// What claims are of.
+const (
+	ofMutex uint64 = iota
+	ofSemaphore
+	ofReader
+	ofWriter
+	ofSequencer
+)
+
+// shared are the parts that the processes share.
+type shared struct {
+	mutex     *sync.Mutex
+	counter   *sync.Counter
+	semaphore *sync.Semaphore
+	lock      *sync.RWMutex
+	sequencer *sync.Sequencer
+}
+
+// sharedAt returns the parts at a home.
+func sharedAt(ctx context.Context, home *xdpfab.Peer) (s shared, err error) {
+	at := func(offset uint64) sync.Place { return sync.Place{Home: home, Region: partsRegion, Offset: offset} }
+	var shard []sync.Place
+	for i := range uint64(shards) {
+		shard = append(shard, at(counterAt+i*sync.CounterBytes))
+	}
+	var errs [5]error
+	s.mutex, errs[0] = sync.NewMutex(ctx, at(mutexAt), partsLease)
+	s.counter, errs[1] = sync.NewCounter(ctx, shard...)
+	s.semaphore, errs[2] = sync.NewSemaphore(ctx, at(semaphoreAt), permits, partsLease)
+	s.lock, errs[3] = sync.NewRWMutex(ctx, at(lockAt), readers, partsLease)
+	s.sequencer, errs[4] = sync.NewSequencer(ctx, at(sequencerAt), 4)
+	return s, errors.Join(errs[:]...)
 }
 
 func monotonic() int64 {
@@ -48,8 +88,8 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// sharerMain takes the mutex and adds to the counter again and again, as a guest of a
-// daemon, until it is killed, or told to end by SIGTERM in the middle of nothing.
+// sharerMain takes the mutex, adds to the counter and uses the other parts again and again,
+// as a guest of a daemon, until it is killed, or told to end by SIGTERM in the middle of nothing.
 func sharerMain() error {
 	stop, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer cancel()
@@ -90,35 +130,54 @@ func (s *sharer) share(stop context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := sync.NewMutex(ctx, sync.Place{Home: home, Region: partsRegion, Offset: mutexAt}, partsLease)
-	if err != nil {
-		return err
-	}
-	var at []sync.Place
-	for i := range uint64(shards) {
-		at = append(at, sync.Place{Home: home, Region: partsRegion, Offset: counterAt + i*sync.CounterBytes})
-	}
-	c, err := sync.NewCounter(ctx, at...)
+	p, err := sharedAt(ctx, home)
 	for err == nil && stop.Err() == nil {
-		err = s.turn(m, c)
+		err = s.turn(&p)
 	}
 	return err
 }
 
-// turn holds the mutex once, and adds to the counter meanwhile.
-func (s *sharer) turn(m *sync.Mutex, c *sync.Counter) error {
+// turn holds the mutex once, and adds to the counter meanwhile. Then it uses one of the
+// other parts.
+func (s *sharer) turn(p *shared) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	held, err := m.Lock(ctx)
+	err := s.hold(ctx, ofMutex, p.mutex.Lock, func() (err error) {
+		for range rand.IntN(4) {
+			if err = s.add(ctx, p.counter); err != nil {
+				break
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	got := claim{From: monotonic(), Token: held.Token()}
-	for range rand.IntN(4) {
-		if err = s.add(ctx, c); err != nil {
-			break
-		}
+	nothing := func() error { return nil }
+	switch rand.IntN(4) {
+	case 0:
+		return s.hold(ctx, ofSemaphore, p.semaphore.Acquire, nothing)
+	case 1:
+		return s.hold(ctx, ofReader, p.lock.RLock, nothing)
+	case 2:
+		return s.hold(ctx, ofWriter, p.lock.Lock, nothing)
 	}
+	number, err := p.sequencer.Next(ctx)
+	if err != nil {
+		return err
+	}
+	return binary.Write(s.claims, binary.NativeEndian, claim{Token: number, Of: ofSequencer})
+}
+
+// hold gets something, works, claims the time, and releases it.
+func (s *sharer) hold(ctx context.Context, of uint64, get func(context.Context) (*sync.Held, error),
+	work func() error) error {
+	held, err := get(ctx)
+	if err != nil {
+		return err
+	}
+	got := claim{From: monotonic(), Token: held.Token(), Of: of}
+	err = work()
 	if rand.IntN(50) == 0 {
 		time.Sleep(partsLease * 3 / 2) // the lease is renewed
 	}
