@@ -28,7 +28,7 @@ var sowings = []sown{
 	{"a lock is tried that another has got", "TestTryLockSlower", "try_lock.go", "if was != next-1 {", "if was > next {"},
 	{"a holder is given up that beats", "TestMutexTries", "try_lock.go", "m.tries.expired(mem, turn, m.lease)",
 		"m.tries.expired(mem, at, m.lease)"},
-	{"a try keeps a ticket", "TestTryLockUnknown", "try_lock.go", "mem.leave(ctx, ticket, m.lease)", "_ = ticket"},
+	{"a try keeps a ticket", "TestTryLockUnknown", "mutex.go", "m.leave(ctx, mine(got), lease)", "_ = lease"},
 	{"a permit is freed that is held", "TestSemaphoreHolders", "semaphore.go",
 		"was != 0 && seen[i].expired(was, s.queue.lease)",
 		"was != 0 && (seen[i].expired(was, s.queue.lease) || true)"},

@@ -128,8 +128,8 @@ func TestTryLockUnknown(t *testing.T) {
 		t.Errorf("%v, %v: want no lock, and the cause", h, err)
 	}
 	w.net.Heal()
-	testnet.Eventually(t, "the try has run", func() bool {
-		return must(mem.at(ticketWord).Load(patient(t)))(t) == 5
+	testnet.Eventually(t, "the ticket of the try is left", func() bool {
+		return must(mem.at(leftWord+5).Load(patient(t)))(t) == 5
 	})
 	if err := must(m[1].Lock(patient(t)))(t).Unlock(); err != nil {
 		t.Error(err)
