@@ -76,6 +76,7 @@
 //	the argument    ErrArgument, ErrForeign, ErrNotImplemented
 //	the receiver    ErrNoReceiver of a message, ErrTruncated, FunctionError of a call
 //	this node       ErrClosed, ErrBusy, ErrInterfaceLost, ErrHostLost, ErrDenied
+//	Open            ErrNoInterface, ErrBusy, ErrDenied, os.ErrPermission
 //	the context     context.Canceled, context.DeadlineExceeded, or its cause
 //
 // # Guarantees

@@ -86,7 +86,8 @@ type Faults = fi.Faults
 // interface, the domain goes through the daemon, and needs no privilege: see
 // DomainAttr.Attach. Otherwise Open attaches the XDP program, and opens a socket and an
 // engine for each queue. The kernel still gets every packet that is not for xdpfab. Only
-// one domain can open an interface at a time: others get ErrBusy.
+// one domain can open an interface at a time: others get ErrBusy. If there is no such
+// interface, the error is ErrNoInterface.
 //
 // Without a daemon, Open needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 // CAP_IPC_LOCK or a sufficient limit of locked memory. The error names what is missing,
