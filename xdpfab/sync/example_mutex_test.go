@@ -54,3 +54,30 @@ func ExampleMutex() {
 	// <nil> true
 	// <nil>
 }
+
+// A task that one program at a time does, and that the others leave to it.
+func ExampleMutex_TryLock() {
+	ctx := context.Background()
+	at, end := start(ctx)
+	defer end()
+	lock, err := sync.NewMutex(ctx, at, 2*time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, ok, err := lock.TryLock(ctx)
+	fmt.Println(ok, err)
+	if err := held.Unlock(); err != nil {
+		log.Fatal(err)
+	}
+	held, ok, err = lock.TryLock(ctx)
+	fmt.Println(ok, err)
+	fmt.Println(held.Unlock())
+	// Output:
+	// false <nil>
+	// true <nil>
+	// <nil>
+}
