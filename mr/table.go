@@ -189,8 +189,8 @@ func (t *Table) Named() int {
 	return len(t.named)
 }
 
-// ByName returns the region of that name, or nil. It takes a lock that is never held
-// for long. To use the region's memory, call it between Enter and Exit of a Reader.
+// ByName returns the region of that name, or nil. It takes a lock that is never held for
+// long. To use the region's memory, call it between Enter and Exit of a Reader.
 func (t *Table) ByName(name string) *Region {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -150,8 +150,8 @@ const takesNumbers = "xdpfab/numbers"
 
 var negativeNumber = regexp.MustCompile(`^-(\.?[0-9]|(?i:inf|infinity|nan)([+-]|$)).*`)
 
-// permute puts flags first, then "--", then all other arguments in their order, so
-// that -5 is an operand and not a flag.
+// permute puts flags first, then "--", then all other arguments in their order, so that
+// -5 is an operand and not a flag.
 func permute(flags *pflag.FlagSet, args []string) []string {
 	var options, operands []string
 	for i := 0; i < len(args); i++ {

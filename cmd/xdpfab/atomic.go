@@ -46,9 +46,8 @@ type request struct {
 	compare []byte
 }
 
-// atomicReport is the JSON output of atomic. Elements are text, since JSON has
-// neither integers of 128 bits nor nan, and its readers round numbers of more than 53
-// bits.
+// atomicReport is the JSON output of atomic. Elements are text, since JSON has neither
+// integers of 128 bits nor nan, and its readers round numbers of more than 53 bits.
 type atomicReport struct {
 	Op        string   `json:"op"`
 	Datatype  string   `json:"datatype"`
@@ -348,8 +347,8 @@ func (rep *atomicReport) text(w io.Writer, r request) {
 	}
 }
 
-// after computes the elements that the operation left from those that it found. This
-// is exact, since no other operation ran in between. For a read it returns nil.
+// after computes the elements that the operation left from those that it found. This is
+// exact, since no other operation ran in between. For a read it returns nil.
 func (r *request) after(before []byte) []byte {
 	if r.op == atomic.Read {
 		return nil

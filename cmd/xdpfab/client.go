@@ -226,8 +226,8 @@ func (f *regionFlags) find(ctx context.Context, p *xdpfab.Peer) (xdpfab.RemoteRe
 	return r, nil
 }
 
-// poster is an endpoint with a completion queue of its own, and one destination.
-// One goroutine uses it.
+// poster is an endpoint with a completion queue of its own, and one destination. One
+// goroutine uses it.
 type poster struct {
 	ep   *fi.Endpoint
 	cq   *fi.CompletionQueue
@@ -270,8 +270,8 @@ func (p *poster) post(form atomic.Func, m *fi.Msg, flags fi.OpFlags) error {
 	return fmt.Errorf("form %v: %w", form, xdpfab.ErrOpNotSupported)
 }
 
-// do posts one operation and waits for its end. When the context ends first, the
-// outcome is unknown and the poster is of no more use.
+// do posts one operation and waits for its end. When the context ends first, the outcome
+// is unknown and the poster is of no more use.
 func (p *poster) do(ctx context.Context, form atomic.Func, m *fi.Msg) error {
 	if err := p.post(form, m, 0); err != nil {
 		return err

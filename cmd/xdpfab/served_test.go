@@ -28,8 +28,8 @@ func hurry(t *testing.T) {
 	askLimit, probeLimit = time.Millisecond, time.Millisecond
 }
 
-// info names a daemon that does not answer, and what to do about it, beside all else
-// that it knows.
+// info names a daemon that does not answer, and what to do about it, beside all else that
+// it knows.
 func TestInfoSilentDaemon(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{})

@@ -27,8 +27,8 @@ type file struct {
 	found []problem
 }
 
-// parseFile applies a TOML file to c. Keys that are not options are errors; each
-// error names line and key. All that can be found is reported at once.
+// parseFile applies a TOML file to c. Keys that are not options are errors; each error
+// names line and key. All that can be found is reported at once.
 func parseFile(name, text string, c *Config) (*file, error) {
 	f := &file{name: name}
 	tree := map[string]any{}
@@ -258,8 +258,8 @@ func fieldOf[T any](options []option[T], key string) field {
 	return textField(new(string), nil)
 }
 
-// errors puts problems into the order of the file and says where they are. f may
-// be nil: there is no file.
+// errors puts problems into the order of the file and says where they are. f may be nil:
+// there is no file.
 func (f *file) errors(found []problem) error {
 	slices.SortStableFunc(found, func(a, b problem) int { return cmp.Compare(f.line(a.key), f.line(b.key)) })
 	var errs []error

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what a client reads, bytes; a status of thousands of regions
-// is far smaller.
+// maxAnswer bounds what a client reads, bytes; a status of thousands of regions is far
+// smaller.
 const maxAnswer = 64 << 20
 
 // silence bounds how long a daemon may take to answer, unless the client has a Patience
@@ -45,9 +45,9 @@ var ErrVersion = errors.New("daemon of another release")
 
 // Client asks one daemon. Any number of goroutines may use it.
 type Client struct {
-	// Patience is how long the daemon may take for an answer; 0 for as long as a verb
-	// may take on an overloaded machine: 30 s, or 2 minutes to create or remove a region,
-	// but 2 s if the daemon is stopped.
+	// Patience is how long the daemon may take for an answer; 0 for as long as a verb may
+	// take on an overloaded machine: 30 s, or 2 minutes to create or remove a region, but
+	// 2 s if the daemon is stopped.
 	Patience time.Duration
 
 	path string
@@ -55,12 +55,11 @@ type Client struct {
 	http *http.Client
 }
 
-// Dial finds the daemon at a socket. The error wraps ErrNoDaemon when there is
-// none, ErrSilent when it lets nobody in, or fs.ErrPermission when the caller may not
-// connect.
+// Dial finds the daemon at a socket. The error wraps ErrNoDaemon when there is none,
+// ErrSilent when it lets nobody in, or fs.ErrPermission when the caller may not connect.
 func Dial(path string) (*Client, error) {
-	// The connection only shows that a daemon is there. Requests have their own,
-	// so that a client holds nothing open between them.
+	// The connection only shows that a daemon is there. Requests have their own, so that
+	// a client holds nothing open between them.
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		return nil, explain(path, err)
@@ -91,9 +90,9 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.Call(ctx, "status", nil, &s)
 }
 
-// Call makes the daemon do what a verb says, and stores the outcome in the
-// value that result points to. Nil means no arguments. A daemon that does not answer
-// within the client's Patience is given up: the error wraps ErrSilent.
+// Call makes the daemon do what a verb says, and stores the outcome in the value that
+// result points to. Nil means no arguments. A daemon that does not answer within the
+// client's Patience is given up: the error wraps ErrSilent.
 func (c *Client) Call(ctx context.Context, verb string, arguments, result any) error {
 	req := Request{Version: ProtocolVersion, Verb: verb}
 	if arguments != nil {

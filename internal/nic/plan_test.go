@@ -53,9 +53,9 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A driver that takes a program but cannot redirect is never given one, whether it
-// tells its features or the table knows it. Before 6.3 a driver that has native XDP is
-// not asked whether it has, and one of which nothing is known is.
+// A driver that takes a program but cannot redirect is never given one, whether it tells
+// its features or the table knows it. Before 6.3 a driver that has native XDP is not
+// asked whether it has, and one of which nothing is known is.
 func TestWhereTheProgramGoes(t *testing.T) {
 	unknown := func(driver string) func(i *Interface) {
 		return func(i *Interface) { i.FeaturesKnown, i.features, i.Driver = false, 0, driver }
@@ -85,8 +85,7 @@ func TestWhereTheProgramGoes(t *testing.T) {
 	}
 }
 
-// refusals are changes to a good machine and interface, with the error that each
-// causes.
+// refusals are changes to a good machine and interface, with the error that each causes.
 var refusals = []struct {
 	name   string
 	change func(s *System, i *Interface)
@@ -133,8 +132,8 @@ func hold(i *Interface, program string) {
 		holder: &bpf.BusyError{Interface: i.Name, Mode: bpf.Native, ProgramID: 7, Name: program}}
 }
 
-// A problem is reported to a caller that only asks, and refuses one that opens
-// the interface.
+// A problem is reported to a caller that only asks, and refuses one that opens the
+// interface.
 func TestRefusals(t *testing.T) {
 	for _, c := range refusals {
 		s, i := good()
@@ -214,8 +213,8 @@ func TestOffloadedProgramIsNotInTheWay(t *testing.T) {
 	}
 }
 
-// The interface is usable, but not by this caller: a note for a caller that
-// asks, a refusal for one that opens it.
+// The interface is usable, but not by this caller: a note for a caller that asks, a
+// refusal for one that opens it.
 func TestPrivileges(t *testing.T) {
 	const most = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_ADMIN
 	pinned := uint64(2 * DefaultChunks * 2048)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress decides which thread steps an engine. An engine belongs to one
-// thread at a time: a [Stepper] hands that right, the turn, from one thread to
-// the next.
+// Package progress decides which thread steps an engine. An engine belongs to one thread
+// at a time: a [Stepper] hands that right, the turn, from one thread to the next.
 //
-// With automatic progress a poller of its own has the turn, except while goroutines
-// wait for operations: then one of them takes it, because handing a result from core to
-// core would cost more than the round trip itself, and the poller keeps off. With manual
+// With automatic progress a poller of its own has the turn, except while goroutines wait
+// for operations: then one of them takes it, because handing a result from core to core
+// would cost more than the round trip itself, and the poller keeps off. With manual
 // progress there is no poller, and the turn is free unless a goroutine waits or reads.
 //
 // # The turn

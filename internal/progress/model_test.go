@@ -155,8 +155,7 @@ func to(w world, i int, at place, f func(world)) {
 	f(w)
 }
 
-// work is a step of the engine: it completes the operation of one goroutine, or
-// none.
+// work is a step of the engine: it completes the operation of one goroutine, or none.
 func (m model) work(w world, i int, raise, next place, f func(world)) {
 	to(w, i, next, f)
 	for j := range m.waiters + m.attend {
@@ -346,8 +345,7 @@ func (w world) end(i int, f func(world)) {
 	f(w)
 }
 
-// selects is the select of a parked goroutine: it may take any case that is
-// ready.
+// selects is the select of a parked goroutine: it may take any case that is ready.
 func (m model) selects(w world, i int, f func(world)) {
 	if o := w; o.threads[i].message {
 		o.threads[i].message = false

@@ -15,9 +15,9 @@ import (
 	"github.com/xdpfab/xdpfab/internal/trust"
 )
 
-// RemoveFolder removes what a process left that died. The error matches ErrOwned
-// if it lives, fs.ErrNotExist if there is no such folder, and ErrConfig if there is
-// something else than a state: the folder may be the whole machine's.
+// RemoveFolder removes what a process left that died. The error matches ErrOwned if it
+// lives, fs.ErrNotExist if there is no such folder, and ErrConfig if there is something
+// else than a state: the folder may be the whole machine's.
 //
 // Root can remove what a daemon with a user of its own left.
 func RemoveFolder(path string) error {

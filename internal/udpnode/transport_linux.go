@@ -51,8 +51,8 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 // anyTransport are the errors that no transport changes.
 var anyTransport = []error{xsk.ErrNoInterface, xsk.ErrNoQueue, xsk.ErrInterfaceDown}
 
-// taken reports whether another xdpfab has the interface, or may have it: its XDP
-// program would take the frames before UDP sockets see them.
+// taken reports whether another xdpfab has the interface, or may have it: its XDP program
+// would take the frames before UDP sockets see them.
 func taken(err error) bool {
 	b := new(bpf.BusyError)
 	if errors.Is(err, port.ErrSockets) {

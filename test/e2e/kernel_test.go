@@ -19,8 +19,8 @@ import (
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// The interface keeps the kernel's traffic, at both ends, while a client keeps the
-// daemon busy: ARP and neighbour discovery, UDP and TCP, over IPv4 and IPv6.
+// The interface keeps the kernel's traffic, at both ends, while a client keeps the daemon
+// busy: ARP and neighbour discovery, UDP and TCP, over IPv4 and IPv6.
 func TestKernelTraffic(t *testing.T) {
 	testnet.Require(t)
 	pair := testnet.NewPair(t, testnet.Options{})

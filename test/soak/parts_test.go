@@ -204,7 +204,8 @@ func readClaims(t *testing.T, path string) (all []claim) {
 // Processes share parts while daemons on both sides are killed and taken over, and
 // processes are killed and stopped while they hold a lock or wait for it at its home: no
 // two hold the mutex, and its tokens grow; not more have the semaphore or the lock of
-// readers and writers than may; no number comes twice; and the counter has what was added.
+// readers and writers than may; no number comes twice; and the counter has what was
+// added.
 func TestSharedParts(t *testing.T) {
 	w := newWorld(t, setting{seed: 15, process: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	s, rnd := shareParts(t, w, 3), rand.New(rand.NewPCG(15, 15))

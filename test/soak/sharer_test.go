@@ -39,9 +39,10 @@ const (
 
 const envClaims = "XDPFAB_SOAK_CLAIMS" // file: claims, one after the other
 
-// claim is a time for which a process was sure to hold what a part gives, by the monotonic
-// clock, which is the same for all processes: from after the call that got it to before
-// the release, or to the end of the lease. Numbers of the sequencer are not held.
+// claim is a time for which a process was sure to hold what a part gives, by the
+// monotonic clock, which is the same for all processes: from after the call that got it
+// to before the release, or to the end of the lease. Numbers of the sequencer are not
+// held.
 type claim struct {
 	From, To int64 // in nanoseconds
 	Token    uint64
@@ -88,8 +89,9 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// sharerMain takes the mutex, adds to the counter and uses the other parts again and again,
-// as a guest of a daemon, until it is killed, or told to end by SIGTERM in the middle of nothing.
+// sharerMain takes the mutex, adds to the counter and uses the other parts again and
+// again, as a guest of a daemon, until it is killed, or told to end by SIGTERM in the
+// middle of nothing.
 func sharerMain() error {
 	stop, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer cancel()
