@@ -150,14 +150,28 @@ func noArgs(_ *cobra.Command, args []string) error {
 // flagError words the error of a flag: which flag may be meant by an unknown one, and
 // what is wrong with a value, once.
 func flagError(cmd *cobra.Command, err error) error {
-	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+	unknown, missing, invalid := new(pflag.NotExistError), new(pflag.ValueRequiredError), new(pflag.InvalidValueError)
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedName() == "mtu":
+		return fmt.Errorf("%w: the MTU is the interface's: `ip link set dev eth0 mtu 9000`", err)
+	case errors.As(err, &unknown):
 		return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.LikeFlag(cmd.Flags(), unknown))
-	}
-	if invalid := new(pflag.InvalidValueError); errors.As(err, &invalid) {
+	case errors.As(err, &missing):
+		f := missing.GetFlag()
+		what, _ := pflag.UnquoteUsage(f)
+		if example, known := exampleValues[f.Name]; known {
+			what += ", as in --" + f.Name + " " + example
+		}
+		return fmt.Errorf("--%s needs a value: want its %s; see `xdpfabd --help`", f.Name, what)
+	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
 	return fmt.Errorf("%w; see `xdpfabd --help`", err)
 }
+
+// exampleValues are values of flags that most command lines have.
+var exampleValues = map[string]string{"interface": "eth0", "region": "counters=64KiB", "guest": "allow:user=alice",
+	"config": "/etc/xdpfab/xdpfabd.toml"}
 
 // newCommand makes the command line; its errors are *exitError or cobra's own.
 func newCommand(stdout, stderr io.Writer) *cobra.Command {

@@ -278,14 +278,14 @@ func (f *file) errors(found []problem) error {
 	return errors.Join(errs...)
 }
 
-// line returns the line of a key, or else that of the table that it is part of; 0 if
-// neither is in the file.
+// line returns the line of a key, or else that of something in it, or of the table that
+// it is part of; 0 if none is in the file.
 func (f *file) line(key string) int {
 	if f != nil && f.lines[key+"[0]"] > 0 { // the first of an array of tables
 		return f.lines[key+"[0]"]
 	}
 	for f != nil && key != "" {
-		if n := f.lines[key]; n > 0 {
+		if n := tell.LineIn(f.lines, key); n > 0 {
 			return n
 		}
 		key = key[:max(0, strings.LastIndexAny(key, ".["))]

@@ -109,9 +109,9 @@ func unsteer(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := nic.Undefer(nic.KernelNAPIs, held, &n.Interface); err != nil {
 		return errFailure(err)
 	}
-	log.Info("no interrupts are held back by what lay here any more", "looked_for", held)
+	log.Info("no setting of --busy-poll is left", "looked_for", held)
 	if len(steerFiles(path)) == 0 {
-		log.Info("no NIC was left steered", "looked_for", path)
+		log.Info("no setting of --steer is left", "looked_for", path)
 		return nil
 	}
 	c, done, err := nic.OpenClassifier(n.Name)

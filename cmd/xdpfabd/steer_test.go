@@ -152,7 +152,7 @@ func TestProcessUnsteer(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d", said, code, want)
 		}
 	}
-	run(exitOK, "no NIC was left steered")
+	run(exitOK, "no setting of --steer is left")
 	leaveSteered(t, net.B, path)
 	run(exitOK, "was steered as former")
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -166,7 +166,7 @@ func TestProcessUnsteer(t *testing.T) {
 	held := Config{Control: socket}.beside(nic.DeferSuffix)
 	for _, path := range []string{held, filepath.Join(filepath.Dir(held), "former.napi")} {
 		leaveSteered(t, net.B, path)
-		run(exitOK, "no interrupts are held back")
+		run(exitOK, "no setting of --busy-poll is left")
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Error(path, err)
 		}

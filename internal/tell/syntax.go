@@ -79,8 +79,10 @@ func lacks(line, what, value string) string {
 
 // Line returns the line of a key of a TOML text, or else that of something in it, or of
 // the table that it is part of; 0 if none is in the text.
-func Line(text, key string) int {
-	lines := Locate(text)
+func Line(text, key string) int { return LineIn(Locate(text), key) }
+
+// LineIn is Line with the lines that Locate has found.
+func LineIn(lines map[string]int, key string) int {
 	for ; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
 		if n := lines[key]; n > 0 {
 			return n
