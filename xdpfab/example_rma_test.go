@@ -37,5 +37,7 @@ func ExamplePeer_Write() {
 	section := io.NewSectionReader(xdpfab.BytesAt(ctx, peer, region), 108, 2)
 	by, err := io.ReadAll(section)
 	fmt.Printf("%s %v\n", by, err)
-	// Output: written by a peer by <nil>
+	// Output:
+	// written by a peer
+	// by <nil>
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// nodes returns two domains, the second of which serves a region "counters". On real
-// interfaces they are made with Open, on two machines.
+// nodes returns two domains, the second of which serves a region "counters". On
+// real interfaces they are made with Open, on two machines.
 func nodes() (client, server *xdpfab.Domain) {
 	client, server, err := xdpfab.Pipe()
 	if err != nil {
@@ -174,7 +174,10 @@ func ExampleRemote_StartAdd() {
 	for _, p := range under {
 		fmt.Println(p.Wait(ctx))
 	}
-	// Output: (0-1i) <nil> (1-1i) <nil> (2-1i) <nil>
+	// Output:
+	// (0-1i) <nil>
+	// (1-1i) <nil>
+	// (2-1i) <nil>
 }
 
 // Errors say what is known of the operation, and why.

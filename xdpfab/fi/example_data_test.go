@@ -51,5 +51,6 @@ func ExampleEndpoint_Atomic_remoteCQData() {
 		log.Fatal(err)
 	}
 	fmt.Printf("order %d: %v, %d bytes, the counter is %d\n", c[0].Data, c[0].Flags, c[0].Bytes, binary.LittleEndian.Uint64(counters.Bytes()))
-	// Output: order 42: atomic|remote_write|remote_cq_data, 8 bytes, the counter is 5
+	// Output:
+	// order 42: atomic|remote_write|remote_cq_data, 8 bytes, the counter is 5
 }

@@ -73,7 +73,10 @@ func ExampleEndpoint_FetchAtomic() {
 		n, err := cq.Read(done[:])
 		fmt.Println(n, err, xdpfab.Values[uint32](result))
 	}
-	// Output: 1 <nil> [0 0] 1 <nil> [2 3] 1 <nil> [4 6]
+	// Output:
+	// 1 <nil> [0 0]
+	// 1 <nil> [2 3]
+	// 1 <nil> [4 6]
 }
 
 // Discovery: ask for what the program needs, and open the best that there is. Here the
@@ -99,7 +102,9 @@ func ExampleGetInfo() {
 	hints.Caps |= 1 << 6 // FI_COLLECTIVE
 	_, err = fi.GetInfo(ctx, hints)
 	fmt.Println(errors.Is(err, fi.ErrNoInfo))
-	// Output: pipe ethernet rdm unlimited true
+	// Output:
+	// pipe ethernet rdm unlimited
+	// true
 }
 
 // Reads and writes are posted like atomics, and in one order with them.
@@ -143,5 +148,8 @@ func ExampleEndpoint_Write() {
 		fmt.Println(c.Context, c.Flags, c.Bytes)
 	}
 	fmt.Printf("%d: %s\n", log1.Bytes()[0], log1.Bytes()[8:19])
-	// Output: entry write|rma 11 number atomic|write 8 1: first entry
+	// Output:
+	// entry write|rma 11
+	// number atomic|write 8
+	// 1: first entry
 }

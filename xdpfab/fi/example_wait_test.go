@@ -47,7 +47,9 @@ func ExampleEventQueue() {
 			done = true
 		}
 	}
-	// Output: av_complete of peers: address 1 failed av_complete of peers: 1 inserted
+	// Output:
+	// av_complete of peers: address 1 failed
+	// av_complete of peers: 1 inserted
 }
 
 // A completion queue beside other file descriptors in an epoll loop. The queue is read
@@ -107,5 +109,8 @@ func ExampleCompletionQueue_TryWait() {
 		}
 		done += n
 	}
-	// Output: completed: 0 completed: 1 completed: 2
+	// Output:
+	// completed: 0
+	// completed: 1
+	// completed: 2
 }

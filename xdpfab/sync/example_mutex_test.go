@@ -48,7 +48,11 @@ func ExampleMutex() {
 		last = held.Token()
 		fmt.Println(held.Unlock())
 	}
-	// Output: <nil> true <nil> <nil> true <nil>
+	// Output:
+	// <nil> true
+	// <nil>
+	// <nil> true
+	// <nil>
 }
 
 // A task that one program at a time does, and that the others leave to it.
@@ -72,5 +76,8 @@ func ExampleMutex_TryLock() {
 	held, ok, err = lock.TryLock(ctx)
 	fmt.Println(ok, err)
 	fmt.Println(held.Unlock())
-	// Output: false <nil> true <nil> <nil>
+	// Output:
+	// false <nil>
+	// true <nil>
+	// <nil>
 }
