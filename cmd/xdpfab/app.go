@@ -105,7 +105,7 @@ closed stdout like /dev/null.`,
 		Version:       version.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          unknownCommand,
+		Args:          instead(otherCommands),
 		RunE:          help,
 	}
 	r := build()
@@ -202,6 +202,15 @@ func unknownCommand(c *cobra.Command, args []string) error {
 		hint = ": want " + strings.Join(names, " or ")
 	}
 	return usage(c, "unknown command %q%s", args[0], hint)
+}
+
+// otherCommands are words that other programs have for what a command here does.
+var otherCommands = map[string]string{
+	"add": "`xdpfab atomic sum`", "incr": "`xdpfab atomic sum`", "cas": "`xdpfab atomic cswap`",
+	"read":  "`xdpfab atomic read`, or `xdpfab get` for many bytes",
+	"write": "`xdpfab atomic write`, or `xdpfab put` for many bytes", "cp": "`xdpfab get` or `xdpfab put`",
+	"regions": "`xdpfab list`, or `xdpfab stat regions` for this node's", "status": "`xdpfab stat`",
+	"serve": "the daemon, `xdpfabd`", "start": "the daemon, `xdpfabd`", "server": "the daemon, `xdpfabd`",
 }
 
 // instead is unknownCommand for a command whose words a user may guess: it names what

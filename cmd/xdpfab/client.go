@@ -82,6 +82,9 @@ func complete(c *cobra.Command, flag string, values ...string) {
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// leastTimeout is the shortest --timeout: no peer answers faster for certain.
+const leastTimeout = time.Millisecond
+
 // usage refuses flags that contradict each other, or that are out of their range.
 func (f *linkFlags) usage(c *cobra.Command) error {
 	switch {
@@ -90,8 +93,8 @@ func (f *linkFlags) usage(c *cobra.Command) error {
 	case f.transport == fi.TransportUDP && f.control != "":
 		return usage(c, "--transport udp opens sockets here: want no --control, or leave the transport to the "+
 			"daemon")
-	case f.giveUp <= 0:
-		return usage(c, "--timeout %v: want more than 0", f.giveUp)
+	case f.giveUp < leastTimeout:
+		return usage(c, "--timeout %v: want at least %v", f.giveUp, leastTimeout)
 	case f.queues < 0 || f.queues > nic.MaxQueues:
 		return usage(c, "--queues %d: want 0 for at most 4, or 1 to %d", f.queues, nic.MaxQueues)
 	case f.transport != fi.TransportUDP:
