@@ -31,6 +31,7 @@ type claim struct {
 	Regions   []legacyOf
 	Sockets   []string // paths of the further ones
 	AuthKeys  bool     // it knows authorization keys of regions
+	Progress  bool     `json:",omitempty"` // it knows verdicts of progress
 }
 
 // legacyOf is a region, as far as it has to be the same in both daemons.
@@ -54,9 +55,12 @@ func (l legacyOf) String() string {
 
 // verdict describes whether a step has succeeded.
 type verdict struct {
-	Error  string
-	PID    int // of the next daemon
-	Queues int // of this one
+	Error string
+	// Progress says that guests have left this daemon, and others have yet to: another
+	// verdict follows.
+	Progress bool `json:",omitempty"`
+	PID      int  // of the next daemon
+	Queues   int  // of this one
 	lending
 	Pin  string // folder in which this one keeps its resident regions; empty for none
 	VLAN string `json:",omitempty"` // whose frames it takes; an older release takes any
@@ -87,7 +91,7 @@ func (c Config) claim() claim {
 	x := claim{
 		Version: host.HandoverVersion, Release: version.Version,
 		Interface: c.Interface, NetNS: control.Namespace(), UDP: c.UDP, Sockets: c.paths()[1:],
-		AuthKeys: true,
+		AuthKeys: true, Progress: true,
 	}
 	for _, r := range c.Regions {
 		x.Regions = append(x.Regions, r.legacy())

@@ -73,6 +73,7 @@ func (g *guest) Host(conn *net.UnixConn) {
 
 // gone logs the end of the guest.
 func (g *guest) gone(since time.Time, err error) {
+	defer g.s.progress.made()
 	after := time.Since(since).Round(time.Millisecond).String()
 	level := slog.LevelDebug
 	if g.serves.Load() {

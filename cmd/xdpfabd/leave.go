@@ -27,6 +27,7 @@ import (
 //	next  ─ claim ──────────────▶  this one, which serves all the while
 //	      ◀──────── verdict ─────  a refusal ends it here
 //	      ─ verdict (go) ───────▶
+//	      ◀─ verdicts (progress)   guests leave this one
 //	      ◀─ verdict, handover ──  this one has closed the interface, or cannot
 //	      ◀──────── memory ──────
 //	      ─ verdict ────────────▶  the next one has it, and holds still
@@ -72,6 +73,7 @@ type leaving struct {
 	doors []leftDoor
 	given []*region  // to the next daemon
 	wants []legacyOf // that one's regions
+	tells bool       // that one is told of progress
 	h     *host.Handover
 	err   error // why there is no handover
 	since time.Time
@@ -101,7 +103,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		s.log.Warn("takeover broken off", "error", err)
 		return
 	}
-	to := &leaving{given: given, wants: c.Regions}
+	to := &leaving{given: given, wants: c.Regions, tells: c.Progress}
 	if to.conn, err = another(conn); err == nil {
 		if to.doors, err = leaveDoors(doors); err != nil {
 			_ = to.conn.Close()
@@ -176,7 +178,11 @@ func (s *server) leave(ctx context.Context) {
 	}
 	text, err := json.Marshal(x)
 	if err == nil {
+		if to.tells {
+			s.progress.begin(to.conn)
+		}
 		to.h, err = s.host.HandOver(s.cfg.drainTime())
+		s.progress.end()
 	}
 	if err == nil {
 		err = to.h.Add(text, fds...)

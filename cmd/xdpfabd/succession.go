@@ -28,8 +28,9 @@ generic if the mode differs.`
 // succession is what a daemon knows of takeovers. Its zero value is that of one that
 // neither leaves nor takes another's place.
 type succession struct {
-	leaves atomic.Bool  // another daemon takes this one's place
-	former *death.Death // of the daemon whose place this one takes; nil if it does not tell
+	leaves   atomic.Bool  // another daemon takes this one's place
+	former   *death.Death // of the daemon whose place this one takes; nil if it does not tell
+	progress progress     // of the guests that leave
 }
 
 // succeeded returns a function that has the service of a control socket take part in

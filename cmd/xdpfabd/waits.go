@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
@@ -88,4 +89,43 @@ func pidAt(conn net.Conn) int {
 		}
 	}
 	return 0
+}
+
+// progressEach is how often the next daemon is told of progress, at most: so seldom that
+// what it has not read yet fits into the socket for longer than it waits.
+const progressEach = time.Second
+
+// progress tells the next daemon, while this one hands over, that guests leave this one.
+type progress struct {
+	mu   sync.Mutex
+	conn net.Conn  // nil unless the next daemon is to be told
+	told time.Time // when it was, the last time
+}
+
+// begin has the next daemon told, until end is called.
+func (p *progress) begin(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conn, p.told = conn, time.Time{}
+}
+
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conn = nil
+}
+
+// made says that a guest has left.
+func (p *progress) made() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.conn == nil || now.Sub(p.told) < progressEach {
+		return
+	}
+	p.told = now
+	_ = p.conn.SetDeadline(now.Add(progressEach))
+	if control.Tell(p.conn, verdict{Progress: true}) != nil {
+		p.conn = nil // the next step says why
+	}
 }
