@@ -56,8 +56,8 @@ func (l legacyOf) String() string {
 // verdict describes whether a step has succeeded.
 type verdict struct {
 	Error string
-	// Progress says that guests have left this daemon, and others have yet to: another
-	// verdict follows.
+	// Progress says that a guest has moved, and others have yet to: another verdict
+	// follows. In the answer to a claim it says that this daemon knows such verdicts.
 	Progress bool `json:",omitempty"`
 	PID      int  // of the next daemon
 	Queues   int  // of this one
@@ -133,7 +133,7 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 	if err == nil {
 		err = errors.Join(keysKept(given, c), s.host.CanHandOver())
 	}
-	v = verdict{Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder(),
+	v = verdict{Progress: true, Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder(),
 		VLAN: s.cfg.VLAN.String()}
 	for _, r := range given {
 		id, e := r.file()

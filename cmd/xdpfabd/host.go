@@ -98,6 +98,7 @@ func (g *guest) Leave() { g.place.leave() }
 // place, since all programs stand still meanwhile. Nor does it log a refusal: the domain
 // does.
 func (s *server) stay(conn *net.UnixConn) (host.GuestLimits, func(error), error) {
+	defer s.progress.made()
 	p, err := control.ProgramAt(conn)
 	if err != nil {
 		return host.GuestLimits{}, nil, err

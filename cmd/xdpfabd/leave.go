@@ -30,6 +30,7 @@ import (
 //	      ◀─ verdicts (progress)   guests leave this one
 //	      ◀─ verdict, handover ──  this one has closed the interface, or cannot
 //	      ◀──────── memory ──────
+//	      ─ verdicts (progress) ▶  the next one takes guests in
 //	      ─ verdict ────────────▶  the next one has it, and holds still
 //	      ◀──────── verdict ─────  from here on this one cannot come back
 //	      ─ verdict ────────────▶  it serves
@@ -224,10 +225,9 @@ func opened(conn net.Conn, resident bool, log *slog.Logger) (verdict, error) {
 	if resident {
 		limit = openLimit
 	}
-	_ = conn.SetDeadline(time.Now().Add(limit))
 	w := waits{log, pidAt(conn), limit}
 	defer w.begin()()
-	v, err := hear(conn)
+	v, err := hearLast(conn, limit)
 	return v, w.explain(err)
 }
 

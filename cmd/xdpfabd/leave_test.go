@@ -74,40 +74,52 @@ func TestTakeoverIsPatient(t *testing.T) {
 	})
 }
 
-// A former daemon whose guests leave slowly, one after the other, is waited for. One that
-// stops in the middle is given up as soon as one that never begins.
-func TestHandoverMayBeSlow(t *testing.T) {
-	const guests, each, limit = 40, 2 * time.Second, drainLimit + stepLimit
-	for _, leave := range []int{guests, guests / 2, 0} {
-		synctest.Test(t, func(t *testing.T) {
-			former, next := net.Pipe()
-			defer former.Close()
-			defer next.Close()
-			s := &server{log: newLogger(Config{}, t.Output())}
-			s.progress.begin(former)
-			began := time.Now()
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				for range leave {
-					time.Sleep(each)
-					(&guest{s: s, log: s.log}).gone(began, nil)
+// A daemon whose guests leave it slowly, one after the other, or that takes them in
+// slowly, is waited for. One that stops in the middle is given up as soon as one that
+// never begins.
+func TestGuestsMayMoveSlowly(t *testing.T) {
+	const guests, each = 40, 2 * time.Second
+	talk, _ := connected(t)
+	talk.Close() // the program has gone: it counts, too
+	gone := func(s *server) { (&guest{s: s, log: s.log}).gone(time.Now(), nil) }
+	stays := func(s *server) { _, _, _ = s.stay(talk) }
+	handedOver := func(c net.Conn) error { _, err := hearLast(c, drainLimit+stepLimit); return err }
+	hasAll := func(c net.Conn) error { _, err := opened(c, false, newLogger(Config{}, t.Output())); return err }
+	for what, of := range map[string]struct {
+		moves func(*server)
+		wait  func(net.Conn) error
+		limit time.Duration
+	}{"they leave": {gone, handedOver, drainLimit + stepLimit}, "they are taken in": {stays, hasAll, stepLimit}} {
+		for _, move := range []int{guests, guests / 2, 0} {
+			synctest.Test(t, func(t *testing.T) {
+				one, other := net.Pipe()
+				defer one.Close()
+				defer other.Close()
+				s := &server{log: newLogger(Config{}, t.Output())}
+				s.progress.begin(one)
+				began := time.Now()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for range move {
+						time.Sleep(each)
+						of.moves(s)
+					}
+					if s.progress.end(); move == guests {
+						_ = control.Tell(one, verdict{})
+					}
+					of.moves(s) // the handover comes next, and nothing between
+				})
+				err := of.wait(other)
+				took, want := time.Since(began), time.Duration(move)*each
+				if move != guests {
+					want += of.limit
 				}
-				if s.progress.end(); leave == guests {
-					_ = control.Tell(former, verdict{})
+				if (err == nil) != (move == guests) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || took != want {
+					t.Errorf("%s, %d of %d, one each %v: %v after %v; want %v", what, move, guests, each, err, took, want)
 				}
-				(&guest{s: s, log: s.log}).gone(began, nil) // the handover comes next, and nothing between
+				wg.Wait()
 			})
-			err := handedOver(next)
-			took := time.Since(began)
-			want := time.Duration(leave) * each
-			if leave != guests {
-				want += limit
-			}
-			if err == nil != (leave == guests) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || took != want {
-				t.Errorf("%d of %d guests leave, one each %v: %v after %v; want %v", leave, guests, each, err, took, want)
-			}
-			wg.Wait()
-		})
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ generic if the mode differs.`
 type succession struct {
 	leaves   atomic.Bool  // another daemon takes this one's place
 	former   *death.Death // of the daemon whose place this one takes; nil if it does not tell
-	progress progress     // of the guests that leave
+	progress progress     // of the guests that move
 }
 
 // succeeded returns a function that has the service of a control socket take part in

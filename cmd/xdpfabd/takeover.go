@@ -100,7 +100,7 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 	if err := control.Tell(conn, verdict{}); err != nil {
 		return nil, err
 	}
-	if err := handedOver(conn); err != nil { // it cannot hand over after all
+	if _, err := hearLast(conn, drainLimit+stepLimit); err != nil { // it cannot hand over after all
 		return nil, err
 	}
 	h, err := host.ReceiveHandover(conn)
@@ -125,7 +125,11 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 		}
 	}
 	h.Charge(s.rules.budgets)
-	if err = s.reopen(ctx, h, v.Queues, pin); err != nil {
+	if v.Progress {
+		s.progress.begin(conn)
+	}
+	err = s.reopen(ctx, h, v.Queues, pin)
+	if s.progress.end(); err != nil {
 		return doors, explainOpen(s.cfg, err)
 	}
 	step()
@@ -140,17 +144,6 @@ func (s *server) takeFrom(ctx context.Context, conn *net.UnixConn, back *retreat
 		err = nil
 	}
 	return doors, err
-}
-
-// handedOver waits until the former daemon hands over. On a slow machine that takes as
-// long as there are guests to leave it, so each of them that has left renews the time.
-func handedOver(conn net.Conn) error {
-	for {
-		_ = conn.SetDeadline(time.Now().Add(drainLimit + stepLimit))
-		if v, err := hear(conn); err != nil || !v.Progress {
-			return err
-		}
-	}
 }
 
 // burial is how long a daemon that has hung up may take to be gone. It is less than the

@@ -91,18 +91,30 @@ func pidAt(conn net.Conn) int {
 	return 0
 }
 
-// progressEach is how often the next daemon is told of progress, at most: so seldom that
-// what it has not read yet fits into the socket for longer than it waits.
+// hearLast receives the verdict after those of progress. On a slow machine a takeover
+// takes as long as there are guests to move, so each of them renews the limit.
+func hearLast(conn net.Conn, limit time.Duration) (verdict, error) {
+	for {
+		_ = conn.SetDeadline(time.Now().Add(limit))
+		if v, err := hear(conn); err != nil || !v.Progress {
+			return v, err
+		}
+	}
+}
+
+// progressEach is how often the other daemon is told of progress, at most: so seldom that
+// what it has not read yet fits into the socket for longer than it is waited for.
 const progressEach = time.Second
 
-// progress tells the next daemon, while this one hands over, that guests leave this one.
+// progress tells the other daemon of a takeover that guests move: that they leave this
+// one, or that this one takes them in.
 type progress struct {
 	mu   sync.Mutex
-	conn net.Conn  // nil unless the next daemon is to be told
+	conn net.Conn  // nil unless the other one is to be told
 	told time.Time // when it was, the last time
 }
 
-// begin has the next daemon told, until end is called.
+// begin has the other daemon told, until end is called.
 func (p *progress) begin(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +127,7 @@ func (p *progress) end() {
 	p.conn = nil
 }
 
-// made says that a guest has left.
+// made says that a guest has moved.
 func (p *progress) made() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
