@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asVisitor) != "" {
 		os.Exit(visitorMain(os.Args[1:]))
 	}
+	if os.Getenv(asWaiter) != "" {
+		os.Exit(waiterMain(os.Args[1:]))
+	}
 	if os.Getenv(asAdder) != "" {
 		os.Exit(adderMain(os.Args[1:]))
 	}
