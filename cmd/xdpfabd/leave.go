@@ -203,11 +203,12 @@ func (s *server) replaced(to *leaving) ([]door, error) {
 	_ = to.conn.SetDeadline(time.Now().Add(time.Second))
 	_ = control.Tell(to.conn, refusal(err)) // so that it need not find out whether this daemon has died
 	_ = to.conn.Close()                     // a next one that is merely slow gives the interface back at its next step
-	s.log.Error("the takeover has failed; this daemon continues", "reason", err)
+	s.log.Error("the takeover has failed", "reason", err)
 	doors, err := s.comeBack(to)
 	if err != nil {
 		return nil, fmt.Errorf("going on after a takeover that failed: %w", err)
 	}
+	s.log.Info("this daemon continues")
 	return doors, nil
 }
 

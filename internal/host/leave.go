@@ -169,7 +169,7 @@ func (h *Host) canReopen() error {
 	if !is {
 		return nil
 	}
-	return dev.Reopens()
+	return dev.Reopens(residence.Of(h.n).Loaded())
 }
 
 // endPoll is the time between two looks whether the ends of sessions have been sent.

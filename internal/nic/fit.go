@@ -86,11 +86,18 @@ func (i *Interface) oneBuffer() int {
 }
 
 // Reopens returns nil if the interface is up, and has an MTU that can be used as planned,
-// with the copy mode that was wanted, with what has changed since.
-func (p *Plan) Reopens(name string, mtu int, up bool) error {
+// with the copy mode that was wanted, with what has changed since. With the maps of the
+// program that is there, another one has to take packets in as many buffers: one, or
+// several.
+func (p *Plan) Reopens(name string, mtu int, up, maps bool) error {
 	as := p.of
 	as.Name, as.MTU, as.Up = name, mtu, up
-	_, unfit := fit(&as, p.wanted)
+	f, unfit := fit(&as, p.wanted)
+	if unfit == nil && maps && (f.segments > 0) != (p.Segments > 0) {
+		unfit = fmt.Errorf("%s: MTU %d, and %d at the start: the XDP program with resident regions takes packets in "+
+			"one buffer or in several, and cannot change that: `ip link set dev %s mtu %d`, or stop the daemon and "+
+			"start it: %w", name, mtu, p.of.MTU, name, p.of.MTU, ErrMTU)
+	}
 	return errors.Join(as.down(), unfit)
 }
 

@@ -180,26 +180,35 @@ func TestReopens(t *testing.T) {
 	s, i := good() // whose driver receives no packets in several buffers
 	i.MTU = 9000
 	p := s.Plan(&i, Want{XDP: bpf.Generic})
-	if err := errors.Join(p.Err(), p.Reopens(i.Name, i.MTU, true)); err != nil {
+	if err := errors.Join(p.Err(), p.Reopens(i.Name, i.MTU, true, false)); err != nil {
 		t.Error(err)
 	}
-	if err := p.Reopens(i.Name, MaxMTU+1, true); !errors.Is(err, ErrMTU) {
+	if err := p.Reopens(i.Name, MaxMTU+1, true, false); !errors.Is(err, ErrMTU) {
 		t.Errorf("a larger MTU than any: %v", err)
 	}
-	if err := p.Reopens("y", 1500, false); !errors.Is(err, xsk.ErrInterfaceDown) || !strings.HasPrefix(err.Error(), "y") {
+	if err := p.Reopens("y", 1500, false, false); !errors.Is(err, xsk.ErrInterfaceDown) || !strings.HasPrefix(err.Error(), "y") {
 		t.Errorf("when it is down, by another name: %v", err)
 	}
 	i.MTU = 1500
-	if p = s.Plan(&i, Want{}); !errors.Is(p.Reopens(i.Name, 9000, true), ErrMTU) {
+	if p = s.Plan(&i, Want{}); !errors.Is(p.Reopens(i.Name, 9000, true, false), ErrMTU) {
 		t.Error("a larger MTU than the driver's in native mode")
+	}
+	several := i
+	several.Driver, several.features, several.several = "veth", several.features|XDPRXSG, true
+	for mtu, may := range map[int]bool{1500: true, 1400: true, 9000: false} {
+		p = s.Plan(&several, Want{})
+		if p.Reopens("x", mtu, true, false) != nil || (p.Reopens("x", mtu, true, true) == nil) != may {
+			t.Errorf("MTU %d: with maps: %v; without: %v", mtu, p.Reopens("x", mtu, true, true),
+				p.Reopens("x", mtu, true, false))
+		}
 	}
 	i.Driver, i.features = "igb", i.features|XDPZeroCopy
 	for _, c := range []struct {
 		wanted xsk.Mode
 		may    bool
 	}{{xsk.Auto, true}, {xsk.Copy, true}, {xsk.ZeroCopy, false}} { // which would cut packets off
-		if p = s.Plan(&i, Want{Copy: c.wanted}); (p.Reopens(i.Name, 3060, true) == nil) != c.may {
-			t.Errorf("%v at an MTU of 3060: %v", c.wanted, p.Reopens(i.Name, 3060, true))
+		if p = s.Plan(&i, Want{Copy: c.wanted}); (p.Reopens(i.Name, 3060, true, false) == nil) != c.may {
+			t.Errorf("%v at an MTU of 3060: %v", c.wanted, p.Reopens(i.Name, 3060, true, false))
 		}
 	}
 }

@@ -132,7 +132,8 @@ var levels = map[port.EventKind]struct {
 	level slog.Level
 	text  string
 }{
-	port.MTUChanged:     {slog.LevelInfo, "the interface's MTU changed, which makes no difference here"},
+	port.MTUChanged: {slog.LevelInfo, "the interface's MTU changed, which makes no difference before the next start " +
+		"or takeover"},
 	port.Renamed:        {slog.LevelInfo, "the interface was renamed"},
 	port.Down:           {slog.LevelWarn, "the interface is down; peers wait, or give up after their give-up time"},
 	port.Up:             {slog.LevelInfo, "the interface is up again"},

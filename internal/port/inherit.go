@@ -39,12 +39,12 @@ func (i *Interface) Leave() (*Inheritance, error) {
 
 // Reopens returns nil if the next user can open the interface as it is at present. This
 // one may have outlived a change after which no process can open it, itself included.
-func (i *Interface) Reopens() error {
+func (i *Interface) Reopens(maps bool) error {
 	now, err := i.resolver.LinkState()
 	if err != nil {
 		return err
 	}
-	return i.plan.Reopens(now.Name, now.MTU, now.AdminUp)
+	return i.plan.Reopens(now.Name, now.MTU, now.AdminUp, maps)
 }
 
 // Close closes the descriptors.

@@ -4,6 +4,14 @@
 
 package residence
 
+// Loaded reports whether the executing program was loaded. Its maps stay, also after the
+// last resident region has ended.
+func (h *Residence) Loaded() bool {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return h.Executor != nil
+}
+
 // CanMove returns nil if another process can go on with what is resident.
 func (h *Residence) CanMove() error {
 	h.Mu.Lock()

@@ -21,10 +21,10 @@ import (
 //
 // Root can remove what a daemon with a user of its own left.
 func RemoveFolder(path string) error {
-	if _, err := os.Lstat(path); err != nil {
-		return fmt.Errorf("resident: %w", err)
-	}
 	if err := onBPF(path); err != nil {
+		if _, absent := os.Lstat(path); absent != nil && errors.Is(err, ErrNoFileSystem) {
+			err = fmt.Errorf("resident: %w", absent)
+		}
 		return err
 	}
 	if uid, is := another(path); is && os.Geteuid() == 0 {

@@ -161,3 +161,20 @@ func TestTakeoverUnfit(t *testing.T) {
 	d.wants(0)
 	next.end()
 }
+
+// The program of resident regions takes packets in one buffer, or in several. With an MTU
+// that wants the other, a takeover is refused, and the daemon goes on.
+func TestTakeoverResidentMTU(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	flags := []string{"--region", "hot=4KiB:resident", "--pin", "none"}
+	d := serve(t, net.B, flags...)
+	testnet.IP(t, net.B, "link set "+net.B.IfName+" mtu 9000")
+	args := append([]string{"--takeover", "--interface", net.B.IfName, "--control", d.socket}, flags...)
+	start(t, net.B, xdpfabdPath, args).wants(1, "MTU 9000, and 1500 at the start", "that daemon continues")
+	testnet.IP(t, net.B, "link set "+net.B.IfName+" mtu 1500")
+	next := launch(t, net.B, d.socket, append([]string{"--takeover"}, flags...)...)
+	next.ready()
+	d.wants(0)
+	next.end()
+}
