@@ -95,16 +95,16 @@ func bind(home Home, at *place, size uint64, options []HandleOption) *binding {
 // rebind looks the region up again.
 func (b *binding) rebind(ctx context.Context) error {
 	if b.name == "" {
-		return errno.Refuse(ErrNotImplemented,
-			"xdpfab: a handle that was made from a key cannot be bound again: find the region by its name")
+		return errno.Unsent(errno.Refuse(ErrNotImplemented,
+			"xdpfab: a handle that was made from a key cannot be bound again: find the region by its name"))
 	}
 	r, err := b.home.find(ctx, b.name)
 	if err != nil {
 		return err
 	}
 	if r.Size < b.size {
-		return errno.Refuse(ErrOutOfBounds,
-			"xdpfab: region %q now has %d bytes, want at least %d", b.name, r.Size, b.size)
+		return errno.Unsent(errno.Refuse(ErrOutOfBounds,
+			"xdpfab: region %q now has %d bytes, want at least %d", b.name, r.Size, b.size))
 	}
 	b.at.Store(r)
 	return nil

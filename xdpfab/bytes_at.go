@@ -21,7 +21,11 @@ import (
 // peer it fails with ErrPeerRestarted. The bytes travel as one operation, whose call
 // keeps a copy until it ends.
 func (p *Peer) Read(ctx context.Context, r RemoteRegion, offset uint64, b []byte) error {
-	return p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbRead, Op: uint8(atomic.Read), Result: b})
+	err := p.transfer(ctx, r, offset, len(b), calls.Call{Verb: wire.VerbRead, Op: uint8(atomic.Read), Result: b})
+	return later(err, func(result []byte) struct{} {
+		copy(b, result)
+		return struct{}{}
+	})
 }
 
 // Write copies b to a peer's region, from offset bytes behind its beginning on. Every

@@ -197,9 +197,9 @@ func (p *Peer) tooLong(request []byte) error {
 	const heads = wire.HeaderLen + wire.CallHead
 	mtu := p.to.Node.Dev.MTU()
 	most := (mtu - heads) &^ 3 // a record is a multiple of 4 bytes
-	return fmt.Errorf("xdpfab: request of %d bytes to %s: %w: it has to fit into one frame: want at most %d bytes, "+
-		"which an MTU of %d leaves, 28 less over IPv4 and 48 less over IPv6, or less if the peer has a smaller one",
-		len(request), p.to.Name, ErrNotExecuted, most, mtu)
+	return errno.Refuse(ErrTooMany, "xdpfab: request of %d bytes to %s: %w: it has to fit into one frame: want at "+
+		"most %d bytes, which an MTU of %d leaves, 28 less over IPv4 and 48 less over IPv6, or less if the peer has a "+
+		"smaller one", len(request), p.to.Name, ErrNotExecuted, most, mtu)
 }
 
 // open takes the reply out of the result of a call.

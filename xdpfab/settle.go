@@ -19,9 +19,10 @@ import (
 //
 // If the operation ran, the error is nil and the value means what it means for the call:
 // the new value of Add, the previous one of Swap or CompareAndExchange, whether
-// CompareAndSwap has swapped, what Pending.Wait returns. If the operation did not run,
-// the error wraps ErrNotExecuted, and the call may be repeated. If nobody will ever know,
-// the error wraps ErrPeerRestarted or ErrOutcomeUnknown;
+// CompareAndSwap has swapped, what Pending.Wait returns. CompareAndExchange has swapped
+// if that previous value is the one it was to replace. If the operation did not run, the
+// error wraps ErrNotExecuted, and the call may be repeated. If nobody will ever know, the
+// error wraps ErrPeerRestarted or ErrOutcomeUnknown;
 // [github.com/xdpfab/xdpfab/xdpfab/fi.OpError.Resolve] says how long it takes. Every
 // other error comes back as it is, with the value.
 //
@@ -46,8 +47,8 @@ func Settle[T any](ctx context.Context, value T, err error) (T, error) {
 //	err = table.Add(ctx, at, deltas, sums)
 //	err = xdpfab.SettleError(ctx, err)
 //
-// If the operation of a vector ran, SettleError stores its results in the slice that the
-// call was given for them.
+// If the operation of a vector, or a read, ran, SettleError stores its results in the
+// slice that the call was given for them.
 func SettleError(ctx context.Context, err error) error {
 	if !errors.Is(err, ErrOutcomeUnknown) {
 		return err

@@ -192,6 +192,61 @@ func TestSettleAfterDeadline(t *testing.T) {
 	})
 }
 
+// A read whose answer was lost settles as the call would have ended: the bytes, the
+// values or the struct are there.
+func TestSettleRead(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(f.mem, "abcdefgh")
+	r, err := p.Lookup(ctx(t), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		b     [8]byte
+		words [1]uint64
+	)
+	lost := func(read func(context.Context) error) error {
+		t.Helper()
+		if err := f.server.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
+			t.Fatal(err)
+		}
+		before := executed(t, f.server)
+		short, leave := context.WithCancel(ctx(t))
+		failure := make(chan error)
+		go func() { failure <- read(short) }()
+		testnet.Eventually(t, "the read has run", func() bool { return executed(t, f.server) > before })
+		leave()
+		err := <-failure
+		if !errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+			t.Errorf("a read without an answer: %v", err)
+		}
+		if err := f.server.SetFaults(xdpfab.Faults{}); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	err = lost(func(c context.Context) error { return p.Read(c, r, 0, b[:]) })
+	if err := xdpfab.SettleError(ctx(t), err); err != nil || string(b[:]) != "abcdefgh" {
+		t.Errorf("read %q, %v", b, err)
+	}
+	err = lost(func(c context.Context) error { return xdpfab.ReadSlice(c, p, r, 0, words[:]) })
+	if err := xdpfab.SettleError(ctx(t), err); err != nil || words[0] != binary.LittleEndian.Uint64(f.mem) {
+		t.Errorf("read %#x, %v", words, err)
+	}
+	var v struct{ A, B uint32 }
+	err = lost(func(c context.Context) (err error) {
+		v, err = xdpfab.ReadStruct[struct{ A, B uint32 }](c, p, r, 0)
+		return err
+	})
+	if v, err = xdpfab.Settle(ctx(t), v, err); err != nil || v.A != binary.LittleEndian.Uint32(f.mem) {
+		t.Errorf("read %+v, %v", v, err)
+	}
+}
+
 // A partition outlasts the give-up time. When it heals, calls whose requests were lost
 // settle to ErrNotExecuted, and those whose answers were lost to their results.
 func TestSettleAfterPartition(t *testing.T) {

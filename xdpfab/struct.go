@@ -27,10 +27,15 @@ func ReadStruct[T any](ctx context.Context, p *Peer, r RemoteRegion, offset uint
 	}
 	b := make([]byte, size)
 	if err := p.Read(ctx, r, offset, b); err != nil {
-		return v, err
+		return v, later(err, decoded[T])
 	}
-	_, err = binary.Decode(b, binary.LittleEndian, &v)
-	return v, err
+	return decoded[T](b), nil
+}
+
+// decoded returns the value that bytes hold, of a type that sizeOf took and of its size.
+func decoded[T any](b []byte) (v T) {
+	_, _ = binary.Decode(b, binary.LittleEndian, &v)
+	return v
 }
 
 // WriteStruct copies a value to a peer's region, as ReadStruct reads it, by one

@@ -54,18 +54,18 @@ func (r Remote[T]) WaitCompare(ctx context.Context, op atomic.Op, comparand, v T
 
 // checkWait refuses what no peer lets wait.
 func (r Remote[T]) checkWait(op atomic.Op) error {
+	if r.bind != nil && !waiting.Waits(op, r.dt) {
+		return errno.Unsent(errno.Refuse(ErrOpNotSupported, "xdpfab: wait by %v on %v: want a comparison, from %v to "+
+			"%v, or on integers %v or %v, and elements of at most %d bytes", op, r.dt, atomic.Cswap, atomic.CswapGT,
+			atomic.SumAtMost, atomic.DiffAtLeast, waiting.MaxWord))
+	}
 	if err := r.check(wire.VerbWait, op); err != nil {
 		return err
 	}
-	if !waiting.Waits(op, r.dt) {
-		return errno.Refuse(ErrOpNotSupported, "xdpfab: wait by %v on %v: want a comparison, from %v to %v, or on "+
-			"integers %v or %v, and elements of at most %d bytes", op, r.dt, atomic.Cswap, atomic.CswapGT,
-			atomic.SumAtMost, atomic.DiffAtLeast, waiting.MaxWord)
-	}
 	if g := r.bind.at.Load().peer.to.Node.Dev.GuestRing(); g != nil && !g.Waits() {
-		return errno.Refuse(ErrOpNotSupported, "xdpfab: an operation that waits at the peer: the daemon of this "+
-			"program is of a release without them; want a later one, a domain with an interface of its own, or "+
-			"poll with CompareAndSwap")
+		return errno.Unsent(errno.Refuse(ErrOpNotSupported, "xdpfab: an operation that waits at the peer: the daemon "+
+			"of this program is of a release without them; want a later one, a domain with an interface of its own, "+
+			"or poll with CompareAndSwap"))
 	}
 	return nil
 }

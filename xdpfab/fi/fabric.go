@@ -54,8 +54,8 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("xdpfab: %s was not opened: %w", ifname, context.Cause(ctx))
 	}
 	path, chosen := a.control(ifname)
 	if a.Borrow {
@@ -235,7 +235,7 @@ func (d *Domain) SetFaults(f Faults) error {
 			d.label())
 	}
 	if err := port.Faults(f).Check(); err != nil {
-		return fmt.Errorf("xdpfab: %w", err)
+		return errno.Refuse(ErrArgument, "xdpfab: %w", err)
 	}
 	if err := dev.Disturb(port.Faults(f)); err != nil {
 		return fmt.Errorf("xdpfab: %w", err)

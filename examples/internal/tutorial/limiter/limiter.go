@@ -35,5 +35,5 @@ func (l *Limiter) Allow(ctx context.Context) (bool, error) {
 			state, err = l.Word.Add(ctx, 1)
 		}
 	}
-	return state&(1<<counted-1) <= l.Quota, err
+	return err == nil && state&(1<<counted-1) <= l.Quota, err
 }

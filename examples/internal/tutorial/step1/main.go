@@ -54,5 +54,5 @@ func demo(ctx context.Context, w io.Writer) error {
 // allow counts a request, and reports whether it is among the first quota.
 func allow(ctx context.Context, used xdpfab.Remote[uint64], quota uint64) (bool, error) {
 	n, err := used.Add(ctx, 1)
-	return n <= quota, err
+	return err == nil && n <= quota, err
 }
