@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/version"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -105,7 +106,7 @@ closed stdout like /dev/null.`,
 		Version:       version.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          instead(otherCommands),
+		Args:          operations,
 		RunE:          help,
 	}
 	r := build()
@@ -202,6 +203,20 @@ func unknownCommand(c *cobra.Command, args []string) error {
 		hint = ": want " + strings.Join(names, " or ")
 	}
 	return usage(c, "unknown command %q%s", args[0], hint)
+}
+
+// operations is unknownCommand for the root: an operation is no command of its own.
+func operations(c *cobra.Command, args []string) error {
+	if len(args) > 0 && otherCommands[args[0]] == "" {
+		name := strings.ToLower(args[0])
+		if other := otherNames[name]; other != "" {
+			name = other
+		}
+		if _, err := atomic.ParseOp(name); err == nil {
+			return usage(c, "unknown command %q: that is `xdpfab atomic %s`", args[0], name)
+		}
+	}
+	return instead(otherCommands)(c, args)
 }
 
 // otherCommands are words that other programs have for what a command here does.

@@ -170,11 +170,14 @@ func (a *app) target(c *cobra.Command, f *atomicFlags) (*client, *poster, xdpfab
 
 // request checks the command line, as far as that is possible without the peer.
 func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err error) {
-	if len(args) < 2 {
+	if len(args) == 0 {
 		return r, usage(c, "missing OP and DATATYPE")
 	}
 	if r.op, err = parseOp(args[0]); err != nil {
 		return r, usage(c, "%v", err)
+	}
+	if len(args) < 2 {
+		return r, usage(c, "missing DATATYPE after %v, such as uint64", r.op)
 	}
 	if r.dt, err = parseDatatype(args[1]); err != nil {
 		return r, usage(c, "%v; the order is OP DATATYPE VALUE", err)

@@ -77,7 +77,7 @@ func (d *diagnosis) dial(ctx context.Context) Step {
 		return Step{Verdict: Failed, Place: Part, Detail: tell.Plain(err), Remedy: "a daemon has endpoint 0; look at " +
 			"the peer's log, and compare the versions of both"}
 	case errors.Is(err, xdpfab.ErrPeerSilent):
-		return failed(fmt.Sprintf("no answer over %s within %v", wireKind(d.Peer), d.Timeout), "see the cause below")
+		return failed(fmt.Sprintf("no answer over %s", wireKind(d.Peer)), "see the cause below")
 	}
 	return failed(tell.Plain(err), "")
 }
