@@ -46,6 +46,9 @@ var bugsOfStaging = []bug{
 		{enginePack, " || r.head != nil && r.head.Verb == VerbFlush {", " {"}}},
 	{"a flush waits for the frames of like answers alone", "", []edit{
 		{engineQuiet, "\t\tif g != nil {\n\t\t\tg.quiets", "\t\tif g != nil && g.each != mixed {\n\t\t\tg.quiets"}}},
+	{"a flush of a peer waits for another peer", "", []edit{
+		{engineQuiet, "\tr.waitFor(x)\n\tx.less()\n}\n\n// waitFor", "\tfor p := range r.origin.roster.all() {\n" +
+			"\t\tif p.r != r {\n\t\t\tr = p.r\n\t\t\tbreak\n\t\t}\n\t}\n\tr.waitFor(x)\n\tx.less()\n}\n\n// waitFor"}}},
 	{"a flush of all peers passes those without a session", "", []edit{
 		{engineQuiet, "p.r.head != nil || p.r.conn != nil {", "p.r.conn != nil {"}}},
 	{"an answer that lay in the ring during a stop counts as work", "", []edit{
