@@ -28,6 +28,7 @@ const defaultTimeout = 5 * time.Second
 // linkFlags say which interface to use, and how.
 type linkFlags struct {
 	ifname      string
+	ifnameBy    string // what names it in place of the flag
 	progress    fi.ProgressMode
 	copyMode    fi.CopyMode
 	xdp         fi.XDPMode

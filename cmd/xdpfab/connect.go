@@ -133,7 +133,7 @@ func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 	case socket.Value != "" && !ifname.Precedes(socket) && f.looksForDaemon():
 		f.control, f.by = socket.Value, socket.From
 	default:
-		f.ifname = ifname.Value
+		f.ifname, f.ifnameBy = ifname.Value, ifname.From
 	}
 }
 
@@ -195,6 +195,9 @@ func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen
 		go a.watchDaemon(c.Context(), socket, f.giveUp, direct)
 	}
 	dom, err := a.open(c.Context(), f.ifname, attr)
+	if errors.Is(err, xsk.ErrNoInterface) && f.ifnameBy != "" {
+		err = fmt.Errorf("%w (%s names it: correct or unset it)", err, f.ifnameBy)
+	}
 	if err != nil {
 		return nil, unopened(err)
 	}

@@ -35,7 +35,7 @@ its configuration. Root and the daemon's own user may create regions.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region create ledger=64KiB:backing=/var/lib/xdpfabd/ledger --interface eth0`,
 		Args: oneRegion,
-	}, func(arg string) (string, any) { return "create-region", control.CreateRegion{Region: arg} }))
+	}, "", func(arg string) (string, any) { return "create-region", control.CreateRegion{Region: arg} }))
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "remove NAME",
 		Short: "Have a running daemon withdraw a region",
@@ -45,7 +45,7 @@ Root and the daemon's own user may remove regions.`,
 		Example: `  xdpfab region remove scores
   xdpfab region remove scores --interface eth0`,
 		Args: exactArgs("NAME"),
-	}, func(arg string) (string, any) { return "remove-region", control.RemoveRegion{Name: arg} }))
+	}, "removed", func(arg string) (string, any) { return "remove-region", control.RemoveRegion{Name: arg} }))
 	return c
 }
 
@@ -68,12 +68,17 @@ func oneRegion(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// changeCmd completes a command that asks a daemon for a change of one region.
-func (a *app) changeCmd(c *cobra.Command, ask func(arg string) (verb string, arguments any)) *cobra.Command {
+// changeCmd completes a command that asks a daemon for a change of one region. did is
+// what its output has before the table; empty for none.
+func (a *app) changeCmd(c *cobra.Command, did string,
+	ask func(arg string) (verb string, arguments any)) *cobra.Command {
 	f := daemonFlags{changes: true}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		verb, arguments := ask(args[0])
 		return call(a, c, &f, verb, arguments, func(w io.Writer, r control.Region) {
+			if did != "" {
+				fmt.Fprintln(w, did)
+			}
 			fmt.Fprintln(w, "REGION\tKEY\tBYTES\tACCESS\tBACKING")
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", printable(r.Name), r.Key, r.Size, accessOf(r),
 				printable(r.Backing))
