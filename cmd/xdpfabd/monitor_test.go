@@ -44,7 +44,7 @@ func TestMetricsAddress(t *testing.T) {
 		}
 	}
 	_, text := testnet.Get(t, "http://"+address+"/metrics")
-	for _, want := range []string{`xdpfab_node_sessions{node="02:00:00:00:00:0a"} 1`, `xdpfab_sessions{role="target",state="open"} 1`,
+	for _, want := range []string{`xdpfab_node_sessions{node="02:00:00:00:00:0a"} 1`, `xdpfab_sessions{role="target",state="open"} 1`, `xdpfab_sessions{role="initiator",state="open"} 0`,
 		`xdpfab_queue_sessions{queue="0"} 1`, `xdpfab_unlisted{kind="region"} 0`} {
 		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("lacks %s", want)

@@ -129,14 +129,13 @@ func hasSockets(s control.Status) bool { return s.Interface.Transport == udpnode
 // suchAs adds to the error of a control socket that this user may not have the path of
 // one that the user may have.
 func suchAs(ifname string, err error) error {
-	folder := os.Getenv("XDG_RUNTIME_DIR")
-	if home, failed := os.UserHomeDir(); folder == "" && failed == nil {
-		folder = home
+	home, _ := os.UserHomeDir()
+	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), home, os.TempDir()} {
+		if folder != "" && unix.Access(folder, unix.W_OK) == nil {
+			return fmt.Errorf("%w, such as %s", err, filepath.Join(folder, ifname+".sock"))
+		}
 	}
-	if folder == "" {
-		return err
-	}
-	return fmt.Errorf("%w, such as %s", err, filepath.Join(folder, ifname+".sock"))
+	return err
 }
 
 // explainOpen adds the daemon that has the interface, if one has.

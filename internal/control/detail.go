@@ -191,8 +191,15 @@ func (s sink) queues(list []host.QueueInfo) {
 }
 
 func (s sink) nodes(list []host.NodeInfo, kinds []host.SessionKind) {
+	open := map[string]bool{"initiator": false, "target": false} // both roles are there, also without sessions
 	for _, k := range kinds {
 		s.gauge(descSessions, float64(k.Count), k.Role, k.State)
+		open[k.Role] = open[k.Role] || k.State == "open"
+	}
+	for role, has := range open {
+		if !has {
+			s.gauge(descSessions, 0, role, "open")
+		}
 	}
 	s.gauge(descNodes, float64(len(list)))
 	for _, n := range most(s, "node", list) {

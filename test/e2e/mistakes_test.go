@@ -242,7 +242,7 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 		{name: "takeover of none", line: "--interface $I --control $D/none.sock --takeover", code: 1, wrong: "no daemon serves at " + dir + "/none.sock", want: "whose place this one could take", remedy: "start it without --takeover"},
 		{name: "takeover with another size", side: b, line: "--interface $I --control " + n.socket + " --region counters=8KiB --takeover", code: 1, wrong: `region "counters" has 4096 bytes`, want: "8192 bytes, access rw, backing anonymous, huge pages auto in the one that is to take its place", remedy: "want the same, or another name"},
 		{name: "takeover by another user", side: b, line: "--interface $I --control " + n.socket + " --takeover", code: 5, wrong: "user 65534 may not take this daemon's place", want: "only root may", remedy: "run this as root", options: []option{unprivileged}},
-		{name: "control socket of a user", line: "--interface $I --transport udp --control $D/x/a.sock", code: 5, wrong: "/x: permission denied", want: "choose another path (--control; clients then name it by --control or XDPFAB_CONTROL)", remedy: "such as /run/user/7/veth0.sock", options: []option{unprivileged}},
+		{name: "control socket of a user", line: "--interface $I --transport udp --control $D/x/a.sock", code: 5, wrong: "/x: permission denied", want: "choose another path (--control; clients then name it by --control or XDPFAB_CONTROL)", remedy: "such as " + os.TempDir() + "/veth0.sock", options: []option{unprivileged}},
 		{name: "no interface", line: "--region counters=4KiB", code: 2, wrong: "interface: missing", want: "set it in the configuration file", remedy: "--interface eth0"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
