@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -37,6 +38,9 @@ func NewOnce(ctx context.Context, at Place, lease time.Duration) (*Once, error) 
 func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64) (uint64, error)) (uint64, error) {
 	if err := o.there(); err != nil {
 		return 0, err
+	}
+	if f == nil {
+		return 0, errno.Unsent(errno.Refuse(ErrParameter, "xdpfab: %v without a function: want one", o.m.name()))
 	}
 	for {
 		mem, err := o.m.memory(ctx)

@@ -142,3 +142,12 @@ func TestLeader(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A Once without a function takes nothing.
+func TestOnceWithoutFunction(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	o := must(NewOnce(patient(t), w.at(1, 0), testLease))(t)
+	if _, err := o.Do(patient(t), nil); !errors.Is(err, ErrParameter) {
+		t.Error(err)
+	}
+}
