@@ -257,6 +257,9 @@ func refuseUnknown(root *cobra.Command) {
 				if err != nil {
 					return err
 				}
+				if of == root {
+					return operations(of, rest)
+				}
 				return unknownCommand(of, rest)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -113,8 +115,8 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.tty {
-		fmt.Fprintf(a.err, "receiving at %s; Ctrl-C ends\n", box.Name())
+	if a.tty || f.link.verbose {
+		fmt.Fprintf(a.err, "receiving at %s%s; Ctrl-C ends\n", box.Name(), ipAddresses(dom, f.mailbox))
 	}
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
@@ -227,4 +229,23 @@ func (a *app) printMessage(f *receiveFlags, m *xdpfab.Received) error {
 		}
 		fmt.Fprintln(w, printable(string(m.Bytes)))
 	})
+}
+
+// ipAddresses says at which IP addresses peers reach a mailbox that is named by a MAC
+// address.
+func ipAddresses(dom *xdpfab.Domain, number int) string {
+	in := dom.Interface()
+	if !in.UDP {
+		return ""
+	}
+	var all []string
+	for _, text := range strings.Fields(in.Served) {
+		if p, err := netip.ParsePrefix(text); err == nil && !p.Addr().IsLinkLocalUnicast() {
+			all = append(all, fmt.Sprintf("%v/%d", p.Addr(), number))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ", and over UDP at " + strings.Join(all, " and ")
 }

@@ -34,6 +34,10 @@ var flagValues = map[string]string{
 	"duration": "a time such as 500ms, 5s or 1m", "bool": "true or false", "intSlice": "whole numbers, such as 2,3",
 }
 
+// otherFlags are the names that other programs have for flags, and those here.
+var otherFlags = map[string]string{"size": "length", "type": "datatype", "dtype": "datatype", "n": "count",
+	"number": "count", "address": "peer", "host": "peer", "iface": "interface", "dev": "interface"}
+
 // flagError words the error of a flag: what was given, and what its type takes. The flag
 // behind a mistyped command is that command's: the word in front of it is what is wrong.
 func flagError(c *cobra.Command, err error) error {
@@ -48,6 +52,9 @@ func flagError(c *cobra.Command, err error) error {
 	} else if errors.As(err, &unknown) && unknown.GetSpecifiedName() == "peer" && strings.Contains(c.Use, "PEER") {
 		return usage(c, "%v: PEER is an argument: `xdpfab %s`", err, c.Use)
 	} else if errors.As(err, &unknown) {
+		if other := otherFlags[unknown.GetSpecifiedName()]; c.Flags().Lookup(other) != nil {
+			return usage(c, "%v: here it is --%s", err, other)
+		}
 		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
 	}
 	if missing := new(pflag.ValueRequiredError); errors.As(err, &missing) {
