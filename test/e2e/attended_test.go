@@ -40,7 +40,7 @@ func TestAttendedGuest(t *testing.T) {
 	}
 	was := added()
 	p.eventually("going on", func() bool { return added() > was+1000 })
-	guest.signal(unix.SIGSTOP)
+	guest.halt()
 	p.eventually("waiting", func() bool {
 		was := added()
 		time.Sleep(300 * time.Millisecond) // long enough for thousands

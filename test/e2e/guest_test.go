@@ -105,7 +105,7 @@ func TestGuestStopped(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
 	guest := startAdder(t, net.A, d, "-region", "r", "-journal", journal, "-serve", "77")
 	guest.eventually("adding", func() bool { return journalOf(journal).added > 0 })
-	guest.signal(unix.SIGSTOP)
+	guest.halt()
 	args := []string{"atomic", "sum", "uint64", "1", "-q", "-i", net.B.IfName, "--peer", h.addr() + "/77", "--region", "own"}
 	for i := range 3 {
 		if p := xdpfab(t, net.B, args); p.code() != 0 || p.out.String() != fmt.Sprintln(i) {

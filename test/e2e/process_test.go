@@ -7,6 +7,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
@@ -150,6 +153,18 @@ func (p *process) signal(sig os.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Fatalf("%s: sending %v: %v", p.name, sig, err)
+	}
+}
+
+// halt stops the process, and returns when none of its threads runs any more.
+func (p *process) halt() {
+	p.t.Helper()
+	p.signal(unix.SIGSTOP)
+	for err := error(unix.EINTR); err != nil; {
+		err = unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			p.t.Fatalf("%s: waiting until it stands: %v", p.name, err)
+		}
 	}
 }
 

@@ -136,7 +136,7 @@ func TestDaemonDiesDuringFlush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	far.signal(unix.SIGSTOP)
+	far.halt()
 	add := word.StartAdd(t.Context(), 1)
 	const flushes = 10 // most of them wait by the time
 	ended := make(chan error)

@@ -10,15 +10,13 @@ import (
 	"syscall"
 	"testing"
 
-	proc "github.com/xdpfab/xdpfab/internal/process"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 // stop stops a daemon, until the function that it returns is called.
 func (n *node) stop() (goOn func()) {
 	n.t.Helper()
-	n.signal(syscall.SIGSTOP)
-	testnet.Eventually(n.t, n.name+" is stopped", func() bool { return proc.Stopped(n.cmd.Process.Pid) })
+	n.halt()
 	return func() { n.signal(syscall.SIGCONT) }
 }
 
