@@ -8,9 +8,38 @@ import "golang.org/x/sys/cpu"
 // here and by tests.
 var native = cpu.X86.HasSSE42 && cpu.X86.HasPCLMULQDQ
 
-// wide reports whether the CPU also has carry-less products of two pairs at a time, by
-// which checksumNative sums long frames. Written only here and by tests.
-var wide = native && cpu.X86.HasAVX2 && features7()&(1<<10) != 0
+// Methods of checksumNative for long frames.
+const (
+	byStreams  = iota // three streams of CRC32 instructions
+	byProducts        // carry-less products, for CPUs on which CRC32 is slow
+	byPairs           // products of two pairs at a time, and streams
+)
+
+// method is written only here and by tests.
+var method = fastest()
+
+// fastest returns the method that suits the CPU.
+func fastest() uint8 {
+	if !native {
+		return byStreams
+	}
+	if _, _, features := cpuid(7); cpu.X86.HasAVX2 && features&(1<<10) != 0 {
+		return byPairs
+	}
+	if slowCRC() {
+		return byProducts
+	}
+	return byStreams
+}
+
+// slowCRC reports whether the CPU is a Zen of the first generations (family 17h), which
+// begins a CRC32 instruction only every third cycle.
+func slowCRC() bool {
+	const authenticAMD = 0x68747541 // "Auth"
+	_, vendor, _ := cpuid(0)
+	version, _, _ := cpuid(1)
+	return vendor == authenticAMD && version>>8&0xf+version>>20&0xff == 0x17
+}
 
 // powers[n] advances a CRC state over n words: the state times powers[n], without
 // carries, is a word whose CRC is the new state. So powers[n] is x^(64n-33) modulo the
@@ -52,8 +81,8 @@ func times(state uint64, n int) uint64 {
 	return state
 }
 
-// features7 returns ECX of the CPU's leaf 7, which exists if there is AVX2.
-func features7() uint32
+// cpuid returns what the CPU says of itself in a leaf. A CPU without leaf 7 has no AVX2.
+func cpuid(leaf uint32) (eax, ebx, ecx uint32)
 
 // checksumNative is Checksum by instructions of our own. The frame has at least MinFrame
 // bytes, and fewer than 2^17.

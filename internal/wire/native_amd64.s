@@ -19,8 +19,9 @@ TEXT ·checksumNative(SB), NOSPLIT, $0-28
 	ADDQ   $34, SI
 	SUBQ   $34, CX
 	LEAQ   ·powers(SB), R8
-	CMPB   ·wide(SB), $1
-	JEQ    wide
+	CMPB   ·method(SB), $1
+	JEQ    products
+	JHI    wide
 
 // Three streams of n words each, n at most 64: an instruction takes three cycles, and one
 // can begin in each. For less than 192 bytes a single stream is as fast.
@@ -85,16 +86,69 @@ done:
 	MOVL AX, ret+24(FP)
 	RET
 
+// Products sum 64 bytes at a time, in four sums, where CRC32 is slow: on Zen 1 they are 1.7
+// times as fast as three streams.
+#define FOLD(SUM, TMP) \
+	MOVO      SUM, TMP;        \
+	PCLMULQDQ $0x00, X8, TMP;  \
+	PCLMULQDQ $0x11, X8, SUM;  \
+	PXOR      TMP, SUM
+
+#define NEXT(AT, SUM, TMP) \
+	FOLD(SUM, TMP);            \
+	MOVOU     AT(SI), TMP;     \
+	PXOR      TMP, SUM
+
+products:
+	CMPQ  CX, $128
+	JB    words
+	MOVOU ·folds+16(SB), X8
+	MOVQ  AX, X4
+	MOVOU (SI), X0
+	PXOR  X4, X0
+	MOVOU 16(SI), X1
+	MOVOU 32(SI), X2
+	MOVOU 48(SI), X3
+	JMP   summed
+
+block:
+	NEXT(0, X0, X4)
+	NEXT(16, X1, X5)
+	NEXT(32, X2, X6)
+	NEXT(48, X3, X7)
+
+summed:
+	ADDQ $64, SI
+	SUBQ $64, CX
+	CMPQ CX, $64
+	JAE  block
+
+	// 64 bytes become 16, and these a state.
+	MOVOU ·folds+32(SB), X8
+	FOLD(X0, X4)
+	PXOR  X0, X2
+	FOLD(X1, X5)
+	PXOR  X1, X3
+	MOVOU ·folds+48(SB), X8
+	FOLD(X2, X6)
+	PXOR  X2, X3
+	MOVQ   X3, BX
+	PEXTRQ $1, X3, DI
+	XORL   AX, AX
+	CRC32Q BX, AX
+	CRC32Q DI, AX
+	JMP    words
+
 // Of each 248 bytes of a long frame, products sum 128 and three streams 120, five words
 // each, at the same time: they take different units of the CPU, and together they are 1.7
 // times as fast as either alone (Zen 3). The products' part comes first.
-#define FOLD(K, FROM, TO, TMP) \
+#define FOLD2(K, FROM, TO, TMP) \
 	VPCLMULQDQ $0x00, K, FROM, TMP;    \
 	VPCLMULQDQ $0x11, K, FROM, FROM;   \
 	VPXOR      FROM, TMP, TMP;         \
 	VPXOR      TMP, TO, TO
 
-#define NEXT(AT, SUM, TMP) \
+#define NEXT2(AT, SUM, TMP) \
 	VPCLMULQDQ $0x00, Y8, SUM, TMP;    \
 	VPCLMULQDQ $0x11, Y8, SUM, SUM;    \
 	VPXOR      AT(SI), TMP, TMP;       \
@@ -136,10 +190,10 @@ begin:
 	JMP     five
 
 fold:
-	NEXT(0, Y0, Y4)
-	NEXT(32, Y1, Y5)
-	NEXT(64, Y2, Y6)
-	NEXT(96, Y3, Y7)
+	NEXT2(0, Y0, Y4)
+	NEXT2(32, Y1, Y5)
+	NEXT2(64, Y2, Y6)
+	NEXT2(96, Y3, Y7)
 
 five:
 	WORDS(0)
@@ -154,13 +208,13 @@ five:
 
 	// The products' 128 bytes become 16, and these a state.
 	VBROADCASTI128 ·folds+16(SB), Y8
-	FOLD(Y8, Y0, Y2, Y4)
-	FOLD(Y8, Y1, Y3, Y5)
+	FOLD2(Y8, Y0, Y2, Y4)
+	FOLD2(Y8, Y1, Y3, Y5)
 	VBROADCASTI128 ·folds+32(SB), Y8
-	FOLD(Y8, Y2, Y3, Y6)
+	FOLD2(Y8, Y2, Y3, Y6)
 	VMOVDQU        ·folds+48(SB), X8
 	VEXTRACTI128   $1, Y3, X1
-	FOLD(X8, X3, X1, X4)
+	FOLD2(X8, X3, X1, X4)
 	VMOVQ          X1, BX
 	VPEXTRQ        $1, X1, DI
 	VZEROUPPER
@@ -189,10 +243,12 @@ five:
 	LEAQ      (R13)(R11*2), SI
 	JMP       wide
 
-// func features7() uint32
-TEXT ·features7(SB), NOSPLIT, $0-4
-	MOVL $7, AX
+// func cpuid(leaf uint32) (eax, ebx, ecx uint32)
+TEXT ·cpuid(SB), NOSPLIT, $0-20
+	MOVL leaf+0(FP), AX
 	XORL CX, CX
 	CPUID
-	MOVL CX, ret+0(FP)
+	MOVL AX, eax+8(FP)
+	MOVL BX, ebx+12(FP)
+	MOVL CX, ecx+16(FP)
 	RET

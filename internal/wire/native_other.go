@@ -4,6 +4,6 @@
 
 package wire
 
-var native, wide = false, false
+var native, method = false, uint8(0)
 
 func checksumNative([]byte) uint32 { panic("wire: no such instruction") }
