@@ -70,7 +70,7 @@ var options = []option[Config]{
 		func(c *Config) field { return durationField(&c.GiveUp, time.Millisecond, time.Hour) }},
 	{"rto-min", "least `time` before a retransmission; above the peers' scheduling noise",
 		func(c *Config) field { return durationField(&c.RTOMin, time.Microsecond, time.Minute) }},
-	{"base-rtt", "longest round-trip `time` of the idle network; any time beyond that counts as queueing",
+	{"base-rtt", "longest round-trip `time` of the idle network, if any peer is as near; any longer time is queueing",
 		func(c *Config) field { return durationField(&c.BaseRTT, time.Microsecond, time.Second) }},
 	{"idle-retire", "least `time` of silence after which the daemon forgets a peer's session; a peer may ask for more",
 		func(c *Config) field { return durationField(&c.IdleRetire, time.Second, 24*time.Hour) }},

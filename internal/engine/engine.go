@@ -249,7 +249,7 @@ func New(cfg Config) (*Engine, error) {
 		inbox: make(chan parcel, 4*burst),
 		calls: make(chan func(), 16),
 	}
-	e.cfg.Session.RoundTrips = &e.latencies.roundTrips
+	e.cfg.Session.RoundTrips, e.cfg.Session.Network = &e.latencies.roundTrips, new(session.Network)
 	e.viaHost = newRingClient(cfg.GuestRing)
 	e.takeParcel = func(p *parcel) { e.onPacket(p.packet, p.passedOn) }
 	e.table.init(cfg.Lane, uint8(cfg.Queue), cfg.Sessions, cfg.Random)

@@ -2,36 +2,34 @@
 
 package session
 
-// congestion bounds the frames in flight by the queueing delay that they cause,
-// after Swift (SIGCOMM 2020): additive increase while the delay is below a target,
+// congestion bounds the frames in flight by the queueing delay that they cause, after
+// Swift (SIGCOMM 2020): additive increase while the delay is below a target,
 // multiplicative decrease, once a round trip, while it is above. The signal is the
-// measured round trip less the shortest one seen lately; the wire carries no
-// timestamps. Credits bound what a receiver can be made to hold; this bounds the
-// queues in between and at the receiver's poller, so that many initiators share it.
+// measured round trip less the shortest one seen lately; the wire carries no timestamps.
+// Credits bound what a receiver can be made to hold; this bounds the queues in between
+// and at the receiver's poller, so that many initiators share it.
 type congestion struct {
 	window float64 // frames, from 1 to the session's window
 	slow   bool    // still doubling each round trip
 	cutAt  int64   // time of the last decrease
 	also   int     // answers that were delayed, since the last one that was not
-	// upper bound of base, ns: a session that begins while there is a queue would take
-	// its delay for the path's
-	most   int64
-	base   int64 // shortest round trip of the last two periods, ns
-	next   int64 // shortest of the period under way
-	flipAt int64 // when that period ends
+	base   int64   // shortest round trip of the last two periods, ns
+	next   int64   // shortest of the period under way
+	flipAt int64   // when that period ends
 }
 
 const (
 	initialWindow = 16 // frames, before anything is known
 
-	// delayTarget is the queueing delay in nanoseconds at which the window is in
-	// balance. It is above what one session with a full window inflicts on an idle
-	// poller (64 frames of about 1.2 µs), so that a lone session is never slowed
-	// down.
+	// delayTarget is the queueing delay in nanoseconds at which the window is in balance.
+	// It is above what one session with a full window inflicts on an idle poller (64
+	// frames of about 1.2 µs), so that a lone session is never slowed down. A path that
+	// is longer than that has one round trip of queueing: its round trips also differ by
+	// more.
 	delayTarget = int64(100e3)
 	// flowScale raises the target for small windows, so that sessions that share a
-	// bottleneck find the same window (Swift's flow scaling): at one frame the
-	// target is 1 + flowScale times as high.
+	// bottleneck find the same window (Swift's flow scaling): at one frame the target is
+	// 1 + flowScale times as high.
 	flowScale = 0.5
 
 	maxCut    = 0.5 // the most that one decrease takes
@@ -42,8 +40,8 @@ const (
 )
 
 // start begins with a window for an unknown path.
-func (c *congestion) start(frames uint32, baseRTT int64) {
-	*c = congestion{window: min(initialWindow, float64(frames)), slow: true, most: baseRTT}
+func (c *congestion) start(frames uint32) {
+	*c = congestion{window: min(initialWindow, float64(frames)), slow: true}
 }
 
 // frames returns how many frames may be in flight.
@@ -54,13 +52,16 @@ func (c *congestion) frames() uint32 { return uint32(c.window) }
 // next answer comes that was not delayed.
 func (c *congestion) delayed() { c.also++ }
 
-// answered takes the round trip in nanoseconds of a frame that was sent once.
-func (c *congestion) answered(now, rtt int64, frames uint32) {
+// answered takes the round trip in nanoseconds of a frame that was sent once. most bounds
+// the base: a session that begins while there is a queue would take its delay for the
+// path's.
+func (c *congestion) answered(now, rtt, most int64, frames uint32) {
 	n := float64(1 + c.also)
 	c.also = 0
 	c.observe(now, rtt)
-	target := float64(delayTarget) * (1 + flowScale/c.window)
-	if excess := float64(rtt-min(c.base, c.most)) - target; excess > 0 {
+	base := min(c.base, most)
+	target := float64(max(delayTarget, base)) * (1 + flowScale/c.window)
+	if excess := float64(rtt-base) - target; excess > 0 {
 		c.cut(now, rtt, min(cutFactor*excess/float64(rtt), maxCut))
 		return
 	}

@@ -8,7 +8,7 @@ import "testing"
 func ccRun(c *congestion, now *int64, n int, rtt int64) float64 {
 	for range n {
 		*now += max(rtt/int64(c.window), 1)
-		c.answered(*now, rtt, MaxWindow)
+		c.answered(*now, rtt, 50_000, MaxWindow)
 	}
 	return c.window
 }
@@ -16,7 +16,7 @@ func ccRun(c *congestion, now *int64, n int, rtt int64) float64 {
 func TestWindowGrowsWithoutQueueing(t *testing.T) {
 	var c congestion
 	now := int64(1)
-	c.start(MaxWindow, 50_000)
+	c.start(MaxWindow)
 	if w := ccRun(&c, &now, 200, 5_000); w != MaxWindow {
 		t.Errorf("window %v after 200 answers without delay, want %d", w, MaxWindow)
 	}
@@ -25,7 +25,7 @@ func TestWindowGrowsWithoutQueueing(t *testing.T) {
 func TestWindowShrinksWithDelayAndRecovers(t *testing.T) {
 	var c congestion
 	now := int64(1)
-	c.start(MaxWindow, 50_000)
+	c.start(MaxWindow)
 	ccRun(&c, &now, 200, 5_000)
 	if w := ccRun(&c, &now, 400, 2_000_000); w > 2 {
 		t.Errorf("window %v at 2 ms of queueing, want near 1", w)
@@ -57,7 +57,7 @@ func TestWindowGrowsWhereProgramsAnswer(t *testing.T) {
 func TestOneDecreaseARoundTrip(t *testing.T) {
 	var c congestion
 	now := int64(1)
-	c.start(MaxWindow, 50_000)
+	c.start(MaxWindow)
 	ccRun(&c, &now, 200, 5_000)
 	for range 20 {
 		c.lost(now, 5_000)
@@ -71,8 +71,8 @@ func TestOneDecreaseARoundTrip(t *testing.T) {
 // delay, and the larger one gives more.
 func TestWindowsConverge(t *testing.T) {
 	var a, b congestion
-	a.start(MaxWindow, 50_000)
-	b.start(MaxWindow, 50_000)
+	a.start(MaxWindow)
+	b.start(MaxWindow)
 	a.window, b.window, a.slow, b.slow = 60, 4, false, false
 	now := int64(1)
 	const base, service = 10_000, 5_000 // ns: path, and bottleneck a frame
@@ -83,13 +83,26 @@ func TestWindowsConverge(t *testing.T) {
 		rtt := base + queue
 		now += rtt
 		for range int(a.window) {
-			a.answered(now, rtt, MaxWindow)
+			a.answered(now, rtt, 50_000, MaxWindow)
 		}
 		for range int(b.window) {
-			b.answered(now, rtt, MaxWindow)
+			b.answered(now, rtt, 50_000, MaxWindow)
 		}
 	}
 	if ratio := a.window / b.window; ratio > 1.5 || ratio < 0.67 {
 		t.Errorf("windows %.1f and %.1f, want them alike", a.window, b.window)
+	}
+}
+
+// A long path may have a queue of its own length, because its round trips differ by more.
+func TestLongPathVaries(t *testing.T) {
+	const base, most = 600_000, 1_200_000
+	var c congestion
+	c.start(MaxWindow)
+	for now := int64(base); now < 100*base; now += base {
+		c.answered(now, base+now/base%2*base, most, MaxWindow)
+	}
+	if c.frames() != MaxWindow {
+		t.Errorf("a window of %d frames, want %d", c.frames(), MaxWindow)
 	}
 }

@@ -95,7 +95,7 @@ func TestResentIsNotDelayed(t *testing.T) {
 func TestDelayIsNoQueue(t *testing.T) {
 	p := delaying(t, 64, wire.FeatureDelays)
 	p.cfg.StaticWindow = false
-	p.ini.cc.start(64, 50_000)
+	p.ini.cc.start(64)
 	for range 8 {
 		p.post()
 	}

@@ -141,9 +141,12 @@ type Initiator struct {
 	challenges int   // cookies received
 	workedAt   int64 // for IdleClose: when a frame was last sent that the target may have heard, not
 	// when its answer was read, since that may have lain in the ring for long
-	helloAt int64  // when a hello was last sent
-	seenAt  int64  // when this side last looked at the clock
-	Resent  uint64 // frames sent again; read by statistics
+	helloAt int64 // when a hello was last sent
+	// helloAgain means that the present hello was sent before, so its answer measures no
+	// round trip.
+	helloAgain bool
+	seenAt     int64  // when this side last looked at the clock
+	Resent     uint64 // frames sent again; read by statistics
 }
 
 // NewInitiator returns a session that begins with a hello on the next Emit. pool lends

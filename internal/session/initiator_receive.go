@@ -160,7 +160,8 @@ func (s *Initiator) Retire(now int64, psn uint32) bool {
 	default:
 		s.rtt.sample(now - r.sentAt)
 		s.cfg.RoundTrips.Add(now - r.sentAt)
-		s.cc.answered(now, max(now-r.sentAt, 1), s.window)
+		s.cfg.Network.took(now - r.sentAt)
+		s.cc.answered(now, max(now-r.sentAt, 1), s.cfg.Network.base(s.cfg.BaseRTT), s.window)
 	}
 	s.rtt.backoff = 0
 	s.drop(psn)
@@ -243,6 +244,9 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		return Event{Kind: Nothing} // a duplicate: the answer is on its way
 	}
 	s.attend(now)
+	if !s.helloAgain {
+		s.cfg.Network.took(now - s.helloAt)
+	}
 	if s.life != 0 && s.life != a.Life {
 		// Nothing shows which of the two lives is over, since answers may be late. The
 		// hello of the next session has another nonce, so it is the present life that
@@ -255,7 +259,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		if s.challenges++; s.challenges > maxChallenges {
 			return Event{Kind: Refused}
 		}
-		s.cookie, s.helloDue = a.Cookie, true
+		s.cookie, s.helloDue, s.helloAgain = a.Cookie, true, false
 		s.timer = now + s.rtt.rto(s.cfg)
 		return Event{Kind: Met}
 	case wire.HelloAccepted:
@@ -272,7 +276,7 @@ func (s *Initiator) onHelloAck(now int64, h *wire.Header, payload []byte) Event 
 		s.payload = min(frame-wire.HeaderLen, s.pool.Size())
 		s.window = min(uint32(s.cfg.Window), uint32(a.Window), MaxWindow)
 		s.credit = s.window
-		s.cc.start(s.window, int64(s.cfg.BaseRTT))
+		s.cc.start(s.window)
 		s.una, s.next, s.conveyed = FirstPSN(h.Epoch), FirstPSN(h.Epoch), FirstPSN(h.Epoch)-1
 		s.state, s.helloDue, s.timer, s.workedAt, s.heardAt = Open, false, 0, s.helloAt, now
 		s.inquest.life = s.life

@@ -241,7 +241,7 @@ func (s *Initiator) onTimeout(now int64) {
 	s.rtt.backoff++
 	s.timer = min(now+s.rtt.rto(s.cfg), max(s.heardAt+int64(s.cfg.GiveUp), now+1))
 	if s.state == Connecting {
-		s.helloDue = true
+		s.helloDue, s.helloAgain = true, true
 		return
 	}
 	s.toSend |= 1 << (s.una & slotMask)

@@ -67,8 +67,11 @@ type Config struct {
 	// BaseRTT is the longest round trip of the idle network; 50 µs. The time
 	// that a frame takes beyond that, or beyond the shortest round trip seen if
 	// that is less, counts as queueing delay, which the congestion window keeps
-	// short.
+	// short. If no round trip to any peer was as short, Network knows better.
 	BaseRTT time.Duration
+	// Network is what the sessions have found out; nil for nothing. An engine has its
+	// own.
+	Network *Network
 	// Features are the extensions of the protocol that this side knows.
 	Features wire.Features
 	// StaticWindow leaves the congestion window out: only the window and the
