@@ -31,10 +31,12 @@ func (d *diagnosis) lookAtRoute(context.Context) Step {
 		return leftOut("the interface is down")
 	}
 	w, err := look(d.nic.Index, d.Peer)
+	if err != nil {
+		w.close()
+		return doubtful(tell.Plain(err), "")
+	}
 	d.way = &w
 	switch {
-	case err != nil:
-		return doubtful(tell.Plain(err), "")
 	case !d.Peer.IsIP():
 		return ok("none is needed to a MAC address on this segment")
 	case w.err != nil:
