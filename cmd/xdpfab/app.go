@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,7 +65,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(out)
 	root.SetErr(a.err)
 	refuseUnknown(root)
-	err := helpless(root, args)
+	err := cmp.Or(helpless(root, args), repeated(root, args))
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}

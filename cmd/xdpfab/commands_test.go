@@ -237,7 +237,14 @@ var refusalsAsTheyAre = []refusal{
 	{"doctor", exitUsage, "want one INTERFACE: `ip link` lists them"},
 	{"stat --timeout -1s", exitUsage, "want 0 or more"},
 	{"stat --watch", exitUsage, "--watch needs a value: want a time such as 500ms, 5s or 1m; see"},
-	{"list PEER -i", exitUsage, "--interface needs a value; see"},
+	{"list PEER -i", exitUsage, "--interface needs a value: want network interface to use; see"},
+	{"atomic sum uint64 1 --peer 10.0.0.2 --peer 10.0.0.3 --region r", exitUsage, `--peer is given twice, with "10.0.0.2" and with "10.0.0.3": want one of them`},
+	{"list 10.0.0.2 -i va --interface vb", exitUsage, `--interface is given twice, with "va" and with "vb": want one of them`},
+	{"stat --all --all=false", exitUsage, `--all is given twice, with "true" and with "false"`},
+	{"stat --control /absent/x.sock --control /absent/x.sock", exitUnreachable, "no daemon"},
+	{"atomic sum uint64 1 --peer --region r", exitUsage, "--peer needs a value, and --region behind it is a flag: want the peer"},
+	{"list 10.0.0.2 -i -v", exitUsage, "--interface needs a value, and -v behind it is a flag"},
+	{"list 10.0.0.2 --timeout --json=true", exitUsage, "--timeout needs a value, and --json=true behind it is a flag: want a time such as 500ms"},
 	{"stat --watch -1s", exitUsage, "want 0 or more"},
 	{"stat -i a --control b", exitUsage, "want one of"},
 	{"stat extra", exitUsage, "want guests or peers or regions or sessions"},
@@ -612,8 +619,8 @@ func TestDaemonOfAnotherNamespace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = nearby(ctx, d, path)
-		if (err != nil) != refused || refused && (exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "process 4711") || !strings.Contains(err.Error(), "--control "+path)) {
+		err = nearby(ctx, d, &daemonFlags{path: path})
+		if (err != nil) != refused || refused && (exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "process 4711") || !strings.Contains(err.Error(), "start one here, as in `xdpfabd -i ") || !strings.Contains(err.Error(), "--control "+path)) {
 			t.Errorf("namespace %d: %v", ns, err)
 		}
 		cancel()

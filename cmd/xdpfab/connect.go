@@ -20,6 +20,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/route"
 	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/internal/udpport"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
@@ -77,7 +78,7 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 		return nil, chosenFor(err, &by.chosen)
 	}
 	cl, err := dial(c, f, dom, by.to)
-	return cl, chosenFor(err, &by.chosen)
+	return cl, chosenFor(f.astray(err, by.to), &by.chosen)
 }
 
 // serve opens the interface for peers that send to it.
@@ -173,6 +174,18 @@ func unclear(c *cobra.Command, err error) error {
 		return usage(c, "%v", err)
 	}
 	return err
+}
+
+// astray adds to the error of an interface that does not lead to a peer which one does.
+func (f *linkFlags) astray(err error, to []wire.Addr) error {
+	if !errors.Is(err, udpport.ErrNoRoute) { // others say which one
+		return err
+	}
+	other := way.Instead(f.ifname, to[0])
+	if other == "" {
+		return err
+	}
+	return fmt.Errorf("%w: the route to %v is by %s: want -i %s, or no -i", err, to[0].IP, other, other)
 }
 
 // chosenFor adds to an error which interface was chosen, and why.

@@ -25,6 +25,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/control"
 	nodes "github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -94,7 +95,7 @@ func (f *daemonFlags) dial(a *app, c *cobra.Command) (*control.Client, error) {
 	if d.Patience = f.timeout; named {
 		return d, nil
 	}
-	if err := nearby(c.Context(), d, f.path); err != nil {
+	if err := nearby(c.Context(), d, f); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -162,14 +163,29 @@ func absent(ifname, pattern string) error {
 
 // nearby refuses the daemon of another network namespace: namespaces share the directory
 // of the sockets, in which nobody named that one.
-func nearby(ctx context.Context, d *control.Client, path string) error {
+func nearby(ctx context.Context, d *control.Client, f *daemonFlags) error {
 	s, err := d.Status(ctx)
 	if err != nil || !s.Elsewhere() {
 		return err
 	}
-	return fmt.Errorf("%w of this network namespace: %s is the socket of process %d, which serves the %s of another "+
-		"network namespace; name the right one with --control, or that one with --control %s",
-		control.ErrNoDaemon, path, s.PID, s.Interface.Name, path)
+	what, own := "an interface", exampleInterface()
+	if f.ifname != "" {
+		what, own = f.ifname, f.ifname
+	}
+	return &codeError{fmt.Errorf("no daemon serves %s of this network namespace: start one here, as in `xdpfabd -i %s "+
+		"--region counters=64KiB`; process %d, which has %s, serves the %s of another network namespace: "+
+		"--control %s asks it", what, own, s.PID, f.path, s.Interface.Name, f.path), exitUnreachable}
+}
+
+// exampleInterface is one that a daemon could serve here.
+func exampleInterface() string {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagUp != 0 && len(i.HardwareAddr) == len(wire.MAC{}) {
+			return i.Name
+		}
+	}
+	return "eth0"
 }
 
 // call has a daemon do what a verb says, and prints the result.

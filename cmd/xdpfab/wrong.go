@@ -58,11 +58,7 @@ func flagError(c *cobra.Command, err error) error {
 		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
 	}
 	if missing := new(pflag.ValueRequiredError); errors.As(err, &missing) {
-		f := missing.GetFlag()
-		if want, known := flagValues[f.Value.Type()]; known {
-			return usage(c, "--%s needs a value: want %s", f.Name, want)
-		}
-		return usage(c, "--%s needs a value", f.Name)
+		return usage(c, "--%s needs a value%s", missing.GetFlag().Name, valueOf(missing.GetFlag()))
 	}
 	invalid := new(pflag.InvalidValueError)
 	if !errors.As(err, &invalid) {

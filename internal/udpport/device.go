@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -162,8 +163,16 @@ func (d *Device) source(to netip.Addr) (netip.Addr, error) {
 		}
 		why = err
 	}
-	return to, fmt.Errorf("udp: %s: %w from %v to %v (see `ip route get %v`): %w", d.name, ErrNoRoute, d.addrs,
-		to, to, why)
+	return to, fmt.Errorf("%s has %s: %w to %v from there: %w", d.name, d.places(), ErrNoRoute, to, why)
+}
+
+// places lists the addresses that are served, for people.
+func (d *Device) places() string {
+	all := make([]string, len(d.addrs))
+	for i, a := range d.addrs {
+		all[i] = a.String()
+	}
+	return strings.Join(all, " and ")
 }
 
 // ask asks for a way from an address of the kernel's choice, or from one that is served.

@@ -18,7 +18,10 @@ import (
 // diagnosed runs `xdpfab diagnose`, which must end with a code, and returns its report.
 func diagnosed(t *testing.T, side *testnet.Side, code int, line string, options ...option) (r diagnose.Report) {
 	t.Helper()
-	args := append(strings.Fields("diagnose --json -i veth0"), strings.Fields(line)...)
+	args := append([]string{"diagnose", "--json"}, strings.Fields(line)...)
+	if !strings.Contains(line, "-i ") {
+		args = append(args, "-i", "veth0")
+	}
 	p := xdpfab(t, side, args, options...)
 	if err := json.Unmarshal([]byte(p.out.String()), &r); err != nil || p.code() != code {
 		t.Fatalf("%s: code %d, want %d; %v in %s%s", p.name, p.code(), code, err, p.out.String(), p.err.String())

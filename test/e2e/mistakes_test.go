@@ -88,6 +88,8 @@ func TestMistakes(t *testing.T) {
 		{name: "no such interface to an IP", line: "list 10.77.0.2 -i eth9", code: 5, wrong: `xdpfab: "eth9"`, want: "no such interface in this network namespace", remedy: "`ip link` lists them"},
 		{name: "no peer", line: "list -i $I", code: 2, wrong: "missing", want: "PEER", remedy: "`xdpfab list --help`"},
 		{name: "IP nobody has", line: "list 10.77.0.99 -i $I --timeout 2s", code: 4, wrong: "10.77.0.99", want: "neighbour does not answer", remedy: "`xdpfab diagnose 10.77.0.99 -i veth0`"},
+		{name: "interface of another network", line: "list 10.77.0.2 -i lo --transport udp", code: 4, wrong: "10.77.0.2: no route through this interface: lo has 127.0.0.1 and ::1", want: "the route to 10.77.0.2 is by veth0", remedy: "want -i veth0, or no -i"},
+		{name: "peer given twice", line: "atomic sum uint64 1 -i $I --peer $P --peer $OWN --region counters", code: 2, wrong: "--peer is given twice, with", want: "want one of them", remedy: "--help"},
 		{name: "no route", line: "list 192.0.2.1 -i $I", code: 4, wrong: "192.0.2.1", want: "no route through this interface", remedy: "add one with `ip route add`"},
 		{name: "operation", line: "atomic summ uint64 1 -i $I --peer $P --region counters", code: 2, wrong: `unknown operation "summ"`, want: "want one of min, max, sum", remedy: "did you mean sum?"},
 		{name: "datatype", line: "atomic sum uint65 1 -i $I --peer $P --region counters", code: 2, wrong: `unknown datatype "uint65"`, want: "want one of int8", remedy: "did you mean uint64?"},

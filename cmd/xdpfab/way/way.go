@@ -170,6 +170,18 @@ func here(ctx context.Context, folder string, limit time.Duration) found {
 	return f
 }
 
+// Instead returns the interface that the route to an address leads by, if it is another
+// one than that which was named, and else nothing.
+func Instead(named string, to wire.Addr) string {
+	if !to.IsIP() {
+		return ""
+	}
+	if other, err := routeTo(to.IP); err == nil && other != named {
+		return other
+	}
+	return ""
+}
+
 // routeTo returns the interface by which the kernel would send to an address. For one of
 // this machine's addresses that is the interface that has it.
 func routeTo(ip netip.Addr) (string, error) {
