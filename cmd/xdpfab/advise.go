@@ -47,9 +47,13 @@ func advice(args []string, p *probed) (r adviceReport, err error) {
 
 // text prints one line for each check, and a summary.
 func (r *adviceReport) text(w io.Writer) {
-	count := map[advise.Verdict]int{}
+	count, unnamed := map[advise.Verdict]int{}, 0
 	fmt.Fprintln(w, "CHECK\tVERDICT\tFOUND\tEXPECTED, AND HOW TO GET IT")
 	for _, f := range r.Checks {
+		if f.Reason == advise.Unnamed {
+			unnamed++
+			continue
+		}
 		count[f.Verdict]++
 		found, then := f.Found, ""
 		switch f.Verdict {
@@ -62,4 +66,8 @@ func (r *adviceReport) text(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n%d ok, %d to look at, %d not applicable, %d unknown; docs/tuning.md says why\n",
 		count[advise.OK], count[advise.Advice], count[advise.NotApplicable], count[advise.Unknown])
+	if unnamed > 0 {
+		fmt.Fprintf(w, "%d checks more are of an interface: name one, as in `xdpfab info --advise eth0`; `ip link` "+
+			"lists them\n", unnamed)
+	}
 }

@@ -52,6 +52,11 @@ func TestAdvise(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 
+	r = n.run("", "info", "--advise")
+	if strings.Contains(r.out, advise.Unnamed) || !strings.Contains(r.out, " checks more are of an interface: name one, as in `xdpfab info --advise eth0`") {
+		t.Errorf("info --advise: %+v", r)
+	}
+
 	checkRefusal(t, "absent", n.run("", "info", "--advise", "absent0"), exitInterface, "no such interface")
 	checkRefusal(t, "both", n.run("", "info", "--advise", "--operations"), exitUsage, "want one of --advise, --fabric and --operations")
 }

@@ -115,7 +115,7 @@ func (a *app) atomicCmd() *cobra.Command {
 	f.region.register(c)
 	a.jsonFlag(c)
 	fs := c.Flags()
-	fs.StringVar(&f.peer, "peer", "", "address of the peer: MAC or IP, with /endpoint if not 0 (required)")
+	fs.StringVar(&f.peer, "peer", "", "the peer (required): its address or a name of it, with /endpoint if not 0")
 	fs.Var((*show.Bytes)(&f.offset), "offset", "offset of the first element in the region")
 	fs.IntVar(&f.count, "count", 0, "number of elements; default: as many as values, or 1")
 	fs.StringSliceVar(&f.compare, "compare", nil,

@@ -186,6 +186,9 @@ func checkRefusal(t *testing.T, name string, r ran, code int, say string) {
 	if e := new(errorReport); json.Unmarshal([]byte(r.err), e) == nil {
 		r.err = "xdpfab: " + e.Error + "\n"
 	}
+	if notice, rest, is := strings.Cut(r.err, "; Ctrl-C ends\n"); is && strings.HasPrefix(notice, "receiving at ") {
+		r.err = rest // receive had begun to wait
+	}
 	if r.code != code || !strings.HasPrefix(r.err, "xdpfab: ") || strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, say) || r.out != "" {
 		t.Errorf("%s: exit code %d, error %q, output %q; want code %d, one line saying %q", name, r.code, r.err, r.out, code, say)
 	}

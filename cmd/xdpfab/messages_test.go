@@ -144,6 +144,19 @@ func TestReceive(t *testing.T) {
 	}
 	checkRefusal(t, "mailbox taken", n.run("", n.line("receive")...), exitFailed, "another program of this node receives at mailbox 5: end it, or choose another")
 	n.begun = nil
+	for line, want := range map[string]string{
+		"receive --raw --wait 1ms":  "; Ctrl-C ends\n",
+		"receive --wait 1ms":        ", until none came for 1ms; Ctrl-C ends\n",
+		"receive -c 2 --wait 1ms":   ", until 2 messages came, or none came for 1ms; ",
+		"receive --json --wait 1ms": "{",
+	} {
+		if r = n.run("", n.line(strings.Replace(line, "-c", "--count", 1))...); !strings.Contains(r.err, want) || strings.Contains(r.err, "receiving at ") == strings.Contains(line, "json") {
+			t.Errorf("%s: %+v", line, r)
+		}
+	}
+	if got := new(receiveFlags).until(); got != ", without end: --wait or --count sets one" {
+		t.Error(got)
+	}
 	for _, c := range []refusal{
 		{"receive --wait 1ms", exitFailed, "no message came for 1ms, after 0 messages: `xdpfab send` at a peer sends one to PEER/5; wait longer with --wait"},
 		{"receive --mailbox 0", exitUsage, "want 1 to 65534"},

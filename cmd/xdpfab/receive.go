@@ -54,6 +54,9 @@ other nodes send to it, until it is interrupted or has received --count of them.
 line has the time, the sender, the tag if there is one, and the message. Control
 characters are quoted. --raw prints only the bytes of the messages, without separators.
 
+receive waits for messages without end, unless --wait says how long. --timeout is for
+a peer that falls silent, not for one that has not sent anything.
+
 receive takes messages with and without tags, unless --tag names one. It cuts a message
 that is longer than --size. Through a daemon, receive can only make the mailbox if the
 daemon's rules allow this user to serve its number.`,
@@ -115,8 +118,8 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.tty || f.link.verbose {
-		fmt.Fprintf(a.err, "receiving at %s%s; Ctrl-C ends\n", box.Name(), ipAddresses(dom, f.mailbox))
+	if !a.json {
+		fmt.Fprintf(a.err, "receiving at %s%s%s; Ctrl-C ends\n", box.Name(), ipAddresses(dom, f.mailbox), f.until())
 	}
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
@@ -131,6 +134,21 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 		in.begin(ctx, box.Receive, size)
 	}
 	return a.receiveAll(f, &in, stop)
+}
+
+// until says when receive ends by itself.
+func (f *receiveFlags) until() string {
+	var all []string
+	if f.count > 0 {
+		all = append(all, plural(f.count, "message")+" came")
+	}
+	if f.wait > 0 {
+		all = append(all, fmt.Sprintf("none came for %v", f.wait))
+	}
+	if len(all) == 0 {
+		return ", without end: --wait or --count sets one"
+	}
+	return ", until " + strings.Join(all, ", or ")
 }
 
 // arrival is a message that a loop has received, or why it ended.

@@ -108,8 +108,9 @@ func (a *app) watchPeer(c *cobra.Command, f *watchFlags, addr string) (err error
 		return f.unconnected(ctx, addr, err)
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
-	if a.tty {
-		fmt.Fprintf(a.err, "watching %s; Ctrl-C ends\n", addr)
+	if !a.json {
+		fmt.Fprintf(a.err, "watching %s until it is gone; Ctrl-C ends; to watch a word, name its region by --region\n",
+			addr)
 	}
 	err = cl.peer.Watch(ctx)
 	switch {

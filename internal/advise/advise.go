@@ -101,6 +101,9 @@ func Check(s *Snapshot) []Finding {
 	return list
 }
 
+// Unnamed is the reason of the checks of an interface if none was named.
+const Unnamed = "no interface was named"
+
 // applies reports whether checks of a scope apply; if not, the finding has the
 // reason.
 func (s *Snapshot) applies(of scope) (Finding, bool) {
@@ -109,7 +112,7 @@ func (s *Snapshot) applies(of scope) (Finding, bool) {
 	case of == machine:
 		return Finding{}, true
 	case i == nil:
-		return notApplicable("no interface was named"), false
+		return notApplicable(Unnamed), false
 	case !i.Ethernet:
 		return notApplicable("%s is not an Ethernet interface", i.Name), false
 	case of == ethernet:
