@@ -92,9 +92,15 @@ func (m *Monitor) handler() http.Handler {
 		judge(w, err)
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { judge(w, m.Ready()) })
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "want GET of /metrics, /healthz or /readyz", http.StatusNotFound)
-	})
+	for path, status := range map[string]int{"/": http.StatusNotFound, pathMetrics: http.StatusMethodNotAllowed,
+		"/healthz": http.StatusMethodNotAllowed, "/readyz": http.StatusMethodNotAllowed} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			if status == http.StatusMethodNotAllowed {
+				w.Header().Set("Allow", "GET, HEAD")
+			}
+			http.Error(w, "want GET of /metrics, /healthz or /readyz", status)
+		})
+	}
 	return mux
 }
 

@@ -66,10 +66,18 @@ func TestMonitor(t *testing.T) {
 	if code, body := testnet.Get(t, "http://"+at+"/"); code != http.StatusNotFound || !strings.Contains(body, "/metrics, /healthz or /readyz") {
 		t.Errorf("/: %d, %q", code, body)
 	}
-	if r, err := http.Post("http://"+at+"/metrics", "", nil); err != nil || r.StatusCode == http.StatusOK {
-		t.Errorf("POST: %v, %v; want a refusal", r, err)
-	} else {
+	for path, want := range map[string]struct {
+		code  int
+		allow string
+	}{"/metrics": {405, "GET, HEAD"}, "/healthz": {405, "GET, HEAD"}, "/readyz": {405, "GET, HEAD"}, "/metric": {404, ""}} {
+		r, err := http.Post("http://"+at+path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		_ = r.Body.Close()
+		if allow := r.Header.Get("Allow"); r.StatusCode != want.code || allow != want.allow {
+			t.Errorf("POST of %s: %d, Allow %q; want %+v", path, r.StatusCode, allow, want)
+		}
 	}
 	err := errors.New("interface eth7 is down")
 	down.Store(&err)
