@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,10 +42,10 @@ The configuration comes from the file, if --config names one; flags override it.
 flag has the name of the file's key. --region replaces the file's region of the
 same name, or adds one:
 
-  --region name=size[:option[,option]...]
+  --region name=size[:option[,option]...]   without =size: a file, as large as it is
   option: ro, wo, rw, memfd, resident, key=0x7, access=read|write|both,
           backing=anonymous|memfd|resident|/path, huge=auto|never|require,
-          auth-key=/path
+          auth-key=/path; a comma in a path is \,
 
 Any peer that can reach the interface can use a region as its access says, unless the
 region has an auth-key. Then peers have to prove the key in that file: 16 to 64 random
@@ -203,7 +204,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.StringArrayVar(&a.guests, "guest", nil,
 		"a `rule` about programs that attach: allow[:…] or deny[:…], see above; repeatable")
 	flags.StringArrayVar(&a.sockets, "socket", nil, "another control `socket`: path[:setting,…], see above; repeatable")
-	flags.BoolVar(&a.check, "check", false, "check the configuration and exit; opens nothing")
+	flags.BoolVar(&a.check, "check", false, "check the configuration, say what it would serve, and exit; opens nothing")
 	flags.BoolVar(&a.takeover, "takeover", false, "take the place of the daemon that serves the interface, see above")
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
 	flags.BoolVar(&a.unsteer, "unsteer", false,
@@ -217,7 +218,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		case a.print:
 			return cfg.print(stdout)
 		case a.check:
-			return nil
+			_, err := fmt.Fprintln(stdout, cfg.summary())
+			return err
 		case a.unsteer:
 			return unsteer(cmd.Context(), cfg, newLogger(cfg, stderr))
 		}
@@ -324,7 +326,7 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 	for _, text := range a.regions {
 		r, err := parseRegion(text)
 		if err != nil {
-			return fmt.Errorf("--region %s: %w", text, err)
+			return ofFlag("region", text, err)
 		}
 		i := slices.IndexFunc(cfg.Regions[:fromFile], func(old RegionConfig) bool { return old.Name == r.Name })
 		if i < 0 {
@@ -337,11 +339,19 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 	for _, text := range a.sockets {
 		s, err := parseSocket(text)
 		if err != nil {
-			return fmt.Errorf("--socket %s: %w", text, err)
+			return ofFlag("socket", text, err)
 		}
 		cfg.Sockets = append(cfg.Sockets, s)
 	}
 	return a.rules(cfg, f)
+}
+
+// ofFlag names the flag of an error, and its value unless the error begins with that.
+func ofFlag(flag, value string, err error) error {
+	if strings.HasPrefix(err.Error(), strconv.Quote(value)) {
+		return fmt.Errorf("--%s %w", flag, err)
+	}
+	return fmt.Errorf("--%s %s: %w", flag, value, err)
 }
 
 // rules puts the rules that flags give before those of the file.
@@ -350,7 +360,7 @@ func (a *arguments) rules(cfg *Config, f *file) error {
 	for _, text := range a.guests {
 		g, err := parseGuest(text)
 		if err != nil {
-			return fmt.Errorf("--guest %s: %w", text, err)
+			return ofFlag("guest", text, err)
 		}
 		rules = append(rules, g)
 	}

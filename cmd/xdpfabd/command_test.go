@@ -72,6 +72,10 @@ func TestWrongArguments(t *testing.T) {
 		"flag and file": {[]string{"--config", path, "--region=b=1:key=5"}, `--region b: key: 0x5: region "a" has this key`},
 		"give-up":       {[]string{"--interface=e", "--rto-min=6s"}, "--rto-min: 6s: want less than the 5s of give-up"},
 		"rule":          {[]string{"--interface=e", "--guest=allow", "--guest=deny:socket=/x"}, `--guest deny:socket=/x: socket: "/x": want the path of one`},
+		"no size":       {[]string{"--interface=e", "--region=a:ro"}, "--region a: size: missing: want bytes"},
+		"no equals":     {[]string{"--interface=e", "--region=a"}, `xdpfabd: --region "a": want name=size`},
+		"no verb":       {[]string{"--interface=e", "--guest=a"}, `xdpfabd: --guest "a": want allow or deny`},
+		"no path":       {[]string{"--interface=e", "--socket=:mode=0600"}, `xdpfabd: --socket ":mode=0600": want a path`},
 		"blank":         {[]string{"--interface=e", "--region=a b=4KiB"}, `name: "a b": want a name of printable characters without spaces`},
 		"replaced":      {[]string{"--config", path, "--region=a="}, "xdpfabd: --region a: size: missing"},
 	} {
@@ -80,6 +84,11 @@ func TestWrongArguments(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
+	const good = "the configuration is good: 1 region (a) on e, 2 rules for programs; control socket /run/xdpfabd/e.sock\n"
+	if code := run([]string{"--config", path, "--guest=allow", "--guest=deny", "--check"}, &errs, &errs); code != exitOK || errs.String() != good {
+		t.Errorf("a check that finds nothing: %d, %q; want %q", code, errs.String(), good)
+	}
+	errs.Reset()
 	if code := run([]string{"--interface=e", "--cores=1000", "--check"}, &errs, &errs); code != exitUsage || !strings.Contains(errs.String(), "cores: ") {
 		t.Errorf("a core that is not there: %d, %q", code, errs.String())
 	}

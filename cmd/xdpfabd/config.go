@@ -126,6 +126,20 @@ func (c Config) beside(suffix string) string {
 	return strings.TrimSuffix(c.controlPath(), ".sock") + suffix
 }
 
+// summary says in a line what a daemon with this configuration serves.
+func (c Config) summary() string {
+	names := make([]string, len(c.Regions))
+	for i, r := range c.Regions {
+		names[i] = r.Name
+	}
+	regions := "no regions"
+	if len(names) > 0 {
+		regions = counted(len(names), "region", "regions") + " (" + strings.Join(names, ", ") + ")"
+	}
+	return fmt.Sprintf("the configuration is good: %s on %s, %s; control socket %s", regions, c.Interface,
+		counted(len(c.Guests), "rule", "rules")+" for programs", c.controlPath())
+}
+
 // node returns how the node works.
 func (c Config) node() node.Config {
 	return node.Config{

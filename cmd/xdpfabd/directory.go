@@ -113,7 +113,7 @@ func checkDirectory(text string) error {
 	}
 	source, err := etcd.Open(text, nil)
 	if err != nil {
-		return err
+		return errors.New(strings.TrimPrefix(err.Error(), "directory ")) // --directory says so
 	}
 	return source.Close()
 }

@@ -223,7 +223,7 @@ func (g GuestConfig) String() string {
 	fresh := defaultGuest()
 	for _, o := range guestOptions {
 		if text := o.at(&g).String(); o.key != "deny" && text != o.at(&fresh).String() {
-			settings = append(settings, o.key+"="+text)
+			settings = append(settings, o.key+"="+strings.ReplaceAll(text, ",", `\,`))
 		}
 	}
 	return strings.TrimSuffix(verb+":"+strings.Join(settings, ","), ":")

@@ -16,7 +16,7 @@
 // and a restart works at once.
 //
 // Exit codes: 0 the daemon ended on request; 1 it failed while running, or did not get
-// its memory or files; 2 wrong arguments or configuration; 5 the
+// its memory, files or address for metrics; 2 wrong arguments or configuration; 5 the
 // interface or the control socket cannot be used: missing, taken, unsupported or no
 // privilege.
 package main

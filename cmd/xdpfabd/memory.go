@@ -59,17 +59,6 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 	return m, err
 }
 
-// errMemory marks the error of regions that have no memory. A path that cannot be is a
-// mistake of the configuration, which trying again does not mend.
-func errMemory(err error) error {
-	for _, mistake := range []error{fs.ErrNotExist, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.ENAMETOOLONG} {
-		if errors.Is(err, mistake) {
-			return &exitError{code: exitUsage, err: err}
-		}
-	}
-	return errFailure(err)
-}
-
 // claimFiles marks the regions' files as served, until they are freed, and warns of those
 // that others serve too: another region, or another process. Nothing is lost, since the
 // operations of both are atomic, but it is rarely intended. The end of the process takes

@@ -168,14 +168,18 @@ var shorthands = map[string]string{
 
 // parseRegion reads the value of --region: name=size[:option[,option]…], where an
 // option is a shorthand or a key and value of regionOptions. The size may be
-// empty for a file.
+// empty for a file, and left out with its equals sign.
 func parseRegion(s string) (RegionConfig, error) {
 	r := defaultRegion()
-	name, rest, ok := strings.Cut(s, "=")
-	if !ok {
-		return r, wants(s, `name=size, e.g. counters=64KiB or scores=1MiB:ro,key=0x7`)
+	name, more, unsized := cutUnsized(s)
+	size := ""
+	if !unsized {
+		var ok bool
+		if name, size, ok = strings.Cut(s, "="); !ok {
+			return r, wants(s, `name=size, e.g. counters=64KiB or scores=1MiB:ro,key=0x7`)
+		}
+		size, more, _ = strings.Cut(size, ":")
 	}
-	size, more, _ := strings.Cut(rest, ":")
 	settings := []string{"name=" + name}
 	if size != "" {
 		settings = append(settings, "size="+size)
@@ -184,24 +188,45 @@ func parseRegion(s string) (RegionConfig, error) {
 		"ro, wo, rw, memfd, resident, key=…, access=…, backing=…, huge=… or auth-key=…")
 }
 
-// listed splits settings with commas between them.
-func listed(settings string) []string {
+// cutUnsized cuts name:option[,option]…, which has no size. A name may have a colon, so
+// what is behind that must begin with the name of an option.
+func cutUnsized(s string) (name, more string, is bool) {
+	name, more, is = strings.Cut(s, ":")
+	word := more
+	if end := strings.IndexAny(more, "=,"); end >= 0 {
+		word = more[:end]
+	}
+	return name, more, is && !strings.Contains(name, "=") && slices.Contains(words(regionOptions), word)
+}
+
+// listed splits settings with commas between them. \, is a comma in one of them.
+func listed(settings string) (all []string) {
 	if settings == "" {
 		return nil
 	}
-	return strings.Split(settings, ",")
+	for part := range strings.SplitSeq(settings, ",") {
+		if last := len(all) - 1; last >= 0 && strings.HasSuffix(all[last], `\`) {
+			all[last] = strings.TrimSuffix(all[last], `\`) + "," + part
+			continue
+		}
+		all = append(all, part)
+	}
+	return all
 }
 
 // assignEach sets the options of v by settings: a key and value each, or a shorthand.
 func assignEach[T any](v *T, options []option[T], settings []string, want string) error {
 	given := map[string]string{}
-	for _, short := range settings {
+	for i, short := range settings {
 		setting := cmp.Or(shorthands[short], short)
 		key, value, _ := strings.Cut(setting, "=")
 		o, other := find(options, key), given[key]
 		switch {
 		case o == nil:
 			word, _, _ := strings.Cut(short, "=")
+			if i > 0 && strings.Contains(settings[i-1], "/") {
+				want += "; or write \\, for a comma in a path"
+			}
 			return unlike(short, tell.DidYouMean(word, words(options)), want)
 		case other != "":
 			return fmt.Errorf("%s: given twice, as %q and %q: want one", key, other, short)

@@ -288,7 +288,7 @@ func TestProcessRefuses(t *testing.T) {
 		"zero-copy on veth":         {net.A, socketPath(t), nil, []string{"--copy=zero-copy"}, exitInterface, []string{"zero-copy"}},
 		"too many queues":           {net.A, socketPath(t), nil, []string{"--queues=2"}, exitInterface, []string{"1 queue, 2 were asked for"}},
 		"no such core":              {net.A, socketPath(t), nil, []string{"--cores=1000"}, exitUsage, []string{"cores: core 1000"}},
-		"no memory": {net.A, socketPath(t), nil, []string{"--region=a=:backing=/nonexistent/a"}, exitUsage,
+		"no memory": {net.A, socketPath(t), nil, []string{"--region=a=:backing=/nonexistent/a"}, exitFailure,
 			[]string{`region "a"`, "no such file"}},
 		"no privilege": {net.A, "/nonexistent/c.sock", []uintptr{}, nil, exitInterface,
 			[]string{"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"}},
@@ -404,8 +404,9 @@ func TestProcessInterfaceLost(t *testing.T) {
 			if code := p.code(t); code != exitFailure {
 				t.Errorf("exit code %d, want 1", code)
 			}
-			if !strings.Contains(p.out.String(), reason) {
-				t.Error("the reason is not told")
+			if out := p.out.String(); strings.Count(out, "level=ERROR") != 1 || strings.Count(out, reason) != 1 ||
+				strings.Contains(out, "xdpfabd: ") {
+				t.Error("want the reason in one line of level error, and nowhere else")
 			}
 			if _, err := os.Lstat(p.path); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the control socket is left: %v", err)

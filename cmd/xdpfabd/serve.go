@@ -73,7 +73,7 @@ func begin(cfg Config, log *slog.Logger) error {
 	defer closeMonitor(cfg.monitor)
 	regions, err := allocate(cfg.Regions)
 	if err != nil {
-		return errors.Join(errMemory(err), l.Close())
+		return errors.Join(errFailure(err), l.Close())
 	}
 	claimFiles(regions, nil, log)
 	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, cfg.pinFolder(log)))
@@ -236,7 +236,13 @@ func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l n
 // serve serves the regions that are registered until ctx ends, something fails, or
 // another daemon takes this one's place.
 func (s *server) serve(ctx context.Context, doors []door) (err error) {
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() {
+		e := s.close()
+		if exit := new(exitError); e != nil && errors.As(err, &exit) && exit.told {
+			s.log.Error("closing has failed", "error", e)
+		}
+		err = errors.Join(err, e)
+	}()
 	s.warnOfShut()
 	if err := s.steer(); err != nil && !s.cfg.takeover {
 		return err
@@ -296,11 +302,13 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 	if errors.As(err, new(*leaving)) {
 		return err
 	}
-	if !errors.Is(err, context.Canceled) {
-		s.log.Error("ending", "reason", err)
-		return err
+	if errors.Is(err, context.Canceled) {
+		return nil
 	}
-	return nil
+	if s.host.Node().End.Err() == nil { // else the node has logged what happened to the interface
+		s.log.Error("ending", "reason", err)
+	}
+	return &exitError{code: exitFailure, err: err, told: true}
 }
 
 // announce logs the interface, the settings in force and the regions.
@@ -311,7 +319,7 @@ func (s *server) announce() {
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy,
 		"huge_umem", i.HugeUMEM,
 		"udp", i.UDP, "vlan", s.cfg.VLAN.String(), "served", i.Served, "above", i.Above, "transport", i.Transport,
-		"cores", fmt.Sprint(n.Config.Cores), "spin", n.Config.Spin.String(),
+		"cores", append([]int{}, n.Config.Cores...), "spin", n.Config.Spin.String(),
 		"control", s.cfg.controlPath(), "pid", os.Getpid())
 	if i.NoXDP != "" {
 		s.log.Warn("no AF_XDP: UDP sockets carry the frames, round trips take more than twice as long",

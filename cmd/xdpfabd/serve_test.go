@@ -207,6 +207,20 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// Lists are arrays in JSON, for programs that read the log.
+func TestServingLineInJSON(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	cfg.LogFormat = logJSON
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(p.log.String(), `"cores":[],`) || !strings.Contains(p.log.String(), `"access":["read","write"]`) {
+		t.Errorf("want arrays:\n%s", p.log)
+	}
+}
+
 // checkServed runs operations of a peer.
 func checkServed(t *testing.T, p *piped) {
 	t.Helper()
