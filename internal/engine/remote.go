@@ -82,6 +82,15 @@ func (r *remote) push(f *flight) {
 	r.list()
 }
 
+// await is called before an operation begins to wait. If none does, the session that is
+// being made has the give-up time before it again.
+func (r *remote) await() {
+	if r.head == nil && r.conn != nil {
+		r.e.look()
+		r.conn.ini.Await(r.e.now)
+	}
+}
+
 // empty takes all operations off the queue, and returns the first one.
 func (r *remote) empty() *flight {
 	f := r.head

@@ -77,6 +77,7 @@ func (e *Engine) route(f *flight, p *Peer) {
 	case e.viaHost != nil:
 		e.viaHost.send(f, p)
 	default:
+		p.r.await()
 		p.r.push(f)
 	}
 }

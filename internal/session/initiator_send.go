@@ -267,6 +267,22 @@ func (s *Initiator) Unheeded() (packets uint64) {
 	return packets
 }
 
+// Await is called when an operation begins to wait for the session, and no other does. If
+// the session is not open yet, the silence of the target counts from this question on, as
+// it does from the first one of an open session: until now the session may have asked for
+// the sake of a suspended one alone, for as long as that takes. If the target is slow to
+// answer, it is asked again at once.
+func (s *Initiator) Await(now int64) {
+	if s.state != Connecting {
+		return
+	}
+	s.attend(now)
+	s.heardAt = now
+	if s.rtt.backoff > 0 {
+		s.rtt.backoff, s.timer = 0, now
+	}
+}
+
 // Hurry makes the initiator ask again at once, because the path to the target
 // has changed.
 func (s *Initiator) Hurry(now int64) {

@@ -20,6 +20,10 @@ const (
 var bugsOfTime = []bug{
 	{"idle sessions are not closed, so that targets forget them first", "", []edit{
 		{sessionInitiator, "!s.watched && now-s.workedAt >= int64(IdleClose)\n", "!s.watched && now-s.workedAt >= 1e6*int64(IdleClose)\n"}}},
+	{"what joins a session that asks for outcomes shares its give-up time", "TestJoiningAskerHasOwnTime", []edit{
+		{sessionSend, "\ts.heardAt = now\n\tif s.rtt.backoff > 0 {", "\tif s.rtt.backoff > 0 {"}}},
+	{"what joins a session that asks for outcomes waits for the next hello", "TestJoiningAskerHasOwnTime", []edit{
+		{sessionSend, "s.rtt.backoff, s.timer = 0, now\n", "s.rtt.backoff = 0\n"}}},
 	{"targets forget sessions before their initiators close them", "", []edit{
 		{engineHello, "max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second))", "int64(20*time.Second)"}}},
 	{"nothing is ever given up", "", []edit{
