@@ -51,10 +51,7 @@ var guestCalls = map[string]guestCall{
 	share.CallUnlisten:   call1((*Guest).unlisten),
 	share.CallKeep:       call1((*Guest).keep),
 	share.CallTakeBack:   call1((*Guest).takeBack),
-	share.CallCounters: call1(func(g *Guest, _ context.Context, _ struct{}) (map[string]uint64,
-		error) {
-		return g.counters()
-	}),
+	share.CallCounters:   call1((*Guest).counters),
 }
 
 // firstCalls are what a guest can ask for before it has anything here.
@@ -375,9 +372,21 @@ func (g *Guest) deregister(_ context.Context, key uint64) (any, error) {
 	return nil, g.closeRegion(r)
 }
 
+// interfaceCounters reads the counters of the interface, which takes many system calls.
+// The guest's calls take turns: those that have not begun when it ends, or moves to
+// another process, read nothing more.
+func (g *Guest) interfaceCounters(ctx context.Context) (map[string]uint64, error) {
+	g.counting.Lock()
+	defer g.counting.Unlock()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return g.h.n.Dev.Counters()
+}
+
 // counters are those of the interface and of the guest.
-func (g *Guest) counters() (map[string]uint64, error) {
-	all, err := g.h.n.Dev.Counters()
+func (g *Guest) counters(ctx context.Context, _ struct{}) (map[string]uint64, error) {
+	all, err := g.interfaceCounters(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -50,9 +50,10 @@ type Guest struct {
 	broken   atomic.Pointer[error] // the rule that it has broken
 	table    *mr.Table
 
-	calls   sync.WaitGroup // that are being answered
-	Calling atomic.Int64   // how many
-	ringing sync.WaitGroup // await
+	calls    sync.WaitGroup // that are being answered
+	Calling  atomic.Int64   // how many
+	counting sync.Mutex     // held by the call that reads the interface's counters
+	ringing  sync.WaitGroup // await
 
 	departure
 

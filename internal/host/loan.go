@@ -288,8 +288,8 @@ func (g *Guest) surrender(_ context.Context, number uint16) (any, error) {
 }
 
 // loanCounters are those of the XDP program, which the borrower cannot see.
-func (g *Guest) loanCounters(context.Context, struct{}) (map[string]uint64, error) {
-	all, err := g.h.n.Dev.Counters()
+func (g *Guest) loanCounters(ctx context.Context, _ struct{}) (map[string]uint64, error) {
+	all, err := g.interfaceCounters(ctx)
 	maps.DeleteFunc(all, func(name string, _ uint64) bool { return !strings.HasPrefix(name, "xdp_") })
 	return all, err
 }

@@ -4,6 +4,7 @@ package fi_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"time"
 
@@ -137,4 +138,30 @@ func TestTakeoverOutwaitsNoStarvedOne(t *testing.T) {
 	if took := time.Since(began); took > 45*time.Second {
 		t.Errorf("it took %v", took)
 	}
+}
+
+// Calls that wait for their turn to be answered are answered, by the former host or the
+// next one.
+func TestTakeoverWithCallsForCounters(t *testing.T) {
+	n := newNeighbours(t)
+	defer n.ends()
+	const calls = 100
+	ends := make(chan error, calls)
+	for range calls {
+		go func() {
+			all, err := n.bad.Node().Dev.Counters()
+			if _, has := all["guest_taken"]; err == nil && !has {
+				err = fmt.Errorf("counters %v", all)
+			}
+			ends <- err
+		}()
+	}
+	n.next()
+	for range calls {
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+	}
+	n.next()
+	n.l.goOn()
 }
