@@ -188,9 +188,10 @@ func (f *linkFlags) astray(err error, to []wire.Addr) error {
 	return fmt.Errorf("%w: the route to %v is by %s: want -i %s, or no -i", err, to[0].IP, other, other)
 }
 
-// chosenFor adds to an error which interface was chosen, and why.
+// chosenFor adds to an error which interface was chosen, and why, unless it is the right
+// one: the peer has answered.
 func chosenFor(err error, chosen *way.Choice) error {
-	if err == nil || chosen.Why == "" {
+	if err == nil || chosen.Why == "" || errors.Is(err, xdpfab.ErrRefused) {
 		return err
 	}
 	return fmt.Errorf("%w (%s was chosen by %s; -i names another interface)", err, chosen.Interface, chosen.Why)

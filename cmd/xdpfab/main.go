@@ -16,14 +16,22 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
+// sameSignal is how long a signal may arrive twice: programs such as timeout send it to a
+// process and to its group.
+const sameSignal = 200 * time.Millisecond
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, func() { // a second signal ends the process at once
+		time.Sleep(sameSignal)
+		stop()
+	})
 	a := &app{
 		open: func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
 			return xdpfab.Open(ctx, ifname, attr)
