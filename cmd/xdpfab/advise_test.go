@@ -58,5 +58,5 @@ func TestAdvise(t *testing.T) {
 	}
 
 	checkRefusal(t, "absent", n.run("", "info", "--advise", "absent0"), exitInterface, "no such interface")
-	checkRefusal(t, "both", n.run("", "info", "--advise", "--operations"), exitUsage, "want one of --advise, --fabric and --operations")
+	checkRefusal(t, "both", n.run("", "info", "--advise", "--operations"), exitUsage, "--advise, --fabric and --operations exclude each other: want one of them")
 }

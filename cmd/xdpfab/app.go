@@ -193,7 +193,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	if !c.HasSubCommands() {
-		return usage(c, "unexpected argument %q", args[0])
+		return usage(c, "unexpected argument %q: want none", args[0])
 	}
 	hint := suggestion(c, args[0])
 	if hint == "" && c.HasParent() {
@@ -285,14 +285,15 @@ func help(c *cobra.Command, _ []string) error { return c.Help() }
 
 func suggestion(c *cobra.Command, word string) string {
 	c.SuggestionsMinimumDistance = 2
-	like := c.SuggestionsFor(word)
-	if len(like) == 0 {
-		return ""
+	for _, like := range c.SuggestionsFor(word) {
+		if strings.HasPrefix(like, word) && word != "" {
+			return fmt.Sprintf(", did you mean %q?", like)
+		}
 	}
-	if closest, is := tell.Closest(word, like); is {
-		like[0] = closest
+	if closest, is := tell.Closest(word, c.SuggestionsFor(word)); is && word != "" {
+		return fmt.Sprintf(", did you mean %q?", closest)
 	}
-	return fmt.Sprintf(", did you mean %q?", like[0])
+	return ""
 }
 
 // exactArgs wants exactly the arguments named.
@@ -300,16 +301,30 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usage(c, "missing %s", strings.Join(names[len(args):], " "))
+			return missingArgs(c, names[len(args):]...)
 		case len(args) > len(names):
 			hint := suggestion(c, args[len(names)])
-			if hint == "" && c.Flags().Lookup("region") != nil && !c.Flags().Changed("region") {
-				hint = ": a region is named by --region " + args[len(names)]
+			if hint == "" && len(names) == 0 {
+				hint = ": want none"
+			} else if hint == "" {
+				hint = ": want " + strings.Join(names, " ") + " alone"
+			}
+			regions := c.Flags().Lookup("region")
+			if regions != nil && !regions.Changed && len(names) == 1 && !isAddress(args[1]) {
+				hint = ": a region is named by --region " + args[1]
+			} else if regions != nil && !regions.Changed {
+				hint += "; --region names a region"
 			}
 			return usage(c, "unexpected argument %q%s", args[len(names)], hint)
 		}
 		return nil
 	}
+}
+
+// missingArgs names arguments that are missing, and shows a command line that has them.
+func missingArgs(c *cobra.Command, names ...string) error {
+	example, _, _ := strings.Cut(strings.TrimSpace(c.Example), "\n")
+	return usage(c, "missing %s: want for example `%s`", strings.Join(names, " and "), example)
 }
 
 func isTerminal(f *os.File) bool {

@@ -18,7 +18,6 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
-	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -205,45 +204,12 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	case r.form == atomic.Compare:
 		r.compare, err = f.array(r.dt, "--compare", f.compare, r.count)
 	case len(f.compare) > 0:
-		err = fmt.Errorf("%v takes no compare values", r.op)
+		err = fmt.Errorf("%v takes no compare values: leave out --compare", r.op)
 	}
 	if err != nil {
 		return r, usage(c, "%v", err)
 	}
 	return r, nil
-}
-
-func parseOp(text string) (atomic.Op, error) {
-	op, err := atomic.ParseOp(text)
-	_, other := atomic.ParseDatatype(text)
-	switch name := otherNames[strings.ToLower(text)]; {
-	case err != nil && other == nil:
-		err = fmt.Errorf("%q is a datatype: the order is OP DATATYPE VALUE", text)
-	case err != nil && isAddress(text):
-		err = fmt.Errorf("%q is an address: a peer's is for --peer, and the order is OP DATATYPE VALUE", text)
-	case err != nil && name != "":
-		err = fmt.Errorf("unknown operation %q: here it is %s", text, name)
-	case err != nil:
-		err = unknown("operation", text, opNames())
-	}
-	return op, err
-}
-
-func parseDatatype(text string) (atomic.Datatype, error) {
-	dt, err := atomic.ParseDatatype(text)
-	switch name := otherTypes[strings.ToLower(text)]; {
-	case err != nil && name != "":
-		err = fmt.Errorf("unknown datatype %q: here it is %s", text, name)
-	case err != nil:
-		err = unknown("datatype", text, datatypeNames())
-	}
-	return dt, err
-}
-
-// unknown refuses a word that is not among the names of what it should be.
-func unknown(what, word string, names []string) error {
-	return fmt.Errorf("unknown %s %q%s: want one of %s", what, word, tell.DidYouMean(word, names),
-		strings.Join(names, ", "))
 }
 
 // maxArray is how many elements one command handles, since the array has to fit into

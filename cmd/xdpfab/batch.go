@@ -73,13 +73,13 @@ func (p *poster) run(ctx context.Context, r request, at xdpfab.RemoteRegion) ([]
 // of an operation is unknown or the peer is gone, the rest is not run.
 func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error) {
 	if len(args) > 0 {
-		return usage(c, "--batch takes no OP, DATATYPE or values: %q", args[0])
+		return usage(c, "--batch takes no OP, DATATYPE or values, which its lines have: leave out %q", args[0])
 	}
 	in := a.in
 	if f.batch != "-" {
 		file, err := os.Open(f.batch)
 		if err != nil {
-			return usage(c, "%v", err)
+			return usage(c, "--batch: %v: want a file that this user may read, or - for stdin", err)
 		}
 		defer file.Close()
 		in = file

@@ -74,7 +74,7 @@ func (a *app) benchCmd() *cobra.Command {
   xdpfab bench 10.0.0.2 -i eth0 --op tagged --size 8,64,4KiB --percentiles 50,99,99.99 --json`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(c, "missing PEER")
+				return missingArgs(c, "PEER")
 			}
 			return nil
 		},
@@ -114,11 +114,11 @@ func (a *app) benchCmd() *cobra.Command {
 func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Config, err error) {
 	switch {
 	case !slices.Contains([]string{"latency", "throughput"}, f.mode):
-		return nil, usage(c, "mode %q: want latency or throughput", f.mode)
+		return nil, usage(c, "--mode %q: want latency or throughput", f.mode)
 	case f.Count > 0 && c.Flags().Changed("duration"):
-		return nil, usage(c, "want one of --count and --duration")
+		return nil, usage(c, "--count with --duration: want one of them")
 	case csv && json:
-		return nil, usage(c, "want one of --csv and --json")
+		return nil, usage(c, "--csv with --json: want one of them")
 	case f.Window < 0 || c.Flags().Changed("window") && f.Window == 0:
 		return nil, usage(c, "--window %d: want 1 to %d", f.Window, bench.MaxWindow)
 	case c.Flags().Changed("words") && f.Words < 1:

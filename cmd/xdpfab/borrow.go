@@ -30,7 +30,7 @@ func (b *borrowing) register(fs *pflag.FlagSet) {
 func (f *linkFlags) borrows(c *cobra.Command, attr *xdpfab.DomainAttr) error {
 	switch {
 	case f.borrow && f.direct:
-		return usage(c, "want one of --borrow and --direct")
+		return usage(c, "--borrow with --direct: want one of them")
 	case f.borrow && f.transport == fi.TransportUDP:
 		return usage(c, "--transport udp opens sockets here: want no --borrow, or leave the transport to the daemon")
 	}

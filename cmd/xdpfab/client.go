@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,7 @@ const leastTimeout = time.Millisecond
 func (f *linkFlags) usage(c *cobra.Command) error {
 	switch {
 	case f.direct && f.control != "":
-		return usage(c, "want one of --control and --direct")
+		return usage(c, "--control with --direct: want one of them")
 	case f.transport == fi.TransportUDP && f.control != "":
 		return usage(c, "--transport udp opens sockets here: want no --control, or leave the transport to the "+
 			"daemon")
@@ -196,7 +197,8 @@ func (f *regionFlags) check(c *cobra.Command) error {
 	case f.name != "" && f.key != "":
 		return usage(c, "--region %q and --key %q each name a region: want one of them", f.name, f.key)
 	case f.name == "" && f.key == "":
-		return usage(c, "missing the region: want --region NAME or --key KEY; `xdpfab list PEER` shows those of a peer")
+		return usage(c, "missing the region: want --region NAME or --key KEY%s; `xdpfab list PEER` shows those of a "+
+			"peer", behindColon(c.Flags().Args()))
 	}
 	if len(f.name) > mr.MaxName {
 		return usage(c, "region name of %d bytes: want at most %d", len(f.name), mr.MaxName)
@@ -207,6 +209,18 @@ func (f *regionFlags) check(c *cobra.Command) error {
 		}
 	}
 	return nil
+}
+
+// behindColon is a region's name that stands behind the peer's address, as in scp.
+func behindColon(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	peer, name, is := strings.Cut(args[0], ":")
+	if !is || !isAddress(peer) || name == "" {
+		return ""
+	}
+	return fmt.Sprintf(", as in %s --region %s", peer, name)
 }
 
 // String names the region in output.

@@ -144,7 +144,7 @@ func (a *app) infoCmd() *cobra.Command {
 func (f *infoFlags) contradict(c *cobra.Command, args []string) error {
 	switch {
 	case f.advises && f.operations, f.advises && f.fabric, f.operations && f.fabric:
-		return usage(c, "want one of --advise, --fabric and --operations")
+		return usage(c, "--advise, --fabric and --operations exclude each other: want one of them")
 	case f.advises && !f.probe && f.socket != "":
 		return usage(c, "--control: --advise asks no daemon, unless it is with --probe")
 	case f.probe && (len(args) != 1 || f.fabric || f.operations):

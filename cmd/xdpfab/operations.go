@@ -82,7 +82,8 @@ var otherTypes = map[string]string{
 	"u32": "uint32", "u64": "uint64", "u128": "uint128", "byte": "uint8", "char": "int8", "short": "int16",
 	"int": "int64, or int32", "integer": "int64, or int32", "uint": "uint64, or uint32",
 	"unsigned": "uint64, or uint32", "long": "int64", "ulong": "uint64", "size_t": "uint64", "uintptr": "uint64",
-	"longdouble": "long_double", "bool": "uint8",
+	"float8": "float8_e4m3, or float8_e5m2", "fp8": "float8_e4m3, or float8_e5m2",
+	"complex": "float_complex, or double_complex", "longdouble": "long_double", "bool": "uint8",
 }
 
 // isLongFlag reports whether an operand looks like a flag: one behind "--" is taken for

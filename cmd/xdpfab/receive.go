@@ -97,7 +97,7 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	case f.count < 0 || f.wait < 0:
 		return negative(c, "count", "wait")
 	case f.raw && a.json:
-		return usage(c, "want one of --raw and --json")
+		return usage(c, "--raw with --json: want one of them")
 	}
 	tag := uint64(0)
 	if f.tag != "" {

@@ -62,7 +62,7 @@ it, send waits. The messages of one send arrive in order.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usage(c, "missing PEER")
+				return missingArgs(c, "PEER")
 			case len(args) > 2:
 				return usage(c, "unexpected argument %q: quote a message of several words", args[2])
 			}
@@ -113,6 +113,9 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 	if errors.Is(err, xdpfab.ErrRefused) && !errors.Is(err, fi.ErrAuthKey) {
 		err = fmt.Errorf("nobody receives at %s: run `xdpfab receive` there, or name the number of another mailbox: %w",
 			r.Peer, err)
+	}
+	if err != nil && !isAddress(addr) && isAddress(message) {
+		err = fmt.Errorf("%q is an address, and the order is PEER MESSAGE: %w", message, err)
 	}
 	if err != nil {
 		return err

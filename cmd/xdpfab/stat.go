@@ -116,7 +116,7 @@ func (f *daemonFlags) find(a *app, c *cobra.Command) (named bool, from string, e
 	case f.timeout < 0:
 		return false, "", negative(c, "timeout")
 	case f.path != "" && f.ifname != "":
-		return false, "", usage(c, "want one of --control and --interface")
+		return false, "", usage(c, "--control with --interface: want one of them")
 	case f.path != "":
 		return true, "", nil
 	case f.ifname != "":

@@ -35,8 +35,13 @@ var flagValues = map[string]string{
 }
 
 // otherFlags are the names that other programs have for flags, and those here.
-var otherFlags = map[string]string{"size": "length", "type": "datatype", "dtype": "datatype", "n": "count",
-	"number": "count", "address": "peer", "host": "peer", "iface": "interface", "dev": "interface"}
+var otherFlags = map[string]string{
+	"size": "length", "type": "datatype", "dtype": "datatype", "n": "count", "number": "count",
+	"address": "peer", "host": "peer", "p": "peer", "iface": "interface", "dev": "interface", "name": "region",
+	"r": "region", "index": "offset", "expected": "compare", "expect": "compare", "output": "write", "o": "write",
+	"file": "write", "id": "mailbox", "until": "wait", "duration": "wait", "threads": "endpoints",
+	"clients": "endpoints", "parallel": "endpoints", "runtime": "duration", "seconds": "duration",
+}
 
 // flagError words the error of a flag: what was given, and what its type takes. The flag
 // behind a mistyped command is that command's: the word in front of it is what is wrong.
@@ -49,13 +54,8 @@ func flagError(c *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) && !c.HasParent() && len(c.Flags().Args()) == 0 {
 		return usage(c, "%v%s: a command's flags stand behind it, as in `xdpfab list 10.0.0.2 --json`", err,
 			tell.LikeFlag(c.Flags(), unknown))
-	} else if errors.As(err, &unknown) && unknown.GetSpecifiedName() == "peer" && strings.Contains(c.Use, "PEER") {
-		return usage(c, "%v: PEER is an argument: `xdpfab %s`", err, c.Use)
 	} else if errors.As(err, &unknown) {
-		if other := otherFlags[unknown.GetSpecifiedName()]; c.Flags().Lookup(other) != nil {
-			return usage(c, "%v: here it is --%s", err, other)
-		}
-		return usage(c, "%v%s", err, tell.LikeFlag(c.Flags(), unknown))
+		return usage(c, "%v%s", err, inPlaceOf(c, unknown))
 	}
 	if missing := new(pflag.ValueRequiredError); errors.As(err, &missing) {
 		return usage(c, "--%s needs a value%s", missing.GetFlag().Name, valueOf(missing.GetFlag()))
@@ -75,6 +75,27 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	return usage(c, "--%s %q%s: want %s", f.Name, invalid.GetValue(), like, want)
 }
+
+// inPlaceOf says what a command has in place of an unknown flag: an argument, a flag of
+// another name or one like it, or else all of its flags.
+func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
+	name := unknown.GetSpecifiedName()
+	if argument := strings.ToUpper(name); slices.Contains(strings.FieldsFunc(c.Use, notUpper), argument) {
+		return fmt.Sprintf(": %s is an argument: `%s %s`", argument, c.Parent().CommandPath(), c.Use)
+	}
+	if other := otherFlags[name]; c.Flags().Lookup(other) != nil {
+		return ": here it is --" + other
+	}
+	if like := tell.LikeFlag(c.Flags(), unknown); like != "" {
+		return like
+	}
+	var all []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, "--"+f.Name) })
+	return ": want " + strings.Join(all, ", ")
+}
+
+// notUpper separates the words in capitals of a command's use.
+func notUpper(r rune) bool { return r < 'A' || r > 'Z' }
 
 // missing adds to the error of a region that the peer does not have which it has.
 func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) error {
@@ -216,4 +237,39 @@ func (r *request) unapplied(before []byte) (left []int) {
 		}
 	}
 	return left
+}
+
+func parseOp(text string) (atomic.Op, error) {
+	op, err := atomic.ParseOp(text)
+	_, other := atomic.ParseDatatype(text)
+	switch name := otherNames[strings.ToLower(text)]; {
+	case err != nil && other == nil:
+		err = fmt.Errorf("%q is a datatype: the order is OP DATATYPE VALUE", text)
+	case err != nil && isAddress(text):
+		err = fmt.Errorf("%q is an address: a peer's is for --peer, and the order is OP DATATYPE VALUE", text)
+	case err != nil && name != "":
+		err = fmt.Errorf("unknown operation %q: here it is %s", text, name)
+	case err != nil:
+		err = unknown("operation", text, opNames())
+	}
+	return op, err
+}
+
+func parseDatatype(text string) (atomic.Datatype, error) {
+	dt, err := atomic.ParseDatatype(text)
+	switch name := otherTypes[strings.ToLower(text)]; {
+	case err != nil && isAddress(text):
+		err = fmt.Errorf("%q is an address and no datatype: a peer's is for --peer", text)
+	case err != nil && name != "":
+		err = fmt.Errorf("unknown datatype %q: here it is %s", text, name)
+	case err != nil:
+		err = unknown("datatype", text, datatypeNames())
+	}
+	return dt, err
+}
+
+// unknown refuses a word that is not among the names of what it should be.
+func unknown(what, word string, names []string) error {
+	return fmt.Errorf("unknown %s %q%s: want one of %s", what, word, tell.DidYouMean(word, names),
+		strings.Join(names, ", "))
 }

@@ -123,31 +123,33 @@ func (c *Config) Check() error {
 	}
 	switch {
 	case c.Atomic() && c.Size%unit > 0:
-		return fmt.Errorf("size %d: want a multiple of %d bytes, the size of %v", c.Size, unit, c.Datatype)
+		return fmt.Errorf("--size %d: want a multiple of %d bytes, the size of %v", c.Size, unit, c.Datatype)
 	case !c.Atomic() && c.Size < unit:
-		return fmt.Errorf("size %d: want %d bytes or more", c.Size, unit)
+		return fmt.Errorf("--size %d: want %d bytes or more", c.Size, unit)
 	case c.Size > 1<<30:
-		return fmt.Errorf("size %s: want 1 GiB or less", show.Size(c.Size))
+		return fmt.Errorf("--size %s: want 1 GiB or less", show.Size(c.Size))
 	case c.Words > MaxWords:
-		return fmt.Errorf("%d words a post: want 1 to %d", c.Words, MaxWords)
+		return fmt.Errorf("--words %d: want 1 to %d", c.Words, MaxWords)
 	case c.Words > 1 && (!c.Atomic() || c.Size > unit):
-		return fmt.Errorf("%d words a post: want an atomic operation, of one element for each word", c.Words)
+		return fmt.Errorf("--words %d: want an atomic operation, of one element for each word", c.Words)
 	case c.Endpoints < 1 || c.Endpoints > MaxEndpoints:
-		return fmt.Errorf("%d endpoints: want 1 to %d", c.Endpoints, MaxEndpoints)
+		return fmt.Errorf("--endpoints %d: want 1 to %d", c.Endpoints, MaxEndpoints)
 	case c.Both && c.Atomic():
-		return fmt.Errorf("both directions of %s: want put or get, of which half of the endpoints do the other, or "+
+		return fmt.Errorf("--both with --op %s: want put or get, of which half of the endpoints do the other, or "+
 			"send or tagged", c.Op)
 	case c.Both && c.Messages() && !c.Stream:
-		return fmt.Errorf("both directions of %s: want --mode throughput; in mode latency each message comes back",
+		return fmt.Errorf("--both with --op %s: want --mode throughput; in mode latency each message comes back",
 			c.Op)
 	case c.Both && c.Endpoints%2 > 0:
-		return fmt.Errorf("both directions with %d endpoints: want an even number", c.Endpoints)
+		return fmt.Errorf("--both with --endpoints %d: want an even number", c.Endpoints)
 	case c.Count < 0 || c.Count > 0 && c.Count < c.Endpoints:
-		return fmt.Errorf("count %d: want at least one operation for each endpoint", c.Count)
-	case c.Duration <= 0 || c.Warmup < 0:
-		return fmt.Errorf("duration %v and warm-up %v: want more than 0, and not less", c.Duration, c.Warmup)
+		return fmt.Errorf("--count %d: want at least one operation for each endpoint", c.Count)
+	case c.Duration <= 0:
+		return fmt.Errorf("--duration %v: want more than 0", c.Duration)
+	case c.Warmup < 0:
+		return fmt.Errorf("--warmup %v: want 0 or more", c.Warmup)
 	case !c.Stream && c.Window > 1:
-		return fmt.Errorf("window %d: mode latency has one operation in flight; want --mode throughput", c.Window)
+		return fmt.Errorf("--window %d: mode latency has one operation in flight; want --mode throughput", c.Window)
 	}
 	for _, p := range c.Percentiles {
 		if !(p >= 0 && p <= 100) {
