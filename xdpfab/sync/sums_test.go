@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -198,6 +199,44 @@ func TestLimiter(t *testing.T) {
 			w.t.Errorf("admitted %d, and counted %d more at most: want %d", done, unknown, quota)
 		}
 	})
+}
+
+// Requests that were counted at a home that died before its answer arrived may be
+// counted: the caller is told so, and they are not counted once more.
+func TestLimiterUnknown(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	var l [3]*Limiter
+	for i := 1; i < len(l); i++ {
+		l[i] = must(NewLimiter(patient(t), w.at(i, 0), 1, 9, 1<<62))(t) // nobody sees the end of its first period
+	}
+	counted := func() (n uint64) {
+		if err := l[2].look(patient(t), func(m *memory) (err error) {
+			n, err = m.at(bodyWord).Load(patient(t))
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	if err := w.net.SetFaults(home, 1, xdpfab.Faults{Loss: 1}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l[1].Allow(patient(t), "a", 2)
+		ended <- err
+	}()
+	testnet.Eventually(t, "the home counts", func() bool { return counted() == 2 })
+	w.restart(true)
+	if err := w.net.SetFaults(home, 1, xdpfab.Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		t.Errorf("%v: want an unknown outcome", err)
+	}
+	if n := counted(); n != 2 {
+		t.Errorf("%d are counted, want 2", n)
+	}
 }
 
 // Each period has its quota, also where the clock of the one that asks is behind, and
