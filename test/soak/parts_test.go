@@ -33,12 +33,14 @@ type sharing struct {
 	host   *daemon
 	dir    string
 	all    []*sharingProcess // also those that were killed
+	n      int               // of them at a time
 	killed int
 }
 
 // sharingProcess is one of the processes, with the files that it writes.
 type sharingProcess struct {
 	*leashed
+	party        int
 	book, claims string
 	out          lockedBuffer
 }
@@ -46,11 +48,11 @@ type sharingProcess struct {
 func shareParts(t *testing.T, w *world, n int) *sharing {
 	t.Helper()
 	must(t, w.client.CloseAll()) // the daemon needs the interface
-	s := &sharing{t: t, w: w, dir: t.TempDir()}
+	s := &sharing{t: t, w: w, dir: t.TempDir(), n: n}
 	s.host = newDaemon(t, w.wire.A, setting{daemonArgs: []string{"--give-up", lively.String(), "--guest", "allow"}})
 	s.host.start(t)
-	for range n {
-		s.join()
+	for i := range n {
+		s.join(i)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -62,14 +64,14 @@ func shareParts(t *testing.T, w *world, n int) *sharing {
 	return s
 }
 
-// join starts another process.
-func (s *sharing) join() {
+// join starts another process, which is one of the parties.
+func (s *sharing) join(party int) {
 	s.t.Helper()
-	p := &sharingProcess{book: filepath.Join(s.dir, fmt.Sprint("book", len(s.all))),
+	p := &sharingProcess{party: party, book: filepath.Join(s.dir, fmt.Sprint("book", len(s.all))),
 		claims: filepath.Join(s.dir, fmt.Sprint("claims", len(s.all)))}
 	must(s.t, errors.Join(os.WriteFile(p.book, make([]byte, 24), 0o600), os.WriteFile(p.claims, nil, 0o600)))
 	p.leashed = leash(s.t, disguised("sharer", envAddress+"="+s.w.addr, envBook+"="+p.book, envClaims+"="+p.claims,
-		fi.ControlEnv+"="+s.host.path), nil, &p.out)
+		fmt.Sprintf("%s=%d/%d", envParty, party, s.n), fi.ControlEnv+"="+s.host.path), nil, &p.out)
 	s.all = append(s.all, p)
 }
 
@@ -85,7 +87,7 @@ func (s *sharing) kill(p *sharingProcess) {
 	<-p.done
 	survived.add("sharers killed", 1)
 	s.killed++
-	s.join()
+	s.join(p.party)
 }
 
 // goesOn waits until every living process has held the mutex once more.
@@ -102,6 +104,26 @@ func (s *sharing) goesOn() {
 			if ended(p.leashed) || time.Now().After(end) {
 				s.t.Fatalf("a process does not get the mutex any more, of which it had %d bytes of claims: %s", was, p.out.String())
 			}
+		}
+	}
+}
+
+// hasUsedAll waits until there are claims of every kind.
+func (s *sharing) hasUsedAll() {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		var n [claimKinds]int
+		for _, p := range s.all {
+			for _, c := range readClaims(s.t, p.claims) {
+				n[c.Of]++
+			}
+		}
+		if !slices.Contains(n[:], 0) {
+			s.t.Logf("claims of each kind: %d", n)
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("there are not claims of every kind: %d", n)
 		}
 	}
 }
@@ -149,6 +171,7 @@ func (s *sharing) takeOver(d *daemon) {
 func (s *sharing) check() {
 	t := s.t
 	t.Helper()
+	s.hasUsedAll()
 	for _, p := range s.living() {
 		must(t, unix.Kill(p.cmd.Process.Pid, unix.SIGTERM))
 	}
@@ -204,8 +227,8 @@ func readClaims(t *testing.T, path string) (all []claim) {
 // Processes share parts while daemons on both sides are killed and taken over, and
 // processes are killed and stopped while they hold a lock or wait for it at its home: no
 // two hold the mutex, and its tokens grow; not more have the semaphore or the lock of
-// readers and writers than may; no number comes twice; and the counter has what was
-// added.
+// readers and writers than may; no number comes twice; the counter has what was added;
+// and the other parts keep what they promise.
 func TestSharedParts(t *testing.T) {
 	w := newWorld(t, setting{seed: 15, process: true, client: xdpfab.DomainAttr{GiveUp: lively}})
 	s, rnd := shareParts(t, w, 3), rand.New(rand.NewPCG(15, 15))

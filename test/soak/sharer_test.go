@@ -37,7 +37,10 @@ const (
 	partsLease  = 500 * time.Millisecond
 )
 
-const envClaims = "XDPFAB_SOAK_CLAIMS" // file: claims, one after the other
+const (
+	envClaims = "XDPFAB_SOAK_CLAIMS" // file: claims, one after the other
+	envParty  = "XDPFAB_SOAK_PARTY"  // the number of the process, which its successor takes over, and how many there are
+)
 
 // claim is a time for which a process was sure to hold what a part gives, by the
 // monotonic clock, which is the same for all processes: from after the call that got it
@@ -56,6 +59,17 @@ const (
 	ofReader
 	ofWriter
 	ofSequencer
+	ofElection
+	ofLeader    // the token that an election tells
+	ofPut       // a value before it is put into the queue
+	ofTake      // a value that has been taken
+	ofArrival   // before a party waits: the highest round that it may reach, and the party
+	ofRound     // a round that a party has passed, and the party
+	ofTask      // a task before it is marked as done
+	ofLast      // all tasks were done
+	ofResult    // a result of one of the functions that run once
+	ofAdmission // a request that the limiter has admitted
+	claimKinds
 )
 
 // shared are the parts that the processes share.
@@ -65,21 +79,23 @@ type shared struct {
 	semaphore *sync.Semaphore
 	lock      *sync.RWMutex
 	sequencer *sync.Sequencer
+	others
 }
 
-// sharedAt returns the parts at a home.
-func sharedAt(ctx context.Context, home *xdpfab.Peer) (s shared, err error) {
+// sharedAt returns the parts at a home, for one of the parties.
+func sharedAt(ctx context.Context, home *xdpfab.Peer, party, parties int) (s shared, err error) {
 	at := func(offset uint64) sync.Place { return sync.Place{Home: home, Region: partsRegion, Offset: offset} }
 	var shard []sync.Place
 	for i := range uint64(shards) {
 		shard = append(shard, at(counterAt+i*sync.CounterBytes))
 	}
-	var errs [5]error
+	var errs [6]error
 	s.mutex, errs[0] = sync.NewMutex(ctx, at(mutexAt), partsLease)
 	s.counter, errs[1] = sync.NewCounter(ctx, shard...)
 	s.semaphore, errs[2] = sync.NewSemaphore(ctx, at(semaphoreAt), permits, partsLease)
 	s.lock, errs[3] = sync.NewRWMutex(ctx, at(lockAt), readers, partsLease)
 	s.sequencer, errs[4] = sync.NewSequencer(ctx, at(sequencerAt), 4)
+	s.others, errs[5] = othersAt(ctx, at, party, parties)
 	return s, errors.Join(errs[:]...)
 }
 
@@ -103,7 +119,11 @@ func sharerMain() error {
 	if err != nil {
 		return err
 	}
-	s := &sharer{book: &guestBook{file: file}, claims: claims}
+	s := &sharer{book: &guestBook{file: file}, claims: claims, reach: unknownRound, patience: shortAwait}
+	if _, err := fmt.Sscanf(os.Getenv(envParty), "%d/%d", &s.party, &s.parties); err != nil {
+		return fmt.Errorf("%s=%q: %w", envParty, os.Getenv(envParty), err)
+	}
+	s.next = s.party * 3 // they begin with different parts
 	for stop.Err() == nil {
 		if err := s.share(stop); err != nil { // the daemon, or the home, is away at the moment
 			fmt.Fprintln(os.Stderr, err)
@@ -114,8 +134,12 @@ func sharerMain() error {
 }
 
 type sharer struct {
-	book   *guestBook
-	claims io.Writer
+	book           *guestBook
+	claims         io.Writer
+	party, parties int
+	next           int           // of its turns
+	reach          uint64        // the highest round that it may reach when it waits next
+	patience       time.Duration // when it waits next
 }
 
 // share works with one domain until that, the home or a call fails.
@@ -132,7 +156,10 @@ func (s *sharer) share(stop context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p, err := sharedAt(ctx, home)
+	p, err := sharedAt(ctx, home, s.party, s.parties)
+	if s.reach++; s.reach > unknownRound { // the round before may be reached although the call failed
+		s.reach = unknownRound
+	}
 	for err == nil && stop.Err() == nil {
 		err = s.turn(&p)
 	}
@@ -156,19 +183,31 @@ func (s *sharer) turn(p *shared) error {
 		return err
 	}
 	nothing := func() error { return nil }
-	switch rand.IntN(4) {
-	case 0:
-		return s.hold(ctx, ofSemaphore, p.semaphore.Acquire, nothing)
-	case 1:
-		return s.hold(ctx, ofReader, p.lock.RLock, nothing)
-	case 2:
-		return s.hold(ctx, ofWriter, p.lock.Lock, nothing)
+	turns := []func() error{
+		func() error { return s.hold(ctx, ofSemaphore, p.semaphore.Acquire, nothing) },
+		func() error { return s.hold(ctx, ofReader, p.lock.RLock, nothing) },
+		func() error { return s.hold(ctx, ofWriter, p.lock.Lock, nothing) },
+		func() error {
+			number, err := p.sequencer.Next(ctx)
+			return s.claim(err, claim{Token: number, Of: ofSequencer})
+		},
+		func() error { return s.lead(ctx, p.election) },
+		func() error { return s.pass(ctx, p.queue) },
+		func() error { return s.meet(ctx, p.barrier) },
+		func() error { return s.countDown(ctx, p.countdown) },
+		func() error { return s.once(ctx, p.onces) },
+		func() error { return s.limit(ctx, p.limiter) },
 	}
-	number, err := p.sequencer.Next(ctx)
+	s.next++
+	return turns[s.next%len(turns)]()
+}
+
+// claim writes a claim, unless the call before has failed.
+func (s *sharer) claim(err error, c claim) error {
 	if err != nil {
 		return err
 	}
-	return binary.Write(s.claims, binary.NativeEndian, claim{Token: number, Of: ofSequencer})
+	return binary.Write(s.claims, binary.NativeEndian, c)
 }
 
 // hold gets something, works, claims the time, and releases it.
