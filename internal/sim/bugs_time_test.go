@@ -43,7 +43,7 @@ var bugsOfTime = []bug{
 	{"the number of a probe that was answered is taken again", "TestReplayKeepsNoWatch", []edit{
 		{sessionReceive, "wire.Diff(h.PSN, s.echoed) <= 0", "false"}}},
 	{"hellos are repeated without a pause", "", []edit{
-		{sessionSend, "\tif s.state == Connecting {\n\t\ts.helloDue = true\n", "\tif s.state == Connecting {\n\t\ts.helloDue, s.timer = true, now+1\n"}}},
+		{sessionSend, "\t\ts.helloDue, s.helloAgain = true, true\n", "\t\ts.helloDue, s.helloAgain, s.timer = true, true, now+1\n"}}},
 	{"a region that was taken away is still found", "", []edit{
 		{memoryExecute, "\tm.last, m.reads, m.writes, m.bytesRead, m.bytesWritten = nil, 0, 0, 0, 0\n", "\tm.reads, m.writes, m.bytesRead, m.bytesWritten = 0, 0, 0, 0\n"},
 		{memoryExecute, "\t\tm.inside, m.last = true, nil\n", "\t\tm.inside = true\n"}}},
