@@ -7,6 +7,8 @@ const (
 	executorWaiting = "internal/executor/waiting.go"
 	engineTicket    = "internal/engine/ticket.go"
 	sessionTickets  = "internal/session/tickets.go"
+	shareWait       = "internal/share/wait.go"
+	shareHostRing   = "internal/share/host_ring.go"
 )
 
 // Bugs of operations that wait at the target.
@@ -38,4 +40,10 @@ var bugsOfWaits = []bug{
 		{engineTicket, "\t\t\tf.fail(r)\n\t\t\t(&fragment{f: f}).settle()\n\t\t}\n\t\tx.settleQuiets()", "\t\t\t_ = r\n\t\t}\n\t\tx.settleQuiets()"}}},
 	{"a cancelled wait is not cancelled at the target", "TestWaitsUnderFaults", []edit{
 		{executorWaiting, "\t\tw.all[i].note.End(waiting.Cancelled)\n", ""}}},
+	{"what a guest waits for hinders a takeover", "TestGuestsWaitUnderFaults", []edit{
+		{shareWait, "\t\tf.recall(&f.ops[i], replaced)\n", "\t\t_ = i\n"}}},
+	{"a guest's recall is not passed on", "TestGuestsWaitUnderFaults", []edit{
+		{shareWait, "\t\t\tf.recall(o, recalled)\n", ""}}},
+	{"a guest that dies keeps its place", "TestGuestsWaitUnderFaults", []edit{
+		{shareHostRing, "\tfor _, p := range f.peers {\n\t\tf.close(p)\n\t}\n", ""}}},
 }

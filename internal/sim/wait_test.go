@@ -23,17 +23,36 @@ type waitTrial struct {
 	last  uint64     // what was in the word when it changed last
 	holds int64      // until then nobody gives the lock back
 	ends  [4]int
+	begin func(t *waitTrial, tb testing.TB, i int, ordered bool) // the life of a program
 }
 
 // lockUser is the program of one node in one life.
 type lockUser struct {
 	t       *waitTrial
 	n       *node
+	eng     *engine.Engine // the node's, unless the program is a guest
+	guest   guestProgram   // or nil
 	ring    *engine.Ring
 	peer    *engine.Peer
 	died    int64 // when, or 0
 	ordered bool
 	latest  uint64 // its attempt that had the lock last
+}
+
+// guestProgram is a program that is a guest of its node: see useGuest.
+type guestProgram interface {
+	step()
+	die()
+	hold() // prepares a takeover of the host
+}
+
+// stepGuests lets all guests run, if there are any.
+func (t *waitTrial) stepGuests() {
+	for _, u := range t.users {
+		if u != nil && u.guest != nil {
+			u.guest.step()
+		}
+	}
 }
 
 // attempt is one operation that waits.
@@ -122,20 +141,28 @@ func (t *waitTrial) watch(tb testing.TB) {
 
 // use begins the life of a program.
 func (t *waitTrial) use(tb testing.TB, i int, ordered bool) {
-	u := &lockUser{t: t, n: t.w.nodes[i], ordered: ordered}
+	u := &lockUser{t: t, n: t.w.nodes[i], eng: t.w.nodes[i].eng, ordered: ordered}
 	var err error
 	if u.ring, err = engine.NewRing(64, engine.Contexts{}); err != nil {
 		tb.Fatal(err)
 	}
-	origin := u.n.eng.NewOrigin(7)
+	origin := u.eng.NewOrigin(7)
 	if !ordered {
-		origin = u.n.eng.NewUnorderedOrigin(7)
+		origin = u.eng.NewUnorderedOrigin(7)
 	}
-	u.n.eng.AddRing(u.ring, origin)
+	u.eng.AddRing(u.ring, origin)
 	if u.peer, err = origin.NewPeer(u.n.linkTo(t.w.nodes[0]), 0, 0); err != nil {
 		tb.Fatal(err)
 	}
 	t.users[i] = u
+}
+
+// wake has the program's engines see what it has posted.
+func (u *lockUser) wake() {
+	if g := u.guest; g != nil {
+		u.t.w.at(u.t.w.now+u.t.dice.Int64N(200*microsecond), g.step)
+	}
+	u.n.wake(u.t.w.now)
 }
 
 // post fills in a swap of the lock.
@@ -172,16 +199,16 @@ func (u *lockUser) try() {
 	}
 	t.all = append(t.all, x)
 	op.Publish()
-	u.n.wake(t.w.now)
+	u.wake()
 }
 
 // letGo has the target end the attempt.
 func (x *attempt) letGo() {
 	if u := x.u; x.ended == 0 && u.died == 0 {
-		u.n.eng.Collect(u.ring)
+		u.eng.Collect(u.ring)
 		u.peer.Recall(x)
 		x.due = u.t.w.now + toldBy
-		u.n.wake(u.t.w.now)
+		u.wake()
 	}
 }
 
@@ -219,7 +246,7 @@ func (x *attempt) release() {
 	r := &release{x: x}
 	if op := u.post(wire.VerbCompare, r, x.id, 0, r.result[:]); op != nil {
 		op.Publish()
-		u.n.wake(u.t.w.now)
+		u.wake()
 		return
 	}
 	u.t.w.at(u.t.w.now+millisecond, x.release)
@@ -276,22 +303,33 @@ func (t *waitTrial) disturb(tb testing.TB, kind uint64) {
 	case 4: // a program dies
 		i := 1 + t.dice.IntN(len(t.users)-1)
 		u := t.users[i]
-		u.died = t.w.now
-		reboot(u.n)
-		t.use(tb, i, u.ordered)
+		if u.died = t.w.now; u.guest != nil {
+			u.guest.die()
+		} else {
+			reboot(u.n)
+		}
+		t.begin(t, tb, i, u.ordered)
+	case 5:
+		if g := t.users[1+t.dice.IntN(len(t.users)-1)].guest; g != nil {
+			g.hold()
+		}
 	}
 }
 
 // Under faults of the network, of programs and of the target, each attempt at a lock
 // that waits at the target gets it once or never, as its caller is told, those of a
 // program in their order, and none of them waits for ever.
-func TestWaitsUnderFaults(t *testing.T) {
+func TestWaitsUnderFaults(t *testing.T) { tryWaits(t, 15, 5, (*waitTrial).use) }
+
+// tryWaits runs seeds with programs whose life begin begins, and disturbs each seed in
+// one of so many kinds.
+func tryWaits(t *testing.T, seeds, kinds uint64, begin func(*waitTrial, testing.TB, int, bool)) {
 	var ends [4]int
-	for seed := range uint64(15) {
+	for seed := range seeds {
 		w := lab(plan{nodes: 4, delay: cableDelay, session: session.Config{GiveUp: 2e9},
 			rates: rates{loss: 0.08, duplicate: 0.1, reorder: 0.1, corrupt: 0.02, replay: 0.1}})
 		w.plan.tick, w.plan.leaps = 20*microsecond, true
-		x := &waitTrial{w: w, dice: newDice(seed), users: make([]*lockUser, 4)}
+		x := &waitTrial{w: w, dice: newDice(seed), users: make([]*lockUser, 4), begin: begin}
 		for _, n := range w.nodes { // now with all extensions
 			n.crash()
 			for n.features()&wire.FeatureWaits == 0 {
@@ -301,7 +339,7 @@ func TestWaitsUnderFaults(t *testing.T) {
 		}
 		x.watch(t)
 		for i := 1; i < len(w.nodes); i++ {
-			x.use(t, i, (seed+uint64(i))%3 > 0)
+			begin(x, t, i, (seed+uint64(i))%3 > 0)
 		}
 		failed := func() bool { return w.failure != nil }
 		for range 300 {
@@ -310,14 +348,16 @@ func TestWaitsUnderFaults(t *testing.T) {
 			}
 			w.until(w.now+x.dice.Int64N(4*millisecond), failed)
 			if x.dice.IntN(60) == 0 {
-				x.disturb(t, seed%5)
+				x.disturb(t, seed%kinds)
 			}
+			x.stepGuests()
 			x.free()
 			x.overdue()
 		}
 		x.holds = w.now + toldBy + second // what is limited or let go ends meanwhile
 		for end := w.now + 200*second; w.now < end && x.open() != nil && !failed(); x.free() {
 			w.until(w.now+millisecond, failed)
+			x.stepGuests()
 			x.overdue()
 		}
 		if a := x.open(); a != nil && !failed() {
@@ -331,7 +371,7 @@ func TestWaitsUnderFaults(t *testing.T) {
 				}
 			}
 		}
-		if n := x.ends[engine.Unknown] + x.ends[engine.Restarted]; n > 0 && seed%5 == 0 && !failed() {
+		if n := x.ends[engine.Unknown] + x.ends[engine.Restarted]; n > 0 && seed%kinds%5 == 0 && !failed() {
 			w.fail("the outcome of %d attempts is unknown, though nothing excuses it", n)
 		}
 		if w.failure != nil {
