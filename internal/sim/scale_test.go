@@ -5,6 +5,7 @@ package sim
 import (
 	"math"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -47,6 +48,26 @@ func TestIncastFollowsModel(t *testing.T) {
 		}
 		if want := min(float64(n)/model, 1e3/echoCost) * 1e6; math.Abs(p.perSecond-want) > 0.15*want {
 			t.Errorf("%d nodes: %.0f operations a second, want %.0f", n, p.perSecond, want)
+		}
+	}
+}
+
+// The rows of docs/scaling.md for XDPFAB_NODES nodes.
+func TestIncastOfNodes(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("XDPFAB_NODES"))
+	if err != nil {
+		t.Skip("prints the rows of docs/scaling.md for the number of nodes in XDPFAB_NODES")
+	}
+	for _, c := range []struct {
+		name string
+		load load
+	}{{"one fetch-add in flight", single}, {"full frames", bulk}} {
+		p := incastRun(t, n, c.load, scalePlan(), 400*millisecond, 100*millisecond)
+		t.Logf("%d nodes, %s: %.0f operations a second; p50 %.0f µs, p99 %.0f µs; %d refused, %d starved; "+
+			"%d lost at the switch, %d in the ring, %.1f %% sent again", n, c.name, p.perSecond, p.p50, p.p99,
+			p.refused, p.starved, p.switchDrops, p.ringDrops, 100*p.resent)
+		if p.failed != 0 {
+			t.Errorf("%d operations failed", p.failed)
 		}
 	}
 }
