@@ -23,9 +23,7 @@ const (
 
 	// delayTarget is the queueing delay in nanoseconds at which the window is in balance.
 	// It is above what one session with a full window inflicts on an idle poller (64
-	// frames of about 1.2 µs), so that a lone session is never slowed down. A path that
-	// is longer than that has one round trip of queueing: its round trips also differ by
-	// more.
+	// frames of about 1.2 µs), so that a lone session is never slowed down.
 	delayTarget = int64(100e3)
 	// flowScale raises the target for small windows, so that sessions that share a
 	// bottleneck find the same window (Swift's flow scaling): at one frame the target is
@@ -60,7 +58,7 @@ func (c *congestion) answered(now, rtt, most int64, frames uint32) {
 	c.also = 0
 	c.observe(now, rtt)
 	base := min(c.base, most)
-	target := float64(max(delayTarget, base)) * (1 + flowScale/c.window)
+	target := float64(delayTarget) * (1 + flowScale/c.window)
 	if excess := float64(rtt-base) - target; excess > 0 {
 		c.cut(now, rtt, min(cutFactor*excess/float64(rtt), maxCut))
 		return

@@ -93,16 +93,3 @@ func TestWindowsConverge(t *testing.T) {
 		t.Errorf("windows %.1f and %.1f, want them alike", a.window, b.window)
 	}
 }
-
-// A long path may have a queue of its own length, because its round trips differ by more.
-func TestLongPathVaries(t *testing.T) {
-	const base, most = 600_000, 1_200_000
-	var c congestion
-	c.start(MaxWindow)
-	for now := int64(base); now < 100*base; now += base {
-		c.answered(now, base+now/base%2*base, most, MaxWindow)
-	}
-	if c.frames() != MaxWindow {
-		t.Errorf("a window of %d frames, want %d", c.frames(), MaxWindow)
-	}
-}

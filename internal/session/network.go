@@ -21,12 +21,12 @@ func (n *Network) took(rtt int64) {
 }
 
 // base returns the longest round trip, in nanoseconds, that a session may take for that
-// of its idle path: the configured one, or twice the shortest to any peer, since paths
-// differ. One session cannot tell a long path from a queue that others keep full. But if
-// no round trip to anybody was ever short, the paths are long.
+// of its idle path: the configured one, or the shortest to any peer. One session cannot
+// tell a long path from a queue that others keep full. But if no round trip to anybody
+// was ever short, the paths are long.
 func (n *Network) base(configured time.Duration) int64 {
 	if n == nil {
 		return int64(configured)
 	}
-	return max(int64(configured), min(2*n.shortest, int64(longestBase)))
+	return max(int64(configured), min(n.shortest, int64(longestBase)))
 }

@@ -17,8 +17,8 @@ func TestNetworkBase(t *testing.T) {
 		want time.Duration
 	}{
 		{"nothing known", 0, configured},
-		{"all paths are long", 300 * time.Microsecond, 600 * time.Microsecond},
-		{"a longer one changes nothing", 900 * time.Microsecond, 600 * time.Microsecond},
+		{"all paths are long", 300 * time.Microsecond, 300 * time.Microsecond},
+		{"a longer one changes nothing", 900 * time.Microsecond, 300 * time.Microsecond},
 		{"one short path", 20 * time.Microsecond, configured},
 		{"a queue does not hide it", 700 * time.Microsecond, configured},
 	} {

@@ -73,8 +73,8 @@ type DomainAttr struct {
 	RTOMin time.Duration
 	// BaseRTT is the longest round trip of the idle network; 50 µs. Congestion control
 	// takes any longer time for queueing, unless no round trip to any peer was as short:
-	// then it takes twice the shortest one, up to 1 ms. Raise it if some paths are long
-	// and others short.
+	// then it takes the shortest one, up to 1 ms. Raise it if some paths are long and
+	// others short.
 	BaseRTT time.Duration
 	// IdleRetire is the silence after which a peer's session is forgotten, unless the
 	// peer asks for longer; 90 s.
