@@ -65,6 +65,8 @@ func lacks(line, what, value string) string {
 		return ": the file begins with a byte order mark: save it as UTF-8 without one"
 	case strings.Contains(what, "cannot have new lines"), strings.Contains(what, "terminated"):
 		return ": want a quotation mark at the end of the text, like the one at its beginning"
+	case strings.HasPrefix(what, "invalid character at start of key"):
+		return ": want TOML, of lines such as key = \"value\""
 	case strings.HasPrefix(what, "expected '=' after key"):
 		return ": want lines such as key = \"value\""
 	case strings.HasSuffix(what, "at start of value") && value == "":

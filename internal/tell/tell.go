@@ -24,10 +24,27 @@ var (
 	values = strings.NewReplacer("HugeAuto", "huge=auto", "TransportXDP", "--transport xdp")
 )
 
+// doubled are words that repeat those of another layer, or that only a library's caller
+// can follow, and what the commands say.
+var doubled = []struct {
+	at *regexp.Regexp
+	by string
+}{
+	{regexp.MustCompile(`assign values: field \w+: (program \w+: )?(map \w+: )?`), ""},
+	{regexp.MustCompile(`(queue \d+): binding to queue \d+ of interface \d+`), "$1"},
+	{regexp.MustCompile(`(interface is down): network is down`), "$1"},
+	{regexp.MustCompile(`(zero-copy not supported): operation not supported`), "$1"},
+	{regexp.MustCompile(`handover: domain on \S+: `), ""},
+	{regexp.MustCompile(`; open it again\b`), "; start again"},
+}
+
 // Lines is an error without the names of packages and of Go's fields, which mean nothing
 // to a user. It has a line for each of several errors that were joined.
 func Lines(err error) string {
 	text := layers.ReplaceAllString(strings.TrimSpace(err.Error()), "$1")
+	for _, d := range doubled {
+		text = d.at.ReplaceAllString(text, d.by)
+	}
 	return values.Replace(fields.ReplaceAllString(text, ""))
 }
 

@@ -10,9 +10,13 @@ import (
 
 func TestPlain(t *testing.T) {
 	for text, want := range map[string]string{
-		"xdpfab: port: route: veth0 to 10.0.0.9: no route":     "veth0 to 10.0.0.9: no route",
-		"xdpfab: 10.0.0.9: silent: port: route: nobody there":  "10.0.0.9: silent: nobody there",
-		`key: strconv.ParseUint: parsing "-8": invalid syntax`: `key: parsing "-8": invalid syntax`,
+		"xdpfab: port: route: veth0 to 10.0.0.9: no route":                                                                       "veth0 to 10.0.0.9: no route",
+		"xdpfab: 10.0.0.9: silent: port: route: nobody there":                                                                    "10.0.0.9: silent: nobody there",
+		`key: strconv.ParseUint: parsing "-8": invalid syntax`:                                                                   `key: parsing "-8": invalid syntax`,
+		"bpf: loading: assign values: field Steer: program steer: map sockets: map create: too many open files":                  "loading: map create: too many open files",
+		"port: vb: queue 0: xsk: binding to queue 0 of interface 2: zero-copy not supported: operation not supported; want copy": "vb: queue 0: zero-copy not supported; want copy",
+		"xdpfab: handover: domain on vb: nic: vb: interface is down: network is down: `up`":                                      "vb: interface is down: `up`",
+		"interface vb is gone; open it again when it is back":                                                                    "interface vb is gone; start again when it is back",
 		"veth0: in use":         "veth0: in use",
 		"support: export: done": "support: export: done",
 	} {
