@@ -53,11 +53,14 @@ func ListenMonitor(ctx context.Context, address string) (net.Listener, error) {
 	_, port, _ := net.SplitHostPort(address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("metrics: %s is taken, perhaps by the daemon of another interface: choose another "+
-			"port, or see whose it is with: ss -ltnp 'sport = :%s': %w", address, port, err)
+		return nil, fmt.Errorf("metrics: %s: %w, perhaps by the daemon of another interface: choose another port, or "+
+			"see whose it is with `ss -ltnp 'sport = :%s'`", address, syscall.EADDRINUSE, port)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("metrics: this machine has no address of %s: choose one of those that `ip addr` shows, "+
-			"or :%s for all: %w", address, port, err)
+		return nil, fmt.Errorf("metrics: %s: %w: choose an address that `ip addr` shows, or :%s for all", address,
+			syscall.EADDRNOTAVAIL, port)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("metrics: %s: %w: a port below 1024 needs CAP_NET_BIND_SERVICE: choose a higher one, "+
+			"such as 9497", address, syscall.EACCES)
 	case err != nil:
 		return nil, fmt.Errorf("metrics: %w; want HOST:PORT of this machine, e.g. 127.0.0.1:9497", err)
 	}

@@ -253,8 +253,8 @@ func TestListenMonitorRefuses(t *testing.T) {
 	taken := monitored(t, lively())
 	_, port, _ := net.SplitHostPort(taken)
 	for address, want := range map[string]string{
-		taken:             "see whose it is with: ss -ltnp 'sport = :" + port + "'",
-		"192.0.2.1:9497":  "no address of 192.0.2.1:9497: choose one",
+		taken:             "see whose it is with `ss -ltnp 'sport = :" + port + "'",
+		"192.0.2.1:9497":  "192.0.2.1:9497: cannot assign requested address: choose an address that",
 		"nonsense.x:9497": "want HOST:PORT of this machine",
 	} {
 		if l, err := ListenMonitor(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) {
