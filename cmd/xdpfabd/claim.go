@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
@@ -45,12 +46,24 @@ type legacyOf struct {
 	Auth    string `json:",omitempty"` // stands for the key; see authKey.digest
 }
 
-func (l legacyOf) String() string {
-	key := ""
-	if l.Auth != "" {
-		key = ", authorization key of " + l.AuthKey
+// unlike returns in what two regions of one name differ: what this one has, and what the
+// other one has.
+func (l legacyOf) unlike(other legacyOf) (has, wants string) {
+	parts := func(l legacyOf) []string {
+		return []string{fmt.Sprintf("%d bytes", l.Size), fmt.Sprintf("access %v", l.Access), "backing " + l.Backing,
+			fmt.Sprintf("huge pages %v", l.Huge)}
 	}
-	return fmt.Sprintf("%d bytes, access %v, backing %s, huge pages %v%s", l.Size, l.Access, l.Backing, l.Huge, key)
+	var these, those []string
+	a, b := parts(l), parts(other)
+	for i := range a {
+		if a[i] != b[i] {
+			these, those = append(these, a[i]), append(those, b[i])
+		}
+	}
+	if l.Auth != other.Auth && l.Backing == backingResident { // other regions may get another key
+		these, those = append(these, "its authorization key"), append(those, "another one or none")
+	}
+	return strings.Join(these, ", "), strings.Join(those, ", ")
 }
 
 // verdict describes whether a step has succeeded.

@@ -34,9 +34,10 @@ func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 	for _, r := range s.all() {
 		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
 		if own := r.legacy(); i >= 0 && !own.same(claimed[i]) {
-			return nil, fmt.Errorf("region %q has %v in the daemon that serves, and %v in the one that is to take its "+
+			has, wants := own.unlike(claimed[i])
+			return nil, fmt.Errorf("region %q has %s in the daemon that serves, and %s in the one that is to take its "+
 				"place: want the same, or another name; a restart in place of a takeover makes the region anew",
-				r.Name, own, claimed[i])
+				r.Name, has, wants)
 		}
 		if i >= 0 || r.added {
 			given = append(given, r)

@@ -146,7 +146,7 @@ func TestRegionsGiven(t *testing.T) {
 	}{
 		{[]RegionConfig{a, b, hot}, []string{"a", "b", "hot", "added"}, ""},
 		{[]RegionConfig{hot, {Name: "new"}, b}, []string{"b", "hot", "added"}, ""},
-		{[]RegionConfig{larger, b, hot}, nil, `region "a"`},
+		{[]RegionConfig{larger, b, hot}, nil, `region "a" has 4096 bytes in the daemon that serves, and 8192 bytes in the one`},
 		{[]RegionConfig{a, b}, []string{"a", "b", "added"}, ""},
 		{[]RegionConfig{a, hot, {Name: "cold", Backing: backingResident}}, []string{"a", "hot", "added"}, ""},
 		{[]RegionConfig{cold, hot}, nil, `region "a"`},
