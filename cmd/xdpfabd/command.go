@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -86,6 +87,7 @@ More control sockets, say one for each container, are [[socket]] in the file, or
 SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
 interface. A second signal ends it at once, unless it comes within a second of the
 first. SIGHUP changes nothing, because the daemon reads its configuration only once.
+SIGQUIT ends it at once, with its stacks for a report of a bug on the standard error.
 To apply a new configuration, use --takeover, as "systemctl reload" does.
 
 Peers reach the daemon by the interface's MAC address, and over UDP by the IP
@@ -160,10 +162,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		f := missing.GetFlag()
 		what, _ := pflag.UnquoteUsage(f)
-		if example, known := exampleValues[f.Name]; known {
+		if what == "n" {
+			what = "number"
+		}
+		if example := cmp.Or(exampleValues[f.Name], f.DefValue); example != "" {
 			what += ", as in --" + f.Name + " " + example
 		}
 		return fmt.Errorf("--%s needs a value: want its %s; see `xdpfabd --help`", f.Name, what)
+	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "bool":
+		return fmt.Errorf("--%s: %q: want true or false", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
@@ -172,7 +179,9 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // exampleValues are values of flags that most command lines have.
 var exampleValues = map[string]string{"interface": "eth0", "region": "counters=64KiB", "guest": "allow:user=alice",
-	"config": "/etc/xdpfab/xdpfabd.toml"}
+	"config": "/etc/xdpfab/xdpfabd.toml", "socket": "/run/box/xdpfab.sock:mode=0666", "queues": "2", "lend": "1",
+	"cores": "2,3", "control": "/run/xdpfabd/eth0.sock", "socket-group": "fabric", "metrics-address": "127.0.0.1:9497",
+	"directory": "etcd://10.0.0.1:2379", "node": "node7"}
 
 // newCommand makes the command line; its errors are *exitError or cobra's own.
 func newCommand(stdout, stderr io.Writer) *cobra.Command {

@@ -76,6 +76,8 @@ func TestWrongArguments(t *testing.T) {
 		"no equals":     {[]string{"--interface=e", "--region=a"}, `xdpfabd: --region "a": want name=size`},
 		"no verb":       {[]string{"--interface=e", "--guest=a"}, `xdpfabd: --guest "a": want allow or deny`},
 		"no path":       {[]string{"--interface=e", "--socket=:mode=0600"}, `xdpfabd: --socket ":mode=0600": want a path`},
+		"takeover":      {[]string{"--takeover=2"}, `--takeover: "2": want true or false`},
+		"no directory":  {[]string{"--interface=e", "--node=n"}, `--node: "n" is a name in the directory, and none is configured; want directory`},
 		"blank":         {[]string{"--interface=e", "--region=a b=4KiB"}, `name: "a b": want a name of printable characters without spaces`},
 		"replaced":      {[]string{"--config", path, "--region=a="}, "xdpfabd: --region a: size: missing"},
 	} {
@@ -84,7 +86,14 @@ func TestWrongArguments(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
-	const good = "the configuration is good: 1 region (a) on e, 2 rules for programs; control socket /run/xdpfabd/e.sock\n"
+	for flag, want := range map[string]string{"queues": "number, as in --queues 2", "log-level": "level, as in --log-level info", "socket": "socket, as in"} {
+		errs.Reset()
+		if code := run([]string{"--" + flag}, &errs, &errs); code != exitUsage || !strings.HasPrefix(errs.String(), "xdpfabd: --"+flag+" needs a value: want its "+want) {
+			t.Errorf("--%s: %d, %q; want %s", flag, code, errs.String(), want)
+		}
+	}
+	errs.Reset()
+	const good = "the configuration is good: 1 region (a) on e, which is not there at present; 2 rules for programs; control socket /run/xdpfabd/e.sock\n"
 	if code := run([]string{"--config", path, "--guest=allow", "--guest=deny", "--check"}, &errs, &errs); code != exitOK || errs.String() != good {
 		t.Errorf("a check that finds nothing: %d, %q; want %q", code, errs.String(), good)
 	}

@@ -136,8 +136,12 @@ func (c Config) summary() string {
 	if len(names) > 0 {
 		regions = counted(len(names), "region", "regions") + " (" + strings.Join(names, ", ") + ")"
 	}
-	return fmt.Sprintf("the configuration is good: %s on %s, %s; control socket %s", regions, c.Interface,
-		counted(len(c.Guests), "rule", "rules")+" for programs", c.controlPath())
+	there := ""
+	if _, err := net.InterfaceByName(c.Interface); err != nil {
+		there = ", which is not there at present"
+	}
+	return fmt.Sprintf("the configuration is good: %s on %s%s; %s for programs; control socket %s", regions,
+		c.Interface, there, counted(len(c.Guests), "rule", "rules"), c.controlPath())
 }
 
 // node returns how the node works.
@@ -196,6 +200,9 @@ func (c Config) validate() []problem {
 			add("transport", "\"udp\" %s", lack)
 		}
 	}
+	if c.Directory == "" && c.Node != "" {
+		add("node", "%q is a name in the directory, and none is configured; want directory, too, or no node", c.Node)
+	}
 	if c.Directory != "" {
 		if err := directory.CheckName(c.nodeName()); err != nil {
 			add("node", "%v", err)
@@ -208,7 +215,7 @@ func (c Config) validate() []problem {
 	n := c.node()
 	n.Cores = nil
 	if err := refused(n); err != "" { // problems within the ranges of single options
-		add("idle-retire", "%s", err)
+		add("idle-retire", "%s", strings.TrimPrefix(err, "idle retirement after "))
 	}
 	return found
 }

@@ -95,10 +95,16 @@ func keys[T any](options []option[T]) (all []string) {
 // arrays are the tables that a file may have several of.
 var arrays = []string{"region", "guest", "socket"}
 
+// flagsAlone are the flags that no file has.
+var flagsAlone = []string{"config", "check", "takeover", "print-config", "unsteer"}
+
 // meant asks whether an unknown key was meant for a known one, or for a table.
 func meant[T any](prefix, key string, options []option[T]) string {
 	if prefix != "" {
 		return tell.DidYouMean(key, keys(options))
+	}
+	if slices.Contains(flagsAlone, key) {
+		return ": it is a flag alone, --" + key
 	}
 	name, _ := tell.Closest(key, slices.Concat(arrays, keys(options)))
 	if slices.Contains(arrays, name) {

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"github.com/xdpfab/xdpfab/internal/tell"
 )
@@ -48,7 +49,12 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	// A panic ends the process by SIGABRT: Go's exit code for it is that of a wrong
+	// configuration, after which systemd does not start the daemon again.
+	debug.SetTraceback("crash")
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run is the whole program; it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {

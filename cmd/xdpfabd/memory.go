@@ -53,6 +53,8 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 		err = fmt.Errorf("%w; name a file that is there, or give the size of one to be made", err)
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w; make its folder, or name another file", err)
+	case errors.Is(err, unix.ENOTDIR):
+		err = fmt.Errorf("%w; name a file in a folder", err)
 	case errors.Is(err, unix.EISDIR):
 		err = fmt.Errorf("%w; name a file in it", err)
 	}

@@ -268,6 +268,20 @@ func TestProcessKilledAndRestarted(t *testing.T) {
 	checkClean(t, p)
 }
 
+// Go's way to end a process with the stacks of its goroutines, by a panic or by SIGQUIT,
+// has not the exit code of a wrong configuration, and leaves the interface clean.
+func TestProcessAborted(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	p := launch(t, net.B, socketPath(t), nil)
+	p.ready(t)
+	p.signal(t, unix.SIGQUIT)
+	p.code(t)
+	if status, is := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !is || !status.Signaled() || status.Signal() != unix.SIGABRT {
+		t.Errorf("ended by %v, want SIGABRT", p.cmd.ProcessState)
+	}
+	testnet.Eventually(t, "the XDP program goes with the process", func() bool { return !attached(t, net.B) })
+}
+
 func TestProcessRefuses(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	first := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
@@ -398,13 +412,14 @@ func TestProcessInterfaceLost(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			net := testnet.NewPair(t, testnet.Options{})
-			p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
+			format := []string{"text", "json"}[len(reason)%2]
+			p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB", "--log-format", format)
 			p.ready(t)
 			change(t, net.B)
 			if code := p.code(t); code != exitFailure {
 				t.Errorf("exit code %d, want 1", code)
 			}
-			if out := p.out.String(); strings.Count(out, "level=ERROR") != 1 || strings.Count(out, reason) != 1 ||
+			if out := p.out.String(); strings.Count(out, "ERROR") != 1 || strings.Count(out, reason) != 1 ||
 				strings.Contains(out, "xdpfabd: ") {
 				t.Error("want the reason in one line of level error, and nowhere else")
 			}

@@ -6,7 +6,17 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // refusalCause says why a program was not let attach, as metrics name it.
@@ -66,3 +76,60 @@ func (r *rule) rights() []any {
 	}
 	return list
 }
+
+// explainOpen adds the daemon that has the interface, if one has.
+func explainOpen(cfg Config, err error) error {
+	var limit unix.Rlimit
+	if errors.Is(err, unix.EMFILE) && unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		return fmt.Errorf("%w: the limit is %d: raise it (`ulimit -n 4096`, or LimitNOFILE= of the unit)", err,
+			limit.Cur)
+	}
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	path := control.DefaultPath(cfg.Interface)
+	s, e := daemonAt(path)
+	if pid, sockets := nic.Taker(err); pid != 0 && len(sockets) > 0 && (e != nil || s.PID != pid) {
+		path = sockets[0]
+		s, e = daemonAt(path)
+	}
+	if pid, _ := nic.Taker(err); pid != 0 && errors.Is(e, control.ErrNoDaemon) && missing(path) {
+		return &servedError{fmt.Sprintf("process %d serves %s already, and its control socket, %s, was removed: end "+
+			"that process and start this one again, or serve another interface", pid, cfg.Interface, path), err}
+	}
+	if e != nil || path == cfg.controlPath() || s.Interface.Name != cfg.Interface || s.Elsewhere() {
+		return err
+	}
+	takeover := fmt.Sprintf("take its place with --takeover --control %s, ", path)
+	if cfg.Transport == udpnode.UDP || hasSockets(s) {
+		takeover = ""
+	}
+	return &servedError{fmt.Sprintf("xdpfabd, process %d, serves %s already, at %s, and one at a time can: %sstop it "+
+		"first, or serve another interface", s.PID, cfg.Interface, path, takeover), err}
+}
+
+// missing reports whether nothing is at a path.
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// servedError means that a daemon has the interface. Its text has the remedy, and names
+// the program that is in the way; the remedies of err would contradict it.
+type servedError struct {
+	text string
+	err  error
+}
+
+func (e *servedError) Error() string {
+	b := new(bpf.BusyError)
+	switch {
+	case !errors.As(e.err, &b):
+		return fmt.Sprintf("%s: %v", e.text, e.err)
+	case b.LinkID != 0:
+		return fmt.Sprintf("%s: %v: program %d, link %d", e.text, bpf.ErrBusy, b.ProgramID, b.LinkID)
+	}
+	return fmt.Sprintf("%s: %v: program %d", e.text, bpf.ErrBusy, b.ProgramID)
+}
+
+func (e *servedError) Unwrap() error { return e.err }

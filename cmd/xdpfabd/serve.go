@@ -20,7 +20,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -40,6 +39,9 @@ var closeLimit = 1500 * time.Millisecond
 func start(cfg Config, stderr io.Writer) error {
 	log := newLogger(cfg, stderr)
 	err := begin(cfg, log)
+	if exit := new(exitError); errors.As(err, &exit) && exit.told {
+		return err
+	}
 	if err != nil && cfg.LogFormat == logJSON {
 		log.Error("xdpfabd failed", "error", tell.Plain(err))
 		return &exitError{code: exitCode(err), err: err, told: true}
@@ -137,48 +139,6 @@ func suchAs(ifname string, err error) error {
 	}
 	return err
 }
-
-// explainOpen adds the daemon that has the interface, if one has.
-func explainOpen(cfg Config, err error) error {
-	if !errors.Is(err, unix.EBUSY) {
-		return err
-	}
-	path := control.DefaultPath(cfg.Interface)
-	s, e := daemonAt(path)
-	if pid, sockets := nic.Taker(err); pid != 0 && len(sockets) > 0 && (e != nil || s.PID != pid) {
-		path = sockets[0]
-		s, e = daemonAt(path)
-	}
-	if e != nil || path == cfg.controlPath() || s.Interface.Name != cfg.Interface || s.Elsewhere() {
-		return err
-	}
-	takeover := fmt.Sprintf("take its place with --takeover --control %s, ", path)
-	if cfg.Transport == udpnode.UDP || hasSockets(s) {
-		takeover = ""
-	}
-	return &servedError{fmt.Sprintf("xdpfabd, process %d, serves %s already, at %s, and one at a time can: %sstop it "+
-		"first, or serve another interface", s.PID, cfg.Interface, path, takeover), err}
-}
-
-// servedError means that a daemon has the interface. Its text has the remedy, and names
-// the program that is in the way; the remedies of err would contradict it.
-type servedError struct {
-	text string
-	err  error
-}
-
-func (e *servedError) Error() string {
-	b := new(bpf.BusyError)
-	switch {
-	case !errors.As(e.err, &b):
-		return fmt.Sprintf("%s: %v", e.text, e.err)
-	case b.LinkID != 0:
-		return fmt.Sprintf("%s: %v: program %d, link %d", e.text, bpf.ErrBusy, b.ProgramID, b.LinkID)
-	}
-	return fmt.Sprintf("%s: %v: program %d", e.text, bpf.ErrBusy, b.ProgramID)
-}
-
-func (e *servedError) Unwrap() error { return e.err }
 
 // daemonAt asks the daemon of a control socket for its status.
 func daemonAt(path string) (control.Status, error) {

@@ -41,7 +41,7 @@ const asDaemon = "XDPFABD_TEST_DAEMON"
 func TestMain(m *testing.M) {
 	closeLimit, control.AskLimit = testnet.Patience, testnet.Patience
 	if os.Getenv(asDaemon) != "" {
-		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+		main()
 	}
 	os.Exit(testnet.Run(m))
 }
