@@ -165,27 +165,34 @@ func (s *server) fits(c *claim) error {
 			"release %s hands over version %d, release %s takes version %d: stop this daemon and start the other",
 			version.Version, own.Version, c.Release, c.Version)
 	case c.Interface != own.Interface || c.NetNS != own.NetNS:
-		return fmt.Errorf(
-			"this daemon serves %s of network namespace %d, not %s of %d: name its own control socket with --control",
-			own.Interface, own.NetNS, c.Interface, c.NetNS)
+		return fmt.Errorf("the daemon that serves has %s of network namespace %d, not %s of %d: name another control "+
+			"socket (--control)", own.Interface, own.NetNS, c.Interface, c.NetNS)
 	case s.host.Node().Dev.Info().Name != own.Interface:
 		is := s.host.Node().Dev.Info().Name
 		return fmt.Errorf(
 			"%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
 				" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case s.host.Node().Dev.Info().Transport == udpnode.UDP.String():
-		return errors.New("this daemon has UDP sockets, and hands over to no other one: stop it and start the other")
+		return errors.New("the daemon that serves has UDP sockets, and hands over to no other one: stop it and start " +
+			"the other")
 	case own.UDP && !c.UDP:
-		return errors.New("this daemon serves UDP, and its sessions over UDP could not go on at one with udp = " +
-			"false: want udp = true, or stop this daemon and start the other")
+		return errors.New("the daemon that serves has sessions over UDP, which could not go on at one with udp = " +
+			"false: want udp = true, or stop the first and start the other")
 	case c.UDP && !own.UDP:
-		return fmt.Errorf("this daemon has udp = false, and release %s claims UDP of it: want udp = false, or stop "+
-			"this daemon and start the other", c.Release)
+		return fmt.Errorf("the daemon that serves has udp = false, and release %s claims UDP of it: want udp = "+
+			"false, or stop the first and start the other", c.Release)
 	}
 	if !slices.Equal(c.Sockets, own.Sockets) {
-		return fmt.Errorf(
-			"further control sockets %q here and %q there: want the same in the same order, or stop this daemon and"+
-				" start the other", own.Sockets, c.Sockets)
+		return fmt.Errorf("the daemon that serves has %s, and the one that is to take its place %s: want the same in "+
+			"the same order, or stop the first and start the other", further(own.Sockets), further(c.Sockets))
 	}
 	return nil
+}
+
+// further names control sockets.
+func further(paths []string) string {
+	if len(paths) == 0 {
+		return "no further control socket"
+	}
+	return "the further control sockets " + strings.Join(paths, ", ")
 }
