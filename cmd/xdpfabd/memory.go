@@ -49,6 +49,9 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 	}
 	m, err := mr.File(r.Backing, r.Size)
 	switch {
+	case err == nil, errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EFBIG), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, mr.ErrSize):
+		err = fmt.Errorf("%w; give the region a size, which makes the file as large", err)
 	case errors.Is(err, fs.ErrNotExist) && r.Size == 0:
 		err = fmt.Errorf("%w; name a file that is there, or give the size of one to be made", err)
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,6 +60,10 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 		err = fmt.Errorf("%w; name a file in a folder", err)
 	case errors.Is(err, unix.EISDIR):
 		err = fmt.Errorf("%w; name a file in it", err)
+	case errors.Is(err, unix.EROFS):
+		err = fmt.Errorf("%w; name a file on another file system, or mount this one to be written", err)
+	default:
+		err = fmt.Errorf("%w; name a regular file on a disk", err)
 	}
 	return m, err
 }

@@ -23,6 +23,18 @@ func TestAllocateAllOrNothing(t *testing.T) {
 	if mems, err := allocate([]RegionConfig{good, bad}); mems != nil || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `region "b"`) {
 		t.Errorf("allocate: %v, %v", mems, err)
 	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/dev/null": "is not a regular file; name a regular file", "/etc/passwd/x": "; name a file in a folder", "/": "; name a file in it",
+		empty: "; give the region a size", "/nonexistent/a": "; name a file that is there",
+	} {
+		if _, err := (RegionConfig{Name: "r", Backing: path}).memory(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", path, err, want)
+		}
+	}
 	dir, _ := parseRegion("d=:backing=/")
 	if _, err := allocate([]RegionConfig{dir}); !errors.Is(err, mr.ErrMemory) {
 		t.Errorf("a directory as backing: %v", err)
