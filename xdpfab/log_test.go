@@ -83,7 +83,7 @@ func TestGuestLogsRefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	testnet.Eventually(t, "it has been refused several times", func() bool { return tries.Load() > 3 })
-	if ended, refused := log.count("has ended"), log.count("does not take in"); ended != 1 || refused != 1 || log.count("reason=") != 1 {
+	if ended, refused := log.count("has ended"), log.count("does not take in"); ended != 1 || refused != 1 || log.count("cause=") != 1 {
 		t.Errorf("logged %d ends and %d refusals, want 1 each: %s", ended, refused, &log.text)
 	}
 }

@@ -27,7 +27,7 @@ func (s *server) admit(ctx context.Context, p control.Program, socket string) (c
 	}
 	if err != nil {
 		s.denied.count(err)
-		g.log.Warn("guest refused", "reason", err)
+		g.log.Warn("guest refused", "cause", err)
 		return nil, err
 	}
 	return g, nil
@@ -83,7 +83,7 @@ func (g *guest) gone(since time.Time, err error) {
 	switch {
 	case err != nil:
 		g.s.denied.turnedOut.Add(1)
-		g.log.Warn("guest turned out", "error", err)
+		g.log.Warn("guest turned out", "cause", err)
 	case g.s.leaves.Load(): // its conversation ends here in both cases
 		tell("guest handed to the next daemon, or gone")
 	default:

@@ -27,7 +27,7 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 // forPeople leaves out of an error what only a programmer knows.
 func forPeople(_ []string, a slog.Attr) slog.Attr {
 	err, is := a.Value.Any().(error)
-	if !is && a.Key == "cause" {
+	if !is && (a.Key == "cause" || a.Key == "remedy") {
 		err = errors.New(a.Value.String())
 	}
 	if err == nil {

@@ -60,7 +60,7 @@ func (s *server) monitor(ctx context.Context, l net.Listener) error {
 		var err error
 		if l, err = s.reopenMonitor(ctx); err != nil {
 			if ctx.Err() == nil { // the regions matter more
-				s.log.Warn("no metrics until this daemon is restarted", "error", err)
+				s.log.Warn("no metrics until this daemon is restarted", "cause", err)
 			}
 			return nil
 		}

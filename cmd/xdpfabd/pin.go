@@ -68,7 +68,7 @@ func (c Config) pinFolder(log *slog.Logger) string {
 	}
 	if err != nil {
 		if c.resides() {
-			log.Warn(endsWithDaemon, "reason", err)
+			log.Warn(endsWithDaemon, "cause", err)
 		}
 		return ""
 	}

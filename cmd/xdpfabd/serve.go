@@ -43,7 +43,7 @@ func start(cfg Config, stderr io.Writer) error {
 		return err
 	}
 	if err != nil && cfg.LogFormat == logJSON {
-		log.Error("xdpfabd failed", "error", tell.Plain(err))
+		log.Error("xdpfabd failed", "cause", tell.Plain(err))
 		return &exitError{code: exitCode(err), err: err, told: true}
 	}
 	return err
@@ -199,7 +199,7 @@ func (s *server) serve(ctx context.Context, doors []door) (err error) {
 	defer func() {
 		e := s.close()
 		if exit := new(exitError); e != nil && errors.As(err, &exit) && exit.told {
-			s.log.Error("closing has failed", "error", e)
+			s.log.Error("closing has failed", "cause", e)
 		}
 		err = errors.Join(err, e)
 	}()
@@ -266,7 +266,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 		return nil
 	}
 	if s.host.Node().End.Err() == nil { // else the node has logged what happened to the interface
-		s.log.Error("ending", "reason", err)
+		s.log.Error("ending", "cause", err)
 	}
 	return &exitError{code: exitFailure, err: err, told: true}
 }
@@ -333,7 +333,7 @@ func (s *server) state() string {
 // notify tells systemd, if it is listening.
 func (s *server) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		s.log.Warn("systemd does not take the notification", "error", err)
+		s.log.Warn("systemd does not take the notification", "cause", err)
 	}
 }
 

@@ -56,7 +56,7 @@ func (h *Handover) addKept(host *Host) {
 		var err error
 		if s.Regions, err = h.regionsOf(g); err != nil {
 			host.n.Log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID),
-				slog.Any("error", err))
+				slog.Any("cause", err))
 		}
 		h.State.Kept = append(h.State.Kept, s)
 	}
@@ -113,7 +113,7 @@ func (h *Handover) restoreKept(host *Host, s *keptState) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		host.n.Log(slog.LevelError, "not all that a program has left goes on", slog.Int("pid", s.Info.PID),
-			slog.Any("error", err))
+			slog.Any("cause", err))
 	}
 	host.Mu.Lock()
 	keeps := g.keeps()

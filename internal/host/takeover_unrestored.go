@@ -73,7 +73,7 @@ func (x *unrestored) evict(host *Host) {
 		x.told = nil
 	} else {
 		host.n.Log(slog.LevelWarn, "a guest that was handed over is turned out",
-			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("reason", x.why))
+			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("cause", x.why))
 	}
 	if x.held != nil {
 		x.held.giveBack(host)

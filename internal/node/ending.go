@@ -176,7 +176,7 @@ func (n *Node) Happened(e port.Event) {
 	add("peer", e.Remote)
 	add("from", e.From)
 	if e.Kind == port.HostRefused {
-		add("reason", e.To)
+		add("cause", e.To)
 	} else {
 		add("to", e.To)
 	}

@@ -130,7 +130,7 @@ func (h *Residence) reside() error {
 		err := errors.Join(why, dev.Program().SetExecutor(nil))
 		go h.n.Log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, "+
 			"until the domain is opened anew",
-			slog.String("interface", dev.Name()), slog.Any("error", err))
+			slog.String("interface", dev.Name()), slog.Any("cause", err))
 	})
 	h.Executor, h.memories = x, map[*mr.Memory]*resident.Memory{}
 	h.Keys.Store(&map[uint64]struct{}{})

@@ -285,12 +285,12 @@ func (h *Residence) GoOn() {
 		err = errors.Join(err, bad)
 	}
 	if err != nil {
-		h.n.Log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("error", err))
+		h.n.Log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("cause", err))
 	}
 	queues := make([][]engine.LeftSession, len(h.n.Steppers))
 	lost := func(l engine.LeftSession, err error) {
 		h.n.Log(slog.LevelWarn, "a session that a former process has left ends",
-			slog.Any("reason", errors.Join(err, x.Drop(uint32(l.ID)))))
+			slog.Any("cause", errors.Join(err, x.Drop(uint32(l.ID)))))
 	}
 	for _, s := range sessions {
 		l := engine.LeftSession{ID: wire.SessionID(s.ID), Memo: s.Memo, Live: s.Live, Served: inProgram}
@@ -329,7 +329,7 @@ func (h *Residence) Detach() {
 		h.Leaving.Store(true)
 		h.Mu.Unlock()
 	} else if err := h.unpin(); err != nil {
-		h.n.Log(slog.LevelWarn, "what is resident may be left behind", slog.Any("error", err))
+		h.n.Log(slog.LevelWarn, "what is resident may be left behind", slog.Any("cause", err))
 	}
 }
 

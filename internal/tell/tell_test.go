@@ -17,6 +17,7 @@ func TestPlain(t *testing.T) {
 		"port: vb: queue 0: xsk: binding to queue 0 of interface 2: zero-copy not supported: operation not supported; want copy": "vb: queue 0: zero-copy not supported; want copy",
 		"xdpfab: handover: domain on vb: nic: vb: interface is down: network is down: `up`":                                      "vb: interface is down: `up`",
 		"interface vb is gone; open it again when it is back":                                                                    "interface vb is gone; start again when it is back",
+		"close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew":                            "end it, without --leave, and start again",
 		"veth0: in use":         "veth0: in use",
 		"support: export: done": "support: export: done",
 	} {
