@@ -51,7 +51,7 @@ func (p *Peer) find(ctx context.Context, region string) (*place, error) {
 	if err := p.there(); err != nil {
 		return nil, err
 	}
-	r, err := p.Lookup(ctx, region)
+	r, err := p.lookup(ctx, region)
 	if errors.Is(err, ErrNoRegion) {
 		return nil, p.without(ctx, region, err)
 	}

@@ -72,8 +72,7 @@ func checkTransfer(r RemoteRegion, offset uint64, n int, verb wire.Verb) error {
 		return errno.Refuse(ErrTooMany, "xdpfab: %v of %d bytes: want at most %d, take them in parts", verb, n,
 			math.MaxUint32)
 	case offset > math.MaxUint64-r.Base || r.Size != 0 && (uint64(n) > r.Size || offset > r.Size-uint64(n)):
-		return fmt.Errorf("xdpfab: %v of %d bytes at %d of a region of %d bytes: %w", verb, n, offset, r.Size,
-			ErrOutOfBounds)
+		return outside(verb.String(), n, offset, r)
 	}
 	return nil
 }
@@ -112,7 +111,7 @@ func (r *RemoteBytes) ReadAt(b []byte, off int64) (n int, err error) {
 	rest := r.Size() - off
 	switch {
 	case off < 0:
-		return 0, r.outside("read", len(b), off)
+		return 0, outside("read", len(b), off, r.region)
 	case rest < int64(len(b)):
 		b, err = b[:max(rest, 0)], io.EOF
 	}
@@ -132,14 +131,15 @@ func (r *RemoteBytes) WriteAt(b []byte, off int64) (n int, err error) {
 		return 0, err
 	}
 	if off < 0 || int64(len(b)) > r.Size()-off {
-		return 0, r.outside("write", len(b), off)
+		return 0, outside("write", len(b), off, r.region)
 	}
 	return r.parts(b, off, r.peer.Write)
 }
 
-func (r *RemoteBytes) outside(what string, n int, off int64) error {
-	return errno.Unsent(fmt.Errorf("xdpfab: %s of %d bytes at %d of a region of %d bytes: %w", what, n, off, r.Size(),
-		ErrOutOfBounds))
+// outside is the error of a read or a write of bytes that a region does not have.
+func outside[N int64 | uint64](what string, n int, off N, r RemoteRegion) error {
+	return errno.Unsent(fmt.Errorf("xdpfab: %s of %d bytes at %d of %s, which has %d bytes: %w", what, n, off, named(r),
+		r.Size, ErrOutOfBounds))
 }
 
 // parts moves b in parts, up to the first that fails.

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Lookup finds a region by the name under which it is published. It fails with
@@ -15,6 +16,16 @@ func (p *Peer) Lookup(ctx context.Context, name string) (RemoteRegion, error) {
 	if err := p.there(); err != nil {
 		return RemoteRegion{}, err
 	}
+	r, err := p.lookup(ctx, name)
+	if errors.Is(err, ErrNoRegion) {
+		err = fmt.Errorf("%w: Peer.Regions lists those of the peer, which publishes one by Domain.Serve, or as "+
+			"xdpfabd --region", err)
+	}
+	return r, err
+}
+
+// lookup is Lookup without advice.
+func (p *Peer) lookup(ctx context.Context, name string) (RemoteRegion, error) {
 	r, err := p.to.Lookup(ctx, name)
 	return RemoteRegion(r), err
 }

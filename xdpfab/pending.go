@@ -197,7 +197,7 @@ func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
 		return err
 	}
 	if size := uint64(r.size); at.Size != 0 && r.offset+size > at.Size {
-		return fmt.Errorf("xdpfab: word %d of region %q, which has %d words of %d bytes: %w", r.index, at.Name,
+		return fmt.Errorf("xdpfab: word %d of %s, which has %d words of %d bytes: %w", r.index, r.bind.region(),
 			at.Size/size, size, ErrOutOfBounds)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {

@@ -41,6 +41,10 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	gone, err := xdpfab.Word[uint64](ctx(t), p, "one", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if n, err := w.Add(ctx(t), 3); n != 3 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -55,6 +59,9 @@ func TestServe(t *testing.T) {
 	if _, err := p.Lookup(ctx(t), "one"); !errors.Is(err, xdpfab.ErrNoRegion) {
 		t.Errorf("a service that was closed: %v", err)
 	}
+	_, err = gone.Load(ctx(t))
+	checkText(t, "a word of a service that was closed", err, `: not executed: the region that was meant is gone: the peer `+
+		`has closed it, registered it anew, or restarted: find it again by its name`, xdpfab.ErrPeerRestarted)
 	if n, err := w.Add(ctx(t), 1); n != 4 || err != nil {
 		t.Errorf("another service ended with it: %d, %v", n, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
@@ -106,6 +107,15 @@ func (u *unsettled[T]) settleError(ctx context.Context) error {
 	return err
 }
 
+// briefly returns the text of a cause without the diagnosis of that time: the peer has
+// answered since.
+func briefly(cause error) string {
+	if s, is := errors.AsType[*calls.Silence](cause); is {
+		cause = s.Cause
+	}
+	return cause.Error()
+}
+
 // outcome waits for the outcome of the operation of a call that failed with err, and
 // returns its result if it ran.
 func outcome(ctx context.Context, oe *OpError, err error) (result []byte, _ error) {
@@ -118,6 +128,7 @@ func outcome(ctx context.Context, oe *OpError, err error) (result []byte, _ erro
 	case !ran:
 		none := *oe
 		none.Certainty = ErrNotExecuted
+		none.Cause = errno.Refuse(oe.Cause, "the call ended before this was known: %s", briefly(oe.Cause))
 		return nil, &none
 	}
 	return result, nil

@@ -289,6 +289,8 @@ func TestSettleAfterPartition(t *testing.T) {
 					if !errors.Is(err, xdpfab.ErrNotExecuted) || errors.Is(err, xdpfab.ErrOutcomeUnknown) {
 						t.Errorf("after a partition: %v, want ErrNotExecuted", err)
 					}
+					checkText(t, "settled", err, ": not executed: the call ended before this was known: peer does not answer",
+						xdpfab.ErrPeerSilent)
 				}
 			}
 		})

@@ -35,8 +35,8 @@ func (s Signal) check() error {
 		return errno.Refuse(ErrOpNotSupported,
 			"xdpfab: a signal by %v: want an operation of the base form on uint64", s.Op)
 	case s.Index > math.MaxUint64/8 || s.Region.Size != 0 && s.Index >= s.Region.Size/8:
-		return fmt.Errorf("xdpfab: signal in word %d of %d of region %q: %w", s.Index, s.Region.Size/8, s.Region.Name,
-			ErrOutOfBounds)
+		return fmt.Errorf("xdpfab: signal in word %d of %s, which has %d words of 8 bytes: %w", s.Index,
+			named(s.Region), s.Region.Size/8, ErrOutOfBounds)
 	}
 	return nil
 }

@@ -23,11 +23,16 @@ func (v RemoteVector[T]) String() string {
 	return v.bind.String()
 }
 
-// String names the region that a handle is bound to.
-func (b *binding) String() string {
-	at := b.at.Load()
-	if at.Name == "" {
-		return fmt.Sprintf("a region without a name on %v", at.peer)
+// String names the region that a handle is bound to, and its peer.
+func (b *binding) String() string { return fmt.Sprintf("%s on %v", b.region(), b.at.Load().peer) }
+
+// region names the region that a handle is bound to.
+func (b *binding) region() string { return named(b.at.Load().RemoteRegion) }
+
+// named names a region in an error.
+func named(r RemoteRegion) string {
+	if r.Name == "" {
+		return "a region without a name"
 	}
-	return fmt.Sprintf("region %q on %v", at.Name, at.peer)
+	return fmt.Sprintf("region %q", r.Name)
 }

@@ -44,12 +44,26 @@ func TestSlicesDiffer(t *testing.T) {
 	}
 	two, one := make([]uint64, 2), make([]uint64, 1)
 	for end, err := range map[string]error{
-		"1 values for 2 words: want one each":          v.Add(ctx(t), two, one, nil),
-		"1 comparands for 2 words: want one each":      v.Compare(ctx(t), atomic.Cswap, two, one, two, two),
-		"room for 1 results of 2 words: want one each": v.Load(ctx(t), two, one),
-		"room for 0 results of 2 words: want one each": v.CompareAndSwap(ctx(t), two, two, two, nil),
+		`1 values for 2 words of region "w": want one each`:          v.Add(ctx(t), two, one, nil),
+		`1 comparands for 2 words of region "w": want one each`:      v.Compare(ctx(t), atomic.Cswap, two, one, two, two),
+		`room for 1 results of 2 words of region "w": want one each`: v.Load(ctx(t), two, one),
+		`room for 0 results of 2 words of region "w": want one each`: v.CompareAndSwap(ctx(t), two, two, two, nil),
 	} {
 		checkText(t, "slices", err, end, xdpfab.ErrLength, xdpfab.ErrNotExecuted)
+	}
+	r, err := p.Lookup(ctx(t), "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const beyond = "beyond the end of the memory region"
+	for end, err := range map[string]error{
+		`xdpfab: word 8 of region "w", which has 8 words of 8 bytes: ` + beyond:                 v.Load(ctx(t), []uint64{1, 8}, two),
+		`xdpfab: 2 words from word 7 on of region "w", which has 8 words of 8 bytes: ` + beyond: v.LoadRange(ctx(t), 7, two),
+		`xdpfab: read of 8 bytes at 60 of region "w", which has 64 bytes: ` + beyond:            p.Read(ctx(t), r, 60, make([]byte, 8)),
+		`xdpfab: signal in word 8 of region "w", which has 8 words of 8 bytes: ` + beyond: p.WriteSignal(ctx(t), r, 0, nil,
+			xdpfab.Signal{Region: r, Index: 8, Op: atomic.Sum}),
+	} {
+		checkText(t, "bounds", err, end, xdpfab.ErrOutOfBounds, xdpfab.ErrNotExecuted)
 	}
 	for name, open := range map[string]func() error{
 		"Pipe":       func() error { _, _, err := xdpfab.Pipe(make([]xdpfab.DomainAttr, 3)...); return err },
@@ -82,7 +96,8 @@ func TestNotThere(t *testing.T) {
 	}
 	before := sent()
 	_, err = p.Lookup(ctx(t), "none")
-	checkText(t, "Lookup", err, "no memory region of this name", xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted)
+	checkText(t, "Lookup", err, "no memory region of this name: Peer.Regions lists those of the peer, which publishes "+
+		"one by Domain.Serve, or as xdpfabd --region", xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted)
 	if n := sent() - before; n != 1 {
 		t.Errorf("a look-up has sent %d operations, want 1: programs measure round trips with it", n)
 	}

@@ -105,9 +105,9 @@ func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, ol
 // its value in olds, and stores in swapped whether it did. The comparison is numeric: see
 // [Remote.CompareAndExchange].
 func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, news []T, swapped []bool) error {
-	if len(swapped) != len(at) {
+	if v.bind != nil && len(swapped) != len(at) {
 		return errno.Unsent(errno.Refuse(ErrLength,
-			"xdpfab: room for %d results of %d words: want one each", len(swapped), len(at)))
+			"xdpfab: room for %d results of %d words of %s: want one each", len(swapped), len(at), v.bind.region()))
 	}
 	was := make([]T, len(at))
 	err := v.do(ctx, wire.VerbCompare, atomic.Cswap, places{at: at, n: len(at)},

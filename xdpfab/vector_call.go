@@ -22,18 +22,21 @@ type places struct {
 	n    int
 }
 
-// check compares the places with the number of words that there are.
-func (p places) check(words uint64) error {
+// has compares the places with the number of words that there are.
+func (v RemoteVector[T]) has(p places) error {
+	const room = "%s, which has %d words of %d bytes: %w"
 	if p.n > math.MaxUint32 {
-		return errno.Refuse(ErrTooMany, "xdpfab: %d words: want at most %d, take them in parts", p.n, math.MaxUint32)
+		return errno.Refuse(ErrTooMany, "xdpfab: %d words of %s: want at most %d, take them in parts", p.n,
+			v.bind.region(), math.MaxUint32)
 	}
 	for _, index := range p.at {
-		if index >= words {
-			return fmt.Errorf("xdpfab: word %d of %d: %w", index, words, ErrOutOfBounds)
+		if index >= v.n {
+			return fmt.Errorf("xdpfab: word %d of "+room, index, v.bind.region(), v.n, v.dt.Size(), ErrOutOfBounds)
 		}
 	}
-	if n := uint64(p.n); p.at == nil && (n > words || p.from > words-n) {
-		return fmt.Errorf("xdpfab: %d words from word %d on, of %d: %w", n, p.from, words, ErrOutOfBounds)
+	if n := uint64(p.n); p.at == nil && (n > v.n || p.from > v.n-n) {
+		return fmt.Errorf("xdpfab: %d words from word %d on of "+room, n, p.from, v.bind.region(), v.n, v.dt.Size(),
+			ErrOutOfBounds)
 	}
 	return nil
 }
@@ -41,18 +44,21 @@ func (p places) check(words uint64) error {
 // buffers are the values of a call, one a word in each that the operation uses.
 type buffers[T Element] struct{ operands, compares, results []T }
 
-// check compares the buffers with the number of words.
-func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int) error {
+// check compares the buffers with the number of words of a region.
+func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int, of *binding) error {
 	if op == atomic.Read {
 		b.operands = nil
 	} else if len(b.operands) != n {
-		return errno.Refuse(ErrLength, "xdpfab: %d values for %d words: want one each", len(b.operands), n)
+		return errno.Refuse(ErrLength, "xdpfab: %d values for %d words of %s: want one each", len(b.operands), n,
+			of.region())
 	}
 	if verb == wire.VerbCompare && len(b.compares) != n {
-		return errno.Refuse(ErrLength, "xdpfab: %d comparands for %d words: want one each", len(b.compares), n)
+		return errno.Refuse(ErrLength, "xdpfab: %d comparands for %d words of %s: want one each", len(b.compares), n,
+			of.region())
 	}
 	if verb != wire.VerbAtomic && len(b.results) != n {
-		return errno.Refuse(ErrLength, "xdpfab: room for %d results of %d words: want one each", len(b.results), n)
+		return errno.Refuse(ErrLength, "xdpfab: room for %d results of %d words of %s: want one each", len(b.results),
+			n, of.region())
 	}
 	return nil
 }
@@ -74,13 +80,13 @@ func (v RemoteVector[T]) fault(verb wire.Verb, op atomic.Op, p places, b *buffer
 	case !atomic.Valid(memory.FormOf(verb), op, v.dt):
 		return undefined(verb, op, v.dt)
 	}
-	if err := b.check(verb, op, p.n); err != nil {
+	if err := b.check(verb, op, p.n, v.bind); err != nil {
 		return err
 	}
 	if err := v.bind.at.Load().peer.there(); err != nil {
 		return err
 	}
-	return p.check(v.n)
+	return v.has(p)
 }
 
 func errZeroVector() error {

@@ -102,6 +102,9 @@ func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) er
 	if !errors.Is(err, xdpfab.ErrNoRegion) {
 		return err
 	}
+	if oe, is := errors.AsType[*xdpfab.OpError](err); is {
+		err = oe // without the advice for programs
+	}
 	list, failed := p.Regions(ctx)
 	if failed != nil {
 		return err

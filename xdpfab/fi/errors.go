@@ -127,6 +127,11 @@ func (e *OpError) Unwrap() []error {
 	return []error{e.Certainty, e.Cause}
 }
 
+// errGone is the cause when a registration has ended. It counts as a restart of the peer,
+// which it may be: what the program knew of the memory is over.
+var errGone = errno.Refuse(ErrPeerRestarted, "the region that was meant is gone: the peer has closed it, "+
+	"registered it anew, or restarted: find it again by its name")
+
 var causeOfStatus = map[wire.Status]error{
 	wire.StatusNoKey:       ErrNoKey,
 	wire.StatusNoAccess:    ErrAccess,
@@ -137,7 +142,7 @@ var causeOfStatus = map[wire.Status]error{
 	wire.StatusNotFound:    ErrNoRegion,
 	wire.StatusNotExecuted: ErrPeerClosed,
 	wire.StatusNoRoom:      fmt.Errorf("%w: it holds as many requests as it may; try again later", ErrBusy),
-	wire.StatusStale:       fmt.Errorf("%w: the region that was meant is gone", ErrPeerRestarted),
+	wire.StatusStale:       errGone,
 }
 
 var causeOfReason = map[session.Reason]error{
