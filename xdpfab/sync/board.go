@@ -77,8 +77,9 @@ func (b *Board) post(ctx context.Context, m *memory) error {
 	return nil
 }
 
-// Top returns the best n players, the best one first. Of players with equal scores, the
-// one with the lower number comes first.
+// Top returns the best n players, the best one first, or fewer if fewer have posted a
+// score: a score of 0 is none. Of players with equal scores, the one with the lower
+// number comes first.
 func (b *Board) Top(ctx context.Context, n int) ([]Score, error) {
 	if err := b.there(); err != nil {
 		return nil, err
@@ -93,9 +94,11 @@ func (b *Board) Top(ctx context.Context, n int) ([]Score, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Score, len(scores))
+	var all []Score
 	for i, s := range scores {
-		all[i] = Score{uint64(i), s}
+		if s > 0 {
+			all = append(all, Score{uint64(i), s})
+		}
 	}
 	slices.SortStableFunc(all, func(a, b Score) int { return cmp.Compare(b.Score, a.Score) })
 	return all[:min(max(n, 0), len(all))], nil

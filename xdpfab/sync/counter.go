@@ -111,7 +111,7 @@ func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
 			n, err := m.at(bodyWord).Load(ctx)
 			if err == nil {
 				sum += n
-				if s.lost(m) {
+				if s.anew(&s.first, m) {
 					lost = fmt.Errorf("xdpfab: shard %d: %w", i, ErrMemoryLost)
 				}
 			}
@@ -122,13 +122,4 @@ func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
 		}
 	}
 	return sum, lost
-}
-
-// lost reports whether the memory is other than the one seen before.
-func (s *shard) lost(m *memory) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.first
-	s.first = m.epoch
-	return was != m.epoch
 }

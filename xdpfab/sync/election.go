@@ -42,15 +42,24 @@ func (e *Election) Campaign(ctx context.Context, value uint64) (*Held, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = e.tell(h.Context(), h, value); err == nil {
+		switch again, err := e.lead(ctx, h, value); {
+		case err == nil:
 			return h, nil
-		}
-		lost := h.Context().Err() != nil || e.m.restarted(h.memory(), err)
-		_ = h.Unlock()
-		if ctx.Err() != nil || !lost {
+		case !again:
 			return nil, err
 		}
 	}
+}
+
+// lead publishes the value of a new leader. If it fails, the caller leads no more; again
+// reports whether another attempt makes sense.
+func (e *Election) lead(ctx context.Context, h *Held, value uint64) (again bool, err error) {
+	if err = e.tell(h.Context(), h, value); err == nil {
+		return false, nil
+	}
+	lost := h.Context().Err() != nil || e.m.restarted(h.memory(), err)
+	_ = h.Unlock()
+	return lost && ctx.Err() == nil, err
 }
 
 // tell writes the value, unless a later leader has.

@@ -5,6 +5,7 @@ package sync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 
@@ -23,6 +24,7 @@ func HistogramBytes(bounds int) int { return bytesOf(bodyWord + bounds + 1) }
 type Histogram struct {
 	*part
 	bounds []uint64
+	told   uint64 // the epoch of the memory that Counts has told of
 }
 
 // NewHistogram returns the histogram at a place. Each bound must be greater than the one
@@ -39,7 +41,10 @@ func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, 
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d bounds: want 1 to %d", len(bounds), mostWords)
 	}
 	p, err := newPart(ctx, at, kindHistogram, bodyWord+uint64(len(bounds))+1, bounds...)
-	return made(&Histogram{p, slices.Clone(bounds)}, err)
+	if err != nil {
+		return nil, err
+	}
+	return &Histogram{part: p, bounds: slices.Clone(bounds), told: p.epoch}, nil
 }
 
 // Record counts values, all in one round trip. If the error wraps ErrOutcomeUnknown, some
@@ -82,12 +87,25 @@ func (h *Histogram) sort(m *memory, values []uint64) (at, counts []uint64) {
 
 // Counts returns the number of values in each range: one range for each bound, and the
 // last one for values above all bounds. Values that are recorded meanwhile may be
-// included. If the home loses its memory, the counts start from zero.
+// included. If the error wraps ErrMemoryLost, the home has lost its memory, and the
+// result is what was recorded since. Counts reports each loss once.
 func (h *Histogram) Counts(ctx context.Context) (counts []uint64, err error) {
 	if err := h.there(); err != nil {
 		return nil, err
 	}
 	counts = make([]uint64, len(h.bounds)+1)
-	err = h.look(ctx, func(m *memory) error { return m.words.LoadRange(ctx, m.first+bodyWord, counts) })
-	return counts, err
+	var lost error
+	err = h.look(ctx, func(m *memory) error {
+		if err := m.words.LoadRange(ctx, m.first+bodyWord, counts); err != nil {
+			return err
+		}
+		if h.anew(&h.told, m) {
+			lost = fmt.Errorf("xdpfab: %v: %w: the counts began again", h.name(), ErrMemoryLost)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, lost
 }

@@ -21,12 +21,20 @@ func TestNone(t *testing.T) {
 		_, _, err := m.TryLock(ctx)
 		return []error{second(m.Lock(ctx)), err}
 	})
-	each(t, "RWMutex", func(m *RWMutex) []error { return []error{second(m.Lock(ctx)), second(m.RLock(ctx))} })
-	each(t, "Semaphore", func(s *Semaphore) []error { return []error{second(s.Acquire(ctx))} })
+	each(t, "RWMutex", func(m *RWMutex) []error {
+		_, _, err := m.TryLock(ctx)
+		_, _, err2 := m.TryRLock(ctx)
+		return []error{second(m.Lock(ctx)), second(m.RLock(ctx)), err, err2}
+	})
+	each(t, "Semaphore", func(s *Semaphore) []error {
+		_, _, err := s.TryAcquire(ctx)
+		return []error{second(s.Acquire(ctx)), err}
+	})
 	each(t, "Once", func(o *Once) []error { return []error{second(o.Do(ctx, f))} })
 	each(t, "Election", func(e *Election) []error {
 		_, _, _, err := e.Leader(ctx)
-		return []error{err, second(e.Campaign(ctx, 1))}
+		_, _, err2 := e.TryCampaign(ctx, 1)
+		return []error{err, second(e.Campaign(ctx, 1)), err2}
 	})
 	each(t, "Sequencer", func(s *Sequencer) []error { return []error{second(s.Take(ctx, 1)), second(s.Next(ctx))} })
 	each(t, "Queue", func(q *Queue) []error {

@@ -126,6 +126,16 @@ func (p *part) saw(number uint64) {
 	p.newest = max(p.newest, number)
 }
 
+// anew reports whether the memory is other than the one that was told of, by its epoch,
+// and notes that it is told of now.
+func (p *part) anew(told *uint64, m *memory) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := *told
+	*told = m.epoch
+	return was != m.epoch
+}
+
 // restarted reports whether an operation failed because its registration is gone. Then
 // the memory has to be found again.
 func (p *part) restarted(m *memory, err error) bool {

@@ -43,11 +43,7 @@ func (m *RWMutex) Lock(ctx context.Context) (*Held, error) {
 			return nil, err
 		}
 		first := turn.memory()
-		last, held := int(m.readers.queue.size-queueWords)-1, false
-		err = m.readers.look(turn, first, func(i int, was uint64) (bool, error) {
-			held = was != 0 || held && i > 0
-			return i == last && !held, nil
-		})
+		err = m.readers.look(turn, first, m.unread())
 		if err == nil {
 			return turn, nil
 		}
@@ -56,5 +52,15 @@ func (m *RWMutex) Lock(ctx context.Context) (*Held, error) {
 		if ctx.Err() != nil || !lost {
 			return nil, err
 		}
+	}
+}
+
+// unread returns a function that reports, when it has seen the last permit, whether no
+// reader has one.
+func (m *RWMutex) unread() func(i int, was uint64) (bool, error) {
+	last, held := int(m.readers.queue.size-queueWords)-1, false
+	return func(i int, was uint64) (bool, error) {
+		held = was != 0 || held && i > 0
+		return i == last && !held, nil
 	}
 }

@@ -4,9 +4,11 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // SemaphoreBytes returns the size of a Semaphore with the given number of permits, or of
@@ -23,7 +25,10 @@ func SemaphoreBytes(permits int) int { return bytesOf(queueWords + permits) }
 // holder releases it, or has not written for more than a lease. A permit counts as held
 // only if nobody else got the turn before the permit was written. So the program that has
 // the turn sees all permits that others hold.
-type Semaphore struct{ queue *Mutex }
+type Semaphore struct {
+	queue *Mutex
+	tries tries // of TryAcquire
+}
 
 // NewSemaphore returns the semaphore at a place. All programs must name the same number
 // of permits and the same lease.
@@ -36,7 +41,7 @@ func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d permits: want 1 to %d", permits, mostWords)
 	}
 	queue, err := newMutex(ctx, at, k, uint64(permits), lease)
-	return made(&Semaphore{queue}, err)
+	return made(&Semaphore{queue: queue}, err)
 }
 
 // Acquire waits until the caller has a permit. After an error it has none. Held.Unlock
@@ -65,45 +70,68 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
 // take waits for a free permit, and takes it. The caller has the turn.
 func (s *Semaphore) take(ctx context.Context, turn *Held) (h *Held, err error) {
 	mem := turn.memory()
+	return h, s.look(turn, mem, s.taking(ctx, turn, mem, &h))
+}
+
+// taking returns a function that takes a free permit, as h.
+func (s *Semaphore) taking(ctx context.Context, turn *Held, mem *memory, h **Held) func(int, uint64) (bool, error) {
 	own := (turn.token-mem.epoch)<<beatBits | 1
-	err = s.look(turn, mem, func(i int, was uint64) (bool, error) {
+	return func(i int, was uint64) (bool, error) {
 		if was != 0 {
 			return false, nil
 		}
 		began := time.Now()
 		word := uint64(queueWords + i)
 		was, err := exchange(turn.Context(), mem.at(word), 0, own)
-		if err == nil && was == 0 {
-			h = s.queue.hold(ctx, mem, word, own, 0, s.queue.lease, began)
+		switch {
+		case err != nil:
+			mem.giveBack(turn.Context(), word, own, err)
+		case was == 0:
+			*h = s.queue.hold(ctx, mem, word, own, 0, s.queue.lease, began)
 		}
-		return h != nil, err
-	})
-	return h, err
+		return *h != nil, err
+	}
+}
+
+// giveBack releases a permit that the caller got without knowing it, once that is known.
+func (m *memory) giveBack(ctx context.Context, word, own uint64, err error) {
+	if !errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		return
+	}
+	go func() {
+		ctx := context.WithoutCancel(ctx)
+		if was, err := xdpfab.Settle(ctx, own, err); err == nil && was == 0 {
+			_, _ = exchange(ctx, m.at(word), own, 0)
+		}
+	}()
 }
 
 // look shows f each permit, again and again, until f reports true. It releases those
 // whose lease is over. The caller has the turn.
 func (s *Semaphore) look(turn *Held, mem *memory, f func(i int, was uint64) (bool, error)) error {
-	now := make([]uint64, s.queue.size-queueWords)
-	seen := make([]sight, len(now))
-	return s.queue.until(turn.Context(), s.queue.lease/16, func() (bool, error) {
-		if err := mem.words.LoadRange(turn.Context(), mem.first+queueWords, now); err != nil {
-			return false, err
-		}
-		for i, was := range now {
-			if was != 0 && seen[i].expired(was, s.queue.lease) {
-				found, err := exchange(turn.Context(), mem.at(uint64(queueWords+i)), was, 0)
-				if err != nil {
-					return false, err
-				}
-				if found == was {
-					was = 0
-				}
+	seen := make([]sight, s.queue.size-queueWords)
+	return s.queue.until(turn.Context(), s.queue.lease/16, func() (bool, error) { return s.once(turn, mem, seen, f) })
+}
+
+// once is look for one time. seen is what the caller has seen of each permit before.
+func (s *Semaphore) once(turn *Held, mem *memory, seen []sight, f func(i int, was uint64) (bool, error)) (bool, error) {
+	now := make([]uint64, len(seen))
+	if err := mem.words.LoadRange(turn.Context(), mem.first+queueWords, now); err != nil {
+		return false, err
+	}
+	for i, was := range now {
+		if was != 0 && seen[i].expired(was, s.queue.lease) {
+			found, err := exchange(turn.Context(), mem.at(uint64(queueWords+i)), was, 0)
+			if err != nil {
+				return false, err
 			}
-			if done, err := f(i, was); done || err != nil {
-				return done, err
+			if found == was {
+				was = 0
 			}
 		}
-		return false, nil
-	})
+		if done, err := f(i, was); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
 }

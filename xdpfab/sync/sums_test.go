@@ -126,6 +126,41 @@ func TestCounterShards(t *testing.T) {
 	}
 }
 
+// A histogram whose home has lost its memory says so once, whoever found the new memory.
+func TestHistogramLost(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	h := must(NewHistogram(ctx, w.at(1, 0), 10))(t)
+	if err := h.Record(ctx, 1, 11); err != nil {
+		t.Fatal(err)
+	}
+	if counts, err := h.Counts(ctx); err != nil || !slices.Equal(counts, []uint64{1, 1}) {
+		t.Errorf("%v, %v", counts, err)
+	}
+	w.restart(false)
+	testnet.Eventually(t, "a value in the new memory", func() bool { return h.Record(ctx, 5) == nil })
+	for _, lost := range []bool{true, false} {
+		counts, err := h.Counts(ctx)
+		if errors.Is(err, ErrMemoryLost) != lost || !lost && err != nil || !slices.Equal(counts, []uint64{1, 0}) {
+			t.Errorf("%v, %v, lost %t", counts, err, lost)
+		}
+	}
+}
+
+// Players who have posted nothing are no players.
+func TestBoardLeavesOut(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	b := must(NewBoard(patient(t), w.at(1, 0), 10))(t)
+	for _, s := range []Score{{3, 7}, {9, 8}, {4, 0}} {
+		if err := b.Post(patient(t), s.Player, s.Score); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if top := must(b.Top(patient(t), 5))(t); !slices.Equal(top, []Score{{9, 8}, {3, 7}}) {
+		t.Errorf("%v", top)
+	}
+}
+
 // Every value is counted once, in its range.
 func TestHistogram(t *testing.T) {
 	eachSeed(t, 3, func(w *world) {

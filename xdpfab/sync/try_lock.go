@@ -10,11 +10,19 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 )
 
-// tries is what earlier calls of TryLock have seen of a holder.
+// tries is what earlier calls that wait for nobody have seen of holders.
 type tries struct {
 	mu   sync.Mutex
 	at   *memory
-	seen sight // of the word of the turn, while a program had the turn
+	seen []sight // of the words that the holders write
+}
+
+// in returns what was seen of n words in some memory. The caller holds the lock.
+func (t *tries) in(mem *memory, n uint64) []sight {
+	if t.at != mem {
+		t.at, t.seen = mem, make([]sight, n)
+	}
+	return t.seen
 }
 
 // TryLock gets the lock if it is free, and reports whether it did. It waits for nobody,
@@ -69,10 +77,7 @@ func (m *Mutex) try(ctx context.Context) (h *Held, others bool, err error) {
 func (t *tries) expired(mem *memory, turn uint64, lease time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.at != mem {
-		t.at, t.seen = mem, sight{}
-	}
-	return t.seen.expired(turn, lease)
+	return t.in(mem, 1)[0].expired(turn, lease)
 }
 
 // take takes a ticket whose turn it is, unless another program is faster.
