@@ -93,6 +93,7 @@ type world struct {
 	mem   *memory.Memory     // of node 1
 	exec  *executor.Executor // likewise
 	inbox *inbox             // likewise
+	asked []*askedCall       // likewise: calls that are not answered
 	ring  *Ring
 	peers []*Peer
 	table *mr.Table
@@ -181,11 +182,12 @@ func (w *world) start(i int) {
 		c.Serve = serving(w.exec)
 		w.inbox = w.newInbox()
 		c.Inflow = w.inflow
+		c.Callee, w.asked = w.callee, nil
 		c.Accept = func(uint16, uint64) wire.HelloStatus { return wire.HelloAccepted }
 	}
 	c.Clock = func() int64 { return w.now }
 	c.Session.Features = wire.FeatureNotices | wire.FeatureMessages | wire.FeatureUnordered | wire.FeatureTaggedAtomics |
-		wire.FeatureWaits
+		wire.FeatureWaits | wire.FeatureCalls
 	c.Events = func(uint16) Events { return (*worldEvents)(w) }
 	e, err := New(c)
 	if err != nil {

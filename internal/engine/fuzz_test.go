@@ -34,16 +34,24 @@ func (s *script) bytes(n int) []byte {
 	return b
 }
 
-// FuzzEngine drives two engines with any sequence of operations, packets and
-// time: packets of before once more, packets with fields changed and the checksum
-// made right again (a peer that lies), packets of arbitrary bytes. Nothing may
-// panic; every operation completes once; at the end no buffer, session or ring
-// entry is left behind.
+// FuzzEngine drives two engines with any sequence of operations, packets and time, and
+// with calls: packets of before once more, packets with fields changed and the checksum
+// made right again (a peer that lies), packets of arbitrary bytes. Nothing may panic;
+// every operation completes once; at the end no buffer, session or ring entry is left
+// behind.
 func FuzzEngine(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 1, 0, 1, 2, 0, 0, 1, 3, 0, 0, 10, 1, 0, 0, 0, 1})
 	f.Add([]byte{0, 0, 0, 1, 1, 1, 1, 1, 3, 1, 0, 0, 5, 0, 0, 0, 1, 1, 3, 0, 1, 28, 200, 0, 0, 0, 1, 1})
 	f.Add([]byte{0, 1, 1, 1, 5, 200, 0, 1, 1, 4, 0, 60, 2, 0, 0, 0, 0, 11, 2, 0, 0, 0, 0, 10, 0x88, 0xb5, 0x11, 0})
 	f.Add([]byte{0, 1, 1, 1, 1, 1, 6, 0, 1, 1, 0, 1, 1, 7, 1, 0, 1, 1, 1})
+	// Calls: answered; of the longest request, refused for want of room, and behind
+	// others; that the caller lets go; of a target that restarts; of one that is asked
+	// again, and answers.
+	f.Add([]byte{240, 8, 8, 1, 1, 1, 1, 241, 8, 0, 1, 1, 1, 240, 0, 0, 1, 1, 241, 255, 1, 1, 1})
+	f.Add([]byte{0, 240, 255, 255, 0, 240, 1, 255, 240, 2, 0, 240, 3, 1, 240, 4, 4, 240, 5, 5, 1, 1, 1, 1, 1, 1, 1, 1, 241, 0, 2, 1, 241, 9, 0, 1, 1, 1})
+	f.Add([]byte{240, 8, 8, 1, 1, 1, 9, 0, 1, 241, 4, 0, 1, 240, 8, 8, 1, 1, 6, 0, 1, 241, 4, 0, 1, 1})
+	f.Add([]byte{240, 8, 8, 240, 8, 8, 1, 1, 1, 1, 241, 8, 0, 7, 0, 1, 1, 7, 1, 240, 8, 8, 1, 1, 1, 1, 241, 8, 0, 1, 1})
+	f.Add([]byte{240, 8, 8, 1, 1, 1, 2, 1, 2, 1, 2, 1, 3, 1, 1, 1, 40, 1, 0, 0, 0, 1, 241, 8, 0, 2, 1, 2, 1, 2, 5, 255, 1, 1, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w := newWorld(t, uint64(len(data)), false)
 		s := &script{data: data}
@@ -56,6 +64,7 @@ func FuzzEngine(f *testing.F) {
 			}
 			w.step()
 			w.receive()
+			w.answer(4, 0)
 		}
 		w.check()
 	})
@@ -63,7 +72,21 @@ func FuzzEngine(f *testing.F) {
 
 // act does the next thing that the script asks for.
 func (w *world) act(s *script) {
-	switch s.byte() % 10 {
+	switch what := s.byte(); {
+	case what == 240:
+		w.call(int(s.byte()), int(s.byte()))
+		return
+	case what == 241:
+		w.answer(int(s.byte()), s.byte())
+		return
+	default:
+		w.actOther(s, what%10)
+	}
+}
+
+// actOther is act for all but calls.
+func (w *world) actOther(s *script, what byte) {
+	switch what {
 	case 0:
 		w.post()
 	case 1:
