@@ -138,6 +138,7 @@ type sharer struct {
 	claims         io.Writer
 	party, parties int
 	next           int           // of its turns
+	marked         int           // tasks
 	reach          uint64        // the highest round that it may reach when it waits next
 	patience       time.Duration // when it waits next
 }
