@@ -108,11 +108,13 @@ func (s *sharing) goesOn() {
 	}
 }
 
-// hasUsedAll waits until there are claims of every kind.
+// hasUsedAll waits until there are claims of every kind, of which a few turns of each
+// process through all parts make sure. A turn makes up to three claims.
 func (s *sharing) hasUsedAll() {
 	s.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		var n [claimKinds]int
+	var n [claimKinds]int
+	for range 100 {
+		clear(n[:])
 		for _, p := range s.all {
 			for _, c := range readClaims(s.t, p.claims) {
 				n[c.Of]++
@@ -122,10 +124,9 @@ func (s *sharing) hasUsedAll() {
 			s.t.Logf("claims of each kind: %d", n)
 			return
 		}
-		if time.Now().After(end) {
-			s.t.Fatalf("there are not claims of every kind: %d", n)
-		}
+		s.goesOn()
 	}
+	s.t.Fatalf("there are not claims of every kind: %d", n)
 }
 
 // disturb does one thing to the processes or to the daemons.

@@ -85,7 +85,7 @@ const unknownRound = 1 << 40
 
 // shortAwait is for how long a process waits for the others at first. The longer it
 // waited in vain, the longer it waits the next time: a busy machine may need that.
-const shortAwait = 20 * time.Millisecond
+const shortAwait = 100 * time.Millisecond
 
 // meet waits for the other parties, and goes on with something else if they do not come.
 func (s *sharer) meet(ctx context.Context, b *sync.Barrier) error {
