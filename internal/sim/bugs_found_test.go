@@ -26,7 +26,7 @@ var findings = map[string]finding{
 	"every part of a write applies its signal":                                 {4, signalRule},
 	"a signal is checked with the last part of its write alone":                {5, "which cannot have written it"},
 	"a signal overtakes the parts of its write":                                {125, signalRule},
-	"a signal passes what is in a former session":                              {1569, signalRule},
+	"a signal passes what is in a former session":                              {5251, signalRule},
 	"a signal comes without the last part of its write":                        {4, signalRule},
 	"a signal comes though its write is refused":                               {21, signalRule},
 	"a session that has ended keeps the buffers of what a guest has that died": {53, "which has died"},
