@@ -239,7 +239,11 @@ func (c *conn) ended() {
 	}
 	if r.conn == c && !r.goesOn(why) {
 		r.fullSince = 0
-		r.failQueue(Result{Outcome: NotExecuted, Reason: why})
+		res := Result{Outcome: NotExecuted, Reason: why}
+		r.failWhere(res, func(f *flight) bool {
+			return staged == nil || f.Verb != VerbFlush // which is behind what the next session carries
+		})
+		r.failWatches(res)
 	}
 	r.unshift(staged)
 	if why != session.ClosedHere && why != session.Idle && why != session.Settled && why != session.Renamed {
