@@ -30,6 +30,8 @@ var bugsOfCopies = []bug{
 		{memoryTransfer, "status != wire.StatusOK {\n\t\t\treturn status", "status != wire.StatusOK && rec.Total == rec.Count {\n\t\t\treturn status"}}},
 	{"a signal overtakes the parts of its write", "", []edit{
 		{engineSignal, "if f.sent == 0 || ", "if f.sent >= 0 || "}}},
+	{"a flush does not wait for what goes over to the next session", "", []edit{
+		{engineConn, "return staged == nil || f.Verb != VerbFlush // which is behind what the next session carries", "return true"}}},
 	{"a signal passes what is in a former session", "", []edit{
 		{engineSignal, "return f.by != c.unit || ", "return "}}},
 	{"a signal comes without the last part of its write", "", []edit{

@@ -21,6 +21,7 @@ var findings = map[string]finding{
 	"a flush does not wait for a session in doubt":                             {702, flushRule},
 	"a flush does not wait for what is in the frame that is being filled":      {1, flushRule},
 	"a flush waits for the frames of like answers alone":                       {1, flushRule},
+	"a flush does not wait for what goes over to the next session":             {4567, flushRule},
 	"a flush of a peer waits for another peer":                                 {4, flushRule},
 	"a flush of all peers passes those without a session":                      {25, flushRule},
 	"every part of a write applies its signal":                                 {4, signalRule},
