@@ -55,6 +55,9 @@ func oneRegion(c *cobra.Command, args []string) error {
 		return err
 	}
 	name, rest, is := strings.Cut(args[0], "=")
+	if strings.Contains(name, ":") {
+		return nil // options without a size, or a name with a colon
+	}
 	if !is || name == "" {
 		return usage(c, "%q: want NAME=SIZE[:OPTION,...], such as scores=1MiB", args[0])
 	}

@@ -323,6 +323,18 @@ func TestProcessRefuses(t *testing.T) {
 		}
 		t.Logf("%s: %s", name, strings.TrimSpace(p.out.String()))
 	}
+	removed := launch(t, net.A, socketPath(t), nil)
+	removed.ready(t)
+	if err := os.Remove(removed.path); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{removed.path, socketPath(t)} {
+		p := launch(t, net.A, path, nil)
+		want := fmt.Sprintf("process %d serves %s already, and its control socket, %s, was removed", removed.cmd.Process.Pid, net.A.IfName, removed.path)
+		if code, text := p.code(t), unfolded(p.out.String()); code != exitInterface || !strings.Contains(text, want) {
+			t.Errorf("beside a daemon without a socket: code %d, %s; want %s", code, text, want)
+		}
+	}
 	first.signal(t, unix.SIGSTOP)
 	testnet.Eventually(t, "the daemon is stopped", func() bool { return processes.Stopped(first.cmd.Process.Pid) })
 	p := launch(t, net.B, first.path, nil)

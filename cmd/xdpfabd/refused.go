@@ -87,15 +87,21 @@ func explainOpen(cfg Config, err error) error {
 	if !errors.Is(err, unix.EBUSY) {
 		return err
 	}
+	pid, sockets := nic.Taker(err)
+	// This daemon listens at its own path already, so another one's socket is not there.
+	if pid != 0 && len(sockets) > 0 && (sockets[0] == cfg.controlPath() || missing(sockets[0])) {
+		text := fmt.Sprintf("process %d serves %s already, and its control socket, %s, was removed, or is in another "+
+			"mount namespace: end that process, or serve another interface", pid, cfg.Interface, sockets[0])
+		return &servedError{text, err}
+	}
 	path := control.DefaultPath(cfg.Interface)
-	s, e := daemonAt(path)
-	if pid, sockets := nic.Taker(err); pid != 0 && len(sockets) > 0 && (e != nil || s.PID != pid) {
-		path = sockets[0]
+	s, e := control.Status{}, error(control.ErrNoDaemon)
+	if path != cfg.controlPath() {
 		s, e = daemonAt(path)
 	}
-	if pid, _ := nic.Taker(err); pid != 0 && errors.Is(e, control.ErrNoDaemon) && missing(path) {
-		return &servedError{fmt.Sprintf("process %d serves %s already, and its control socket, %s, was removed: end "+
-			"that process and start this one again, or serve another interface", pid, cfg.Interface, path), err}
+	if pid != 0 && len(sockets) > 0 && (e != nil || s.PID != pid) {
+		path = sockets[0]
+		s, e = daemonAt(path)
 	}
 	if e != nil || path == cfg.controlPath() || s.Interface.Name != cfg.Interface || s.Elsewhere() {
 		return err
