@@ -55,8 +55,8 @@ func oneRegion(c *cobra.Command, args []string) error {
 		return err
 	}
 	name, rest, is := strings.Cut(args[0], "=")
-	if strings.Contains(name, ":") {
-		return nil // options without a size, or a name with a colon
+	if strings.Contains(name, ":") && strings.Contains(args[0], "backing=") {
+		return nil // a file has a size of its own
 	}
 	if !is || name == "" {
 		return usage(c, "%q: want NAME=SIZE[:OPTION,...], such as scores=1MiB", args[0])
