@@ -151,7 +151,7 @@ func TestWatchSaysWhatEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-guarded.Done()
-	want := fmt.Sprintf(`xdpfab: region "guarded" on %s is no longer there: peer restarted: `, p.Addr())
+	want := fmt.Sprintf(`xdpfab: region "guarded" on %s is no longer there: the region that was meant is gone: `, p.Addr())
 	if err := context.Cause(guarded); !errors.Is(err, xdpfab.ErrPeerRestarted) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v: want ErrPeerRestarted, and %q", err, want)
 	}
