@@ -143,19 +143,38 @@ func (d *diagnosis) hole(way string, most, mtu int) Step {
 func (d *diagnosis) longest(ctx context.Context, mtu int,
 	try func(context.Context, *xdpfab.Peer, int) error) (int, error) {
 	shorter := slices.DeleteFunc(slices.Clone(mtus), func(length int) bool { return length >= mtu })
-	for _, length := range append([]int{mtu}, shorter...) {
+	return longestThat(func(length int) (bool, error) {
 		n := d.fills(length)
 		if length == mtu {
 			n = 2 * mtu // the first frame of them is a full one
 		}
 		err := d.apart(ctx, func(ctx context.Context, p *xdpfab.Peer) error { return try(ctx, p, n) })
-		switch {
-		case err == nil:
-			return length, nil
-		case errors.Is(err, xdpfab.ErrPeerSilent) || errors.Is(err, context.DeadlineExceeded):
-		default:
+		if errors.Is(err, xdpfab.ErrPeerSilent) || errors.Is(err, context.DeadlineExceeded) {
+			return false, nil
+		}
+		return err == nil, err
+	}, append([]int{mtu}, shorter...))
+}
+
+// longestThat returns the first length that passes, 0 if none does. A busy machine may
+// answer too late, and the next, shorter packet in time. So a shorter one counts only if
+// the first one fails once more.
+func longestThat(passes func(length int) (bool, error), lengths []int) (int, error) {
+	for i, length := range lengths {
+		is, err := passes(length)
+		if err != nil {
 			return 0, err
 		}
+		if !is {
+			continue
+		}
+		if i == 0 {
+			return length, nil
+		}
+		if is, err = passes(lengths[0]); is {
+			length = lengths[0]
+		}
+		return length, err
 	}
 	return 0, nil
 }
