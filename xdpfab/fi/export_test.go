@@ -15,6 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -22,7 +23,7 @@ import (
 // A live peer is given up by no test of this package: one that wants that to happen
 // makes the peer unreachable, and sets GiveUp or puts a Clock forward.
 func init() {
-	node.DefaultGiveUp, host.MostHeld, tryEthernet = time.Minute, time.Minute, time.Minute
+	node.DefaultGiveUp, host.MostHeld, tryEthernet = testnet.Patience, testnet.Patience, testnet.Patience
 }
 
 // Again ends a domain of a Pipe, with farewells to its peers or as if its process had

@@ -91,19 +91,22 @@ func TestWaitOnVeth(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := wordOf(t, p, "words")
-	for _, resident := range []bool{false, true} {
-		if resident {
-			if _, err := b.NewResidentRegion("hot", 4096); err != nil {
-				t.Fatal(err)
-			}
-		}
-		word.Store(1)
-		end := make(chan error, 1)
+	end := make(chan error, 2)
+	waits := func(n int) {
+		t.Helper()
 		go func() { end <- w.WaitCompareAndSwap(ctx(t), 0, 2) }()
 		testnet.Eventually(t, "it waits", func() bool {
+			select {
+			case err := <-end:
+				t.Fatalf("it does not wait: %v, and the word is %d", err, word.Load())
+			default:
+			}
 			q, is := s.Region.Queues().(interface{ Len() int })
-			return is && q.Len() == 1
+			return is && q.Len() == n
 		})
+	}
+	goesOn := func() {
+		t.Helper()
 		if err := w.Store(ctx(t), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +114,17 @@ func TestWaitOnVeth(t *testing.T) {
 			t.Errorf("%v, and the word is %d", err, word.Load())
 		}
 	}
+	word.Store(1)
+	waits(1)
+	goesOn()
+	word.Store(1)
+	waits(1) // so that the session stays the engine's, however long the program takes to load
+	if _, err := b.NewResidentRegion("hot", 4096); err != nil {
+		t.Fatal(err)
+	}
+	waits(2)
+	goesOn()
+	goesOn()
 	hot := wordOf(t, p, "hot") // the session may move to the program, as nothing waits
 	for range 100 {
 		if _, err := hot.Add(ctx(t), 1); err != nil {
