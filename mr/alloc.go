@@ -38,7 +38,7 @@ const maxSize = 1 << 47
 
 func checkSize(size int) error {
 	if size <= 0 || size > maxSize {
-		return fmt.Errorf("%w: %d bytes, want 1 to 2^47", ErrSize, size)
+		return failed("%w: %d bytes, want 1 to 2^47", ErrSize, size)
 	}
 	return nil
 }

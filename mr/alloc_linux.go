@@ -30,7 +30,7 @@ func Alloc(size int, o AllocOptions) (*Memory, error) {
 			return mapped(KindAnonymous, PagesHuge, -1, data), nil
 		}
 		if o.Huge == HugeRequire {
-			return nil, fmt.Errorf("%w: %d bytes of reserved huge pages: %w; raise sysctl vm.nr_hugepages or use "+
+			return nil, failed("%w: %d bytes of reserved huge pages: %w; raise sysctl vm.nr_hugepages or use "+
 				"HugeAuto", ErrMemory, size, err)
 		}
 	}
@@ -38,7 +38,7 @@ func Alloc(size int, o AllocOptions) (*Memory, error) {
 	// after it.
 	data, err := mmap(-1, roundUp(size, os.Getpagesize()), flags&^unix.MAP_POPULATE)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %d bytes: %w; check the memory that is free, and ulimit -v", ErrMemory, size, err)
+		return nil, failed("%w: %d bytes: %w; check the memory that is free, and ulimit -v", ErrMemory, size, err)
 	}
 	pages := PagesSmall
 	if o.Huge == HugeAuto && size >= HugePageSize && unix.Madvise(data, unix.MADV_HUGEPAGE) == nil {
@@ -48,7 +48,7 @@ func Alloc(size int, o AllocOptions) (*Memory, error) {
 	if o.Populate {
 		if err := populate(data); err != nil {
 			_ = m.Close() // the first error is the one to return
-			return nil, fmt.Errorf("%w: %d bytes cannot be populated: %w; check the memory that is free", ErrMemory,
+			return nil, failed("%w: %d bytes cannot be populated: %w; check the memory that is free", ErrMemory,
 				size, err)
 		}
 	}
@@ -79,7 +79,7 @@ func Memfd(name string, size int) (*Memory, error) {
 	size = roundUp(size, os.Getpagesize())
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return nil, fmt.Errorf("%w: memfd %q: %w; a name has at most 249 bytes, and the process a limit of open files "+
+		return nil, failed("%w: memfd %q: %w; a name has at most 249 bytes, and the process a limit of open files "+
 			"(ulimit -n)", ErrMemory, name, err)
 	}
 	var data []byte
@@ -91,7 +91,7 @@ func Memfd(name string, size int) (*Memory, error) {
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("%w: memfd %q of %d bytes: %w; check the memory that is free", ErrMemory,
+		return nil, failed("%w: memfd %q of %d bytes: %w; check the memory that is free", ErrMemory,
 			name, size, err)
 	}
 	return mapped(KindMemfd, PagesSmall, fd, data), nil
@@ -105,27 +105,27 @@ func Memfd(name string, size int) (*Memory, error) {
 // that none that forbids writing can follow. The error wraps ErrMemory or ErrSize.
 func Shared(fd, most int) (*Memory, error) {
 	if err := settle(fd); err != nil {
-		return nil, fmt.Errorf("%w: %w: want a memfd of ordinary pages, sealed against shrinking and growing but not "+
+		return nil, failed("%w: %w: want a memfd of ordinary pages, sealed against shrinking and growing but not "+
 			"against writing, as Memfd makes it", ErrMemory, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, fmt.Errorf("%w: stat: %w", ErrMemory, err)
+		return nil, failed("%w: stat: %w", ErrMemory, err)
 	}
 	if err := checkSize(int(st.Size)); err != nil {
 		return nil, err
 	}
 	if st.Size > int64(most) {
-		return nil, fmt.Errorf("%w: memory of %d bytes of another process: want at most %d", ErrSize, st.Size, most)
+		return nil, failed("%w: memory of %d bytes of another process: want at most %d", ErrSize, st.Size, most)
 	}
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMemory, err)
+		return nil, failed("%w: %w", ErrMemory, err)
 	}
 	data, err := mmap(own, int(st.Size), unix.MAP_SHARED)
 	if err != nil {
 		_ = unix.Close(own)
-		return nil, fmt.Errorf("%w: map %d bytes of another process: %w; check the memory that is free", ErrMemory,
+		return nil, failed("%w: map %d bytes of another process: %w; check the memory that is free", ErrMemory,
 			st.Size, err)
 	}
 	return mapped(KindMemfd, PagesSmall, own, data), nil
@@ -175,7 +175,7 @@ func File(path string, size int) (*Memory, error) {
 	}
 	fd, made, err := openFile(path, size > 0)
 	if err != nil {
-		return nil, fmt.Errorf("%w: open %s: %w; it must be readable and writable", ErrMemory, path, err)
+		return nil, failed("%w: open %s: %w; it must be readable and writable", ErrMemory, path, err)
 	}
 	data, err := mapFile(fd, path, size)
 	if err != nil {
@@ -208,10 +208,10 @@ func openFile(path string, create bool) (fd int, made bool, err error) {
 func mapFile(fd int, path string, size int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, fmt.Errorf("%w: stat %s: %w", ErrMemory, path, err)
+		return nil, failed("%w: stat %s: %w", ErrMemory, path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrMemory, path)
+		return nil, failed("%w: %s is not a regular file", ErrMemory, path)
 	}
 	if size == 0 {
 		size = int(st.Size)
@@ -227,13 +227,12 @@ func mapFile(fd int, path string, size int) ([]byte, error) {
 	}
 	if err != nil {
 		return nil,
-			fmt.Errorf(
-				"%w: extend %s from %d to %d bytes, holes filled: %w; check the space on the device, and ulimit -f",
+			failed("%w: extend %s from %d to %d bytes, holes filled: %w; check the space on the device, and ulimit -f",
 				ErrMemory, path, st.Size, size, err)
 	}
 	data, err := mmap(fd, size, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("%w: map %d bytes of %s: %w", ErrMemory, size, path, err)
+		return nil, failed("%w: map %d bytes of %s: %w", ErrMemory, size, path, err)
 	}
 	return data, nil
 }

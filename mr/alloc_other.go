@@ -5,7 +5,6 @@
 package mr
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"syscall"
@@ -34,6 +33,6 @@ func Shared(int, int) (*Memory, error) { return nil, linuxOnly("memory of anothe
 func File(string, int) (*Memory, error) { return nil, linuxOnly("a file as memory", "Alloc") }
 
 func linuxOnly(what, instead string) error {
-	return fmt.Errorf("%w: %s takes Linux, this is %s; use %s: %w", ErrMemory, what, runtime.GOOS, instead,
+	return failed("%w: %s takes Linux, this is %s; use %s: %w", ErrMemory, what, runtime.GOOS, instead,
 		syscall.ENOTSUP)
 }

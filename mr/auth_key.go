@@ -2,8 +2,6 @@
 
 package mr
 
-import "fmt"
-
 // MaxAuthKey is the longest authorization key, bytes.
 const MaxAuthKey = 64
 
@@ -14,7 +12,7 @@ type AuthKey uint32
 // AuthKey returns the number of an authorization key. The error wraps ErrAuthKey.
 func (t *Table) AuthKey(key []byte) (AuthKey, error) {
 	if len(key) > MaxAuthKey {
-		return 0, fmt.Errorf("%w: it has %d bytes, want at most %d", ErrAuthKey, len(key), MaxAuthKey)
+		return 0, failed("%w: it has %d bytes, want at most %d", ErrAuthKey, len(key), MaxAuthKey)
 	}
 	if len(key) == 0 {
 		return 0, nil

@@ -36,3 +36,6 @@ var (
 
 	ErrMemory = errors.New("cannot get memory")
 )
+
+// failed is fmt.Errorf with the words that all texts of errors begin with, once.
+func failed(format string, args ...any) error { return errno.Line("xdpfab: "+format, args...) }

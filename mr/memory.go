@@ -67,7 +67,7 @@ type Memory struct {
 // peers write. b must not be empty; the error wraps ErrSize.
 func Adopt(b []byte) (*Memory, error) {
 	if len(b) == 0 {
-		return nil, fmt.Errorf("%w: an empty slice; want at least one byte", ErrSize)
+		return nil, failed("%w: an empty slice; want at least one byte", ErrSize)
 	}
 	return &Memory{kind: KindAdopted, fd: -1, data: b}, nil
 }
@@ -108,7 +108,7 @@ func (m *Memory) Sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.data == nil {
-		return ErrClosed
+		return failed("%w: want one that is open", ErrClosed)
 	}
 	if m.sync == nil {
 		return nil
@@ -135,7 +135,7 @@ func (m *Memory) Close() error {
 				break
 			}
 		}
-		return fmt.Errorf("%w: %d of them (such as %s); close them first", ErrInUse, len(m.regions),
+		return failed("%w: %d of them (such as %s); close them first", ErrInUse, len(m.regions),
 			strings.Join(names, "; "))
 	}
 	if m.data == nil {
@@ -158,13 +158,13 @@ func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.data == nil {
-		return nil, fmt.Errorf("%w; register memory before closing it", ErrClosed)
+		return nil, failed("%w; register memory before closing it", ErrClosed)
 	}
 	if length == 0 && offset >= 0 {
 		length = len(m.data) - offset
 	}
 	if offset < 0 || length <= 0 || offset > len(m.data)-length {
-		return nil, fmt.Errorf("%w: offset %d and length %d bytes of a memory of %d bytes; want at least one byte, "+
+		return nil, failed("%w: offset %d and length %d bytes of a memory of %d bytes; want at least one byte, "+
 			"and all of them inside", ErrSize, offset, length, len(m.data))
 	}
 	if m.kind == KindAdopted && len(m.regions) == 0 {
@@ -198,7 +198,7 @@ func (m *Memory) release(r *Region) {
 // and from nowhere else. The error wraps ErrSize.
 func Resident(b []byte, free func() error) (*Memory, error) {
 	if len(b) == 0 {
-		return nil, fmt.Errorf("%w: an empty slice; want at least one byte", ErrSize)
+		return nil, failed("%w: an empty slice; want at least one byte", ErrSize)
 	}
 	return &Memory{kind: KindResident, fd: -1, data: b, free: free}, nil
 }

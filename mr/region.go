@@ -160,9 +160,8 @@ func (r *Region) CloseContext(ctx context.Context) error {
 	busy := r.table.unpublish(r)
 	r.notifyUnwatched() // nothing changes the region any more but what is in flight
 	if err := quiesce(ctx, busy); err != nil {
-		return fmt.Errorf(
-			"region %v is deregistered, but operations on it are still in flight: %w; close it again "+
-				"to wait for them", r, err)
+		return failed("region %v is deregistered, but operations on it are still in flight: %w; close it again "+
+			"to wait for them", r, err)
 	}
 	if r.withdrawn != nil {
 		r.told.Do(r.withdrawn)

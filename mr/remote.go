@@ -4,7 +4,6 @@ package mr
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"syscall"
 
@@ -69,7 +68,7 @@ func (r RemoteRegion) MarshalBinary() ([]byte, error) {
 // from anyone: whatever they say, the region's node refuses what its owner did not grant.
 func (r *RemoteRegion) UnmarshalBinary(b []byte) error {
 	if len(b) < remoteHead || string(b[:len(remoteMark)]) != remoteMark {
-		return fmt.Errorf("%w: %d bytes: want %q and at least %d more", ErrRemoteRegion, len(b), remoteMark,
+		return failed("%w: %d bytes: want %q and at least %d more", ErrRemoteRegion, len(b), remoteMark,
 			remoteHead-len(remoteMark))
 	}
 	b, le := b[len(remoteMark):], binary.LittleEndian
@@ -86,11 +85,11 @@ func (r *RemoteRegion) UnmarshalBinary(b []byte) error {
 func (r *RemoteRegion) check() error {
 	switch {
 	case len(r.Name) > MaxName:
-		return fmt.Errorf("%w: name of %d bytes: want at most %d", ErrRemoteRegion, len(r.Name), MaxName)
+		return failed("%w: name of %d bytes: want at most %d", ErrRemoteRegion, len(r.Name), MaxName)
 	case r.Access&^allAccess != 0:
-		return fmt.Errorf("%w: rights %#x: want RemoteRead, RemoteWrite or both", ErrRemoteRegion, uint8(r.Access))
+		return failed("%w: rights %#x: want RemoteRead, RemoteWrite or both", ErrRemoteRegion, uint8(r.Access))
 	case r.Base > math.MaxUint64-r.Size:
-		return fmt.Errorf("%w: %d bytes from %#x on", ErrRemoteRegion, r.Size, r.Base)
+		return failed("%w: %d bytes from %#x on", ErrRemoteRegion, r.Size, r.Base)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package mr
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -66,10 +65,10 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 		return nil, err
 	}
 	if o.Access&^allAccess != 0 {
-		return nil, fmt.Errorf("%w: %#x, want RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
+		return nil, failed("%w: %#x, want RemoteRead, RemoteWrite or both", ErrAccess, uint8(o.Access))
 	}
 	if len(o.Name) > MaxName {
-		return nil, fmt.Errorf("%w: it has %d bytes, want at most %d", ErrName, len(o.Name), MaxName)
+		return nil, failed("%w: it has %d bytes, want at most %d", ErrName, len(o.Name), MaxName)
 	}
 	auth, err := t.AuthKey(o.AuthKey)
 	if err != nil {
@@ -95,11 +94,11 @@ func (t *Table) publish(r *Region, o *Options) error {
 	if o.Key == nil {
 		r.key = x.unusedKey()
 	} else if r.key = *o.Key; x.find(r.key) != nil {
-		return fmt.Errorf("%w: %#x; close its region first, choose another key, or let the provider choose",
+		return failed("%w: %#x; close its region first, choose another key, or let the provider choose",
 			ErrKeyInUse, r.key)
 	}
 	if r.name != "" && t.names[r.name] != nil {
-		return fmt.Errorf("%w: %q; close its region first or choose another name", ErrNameInUse, r.name)
+		return failed("%w: %q; close its region first or choose another name", ErrNameInUse, r.name)
 	}
 	data, err := r.mem.hold(r, o.Offset, o.Length)
 	if err != nil {

@@ -43,15 +43,20 @@ const mostRequests = 1 << 16
 
 // withDefaults checks the attributes, and fills in the true values.
 func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
-	if a.Requests < 0 || a.Requests > mostRequests || a.Goroutines < 0 {
-		return a, errno.Refuse(ErrArgument, "xdpfab: handler of %d requests with %d goroutines: want 1..%d "+
-			"requests, and at least 1 goroutine, or 0 for the defaults", a.Requests, a.Goroutines, mostRequests)
+	const requests, goroutines = 1024, 256
+	switch {
+	case a.Requests < 0 || a.Requests > mostRequests:
+		return a, errno.Refuse(ErrArgument, "xdpfab: handler: Requests of %d: want 1..%d, or 0 for %d", a.Requests,
+			mostRequests, requests)
+	case a.Goroutines < 0:
+		return a, errno.Refuse(ErrArgument, "xdpfab: handler: Goroutines of %d: want at least 1, or 0 for %d",
+			a.Goroutines, goroutines)
 	}
 	if a.Requests == 0 {
-		a.Requests = 1024
+		a.Requests = requests
 	}
 	if a.Goroutines == 0 {
-		a.Goroutines = 256
+		a.Goroutines = goroutines
 	}
 	a.Goroutines = min(a.Goroutines, a.Requests)
 	return a, nil

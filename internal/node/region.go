@@ -37,7 +37,7 @@ func (n *Node) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	}
 	r, err := register(m, o)
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: %w", err)
+		return nil, errno.Line("xdpfab: %w", err)
 	}
 	return r, nil
 }

@@ -191,6 +191,9 @@ func (p *poster) Interrupted(op, peer string, cause error, o *calls.Outcome) err
 
 // OpenBox makes a mailbox.
 func (d asDialer) OpenBox(attr calls.BoxAttr) (*calls.Box, error) {
+	if err := checkBox(&attr); err != nil {
+		return nil, errno.Also(err, ErrArgument)
+	}
 	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, ReceiveSize: attr.Receives,
 		BufferedReceive: attr.Buffered,
 		TrafficClass:    TrafficClass(attr.TrafficClass), AuthKey: attr.AuthKey, dials: true, mails: true})
@@ -203,6 +206,16 @@ func (d asDialer) OpenBox(attr calls.BoxAttr) (*calls.Box, error) {
 	m := (*mailed)(ep.endpoint)
 	d.keep(m, fmt.Sprintf("mailbox %d", ep.number))
 	return calls.NewBox(m, ep.stepper, ep.attr.ReceiveSize), nil
+}
+
+// checkBox refuses attributes of a mailbox by the names that they have there.
+func checkBox(attr *calls.BoxAttr) error {
+	if attr.Buffered > maxBuffered {
+		return errno.Refuse(ErrTooBig, "xdpfab: mailbox: Buffered of %d bytes: want at most %d, 0 for %d, or less "+
+			"than 0 for none", attr.Buffered, maxBuffered, defaultBuffered)
+	}
+	_, err := queueSize("mailbox: Receives", attr.Receives)
+	return err
 }
 
 // mailed is an endpoint as its mailbox knows it.

@@ -122,7 +122,7 @@ func (c *Completion) set(e *entry, b *pointers) {
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
 func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
-	n, err := queueSize("completion queue", attr.Size)
+	n, err := queueSize("completion queue: Size", attr.Size)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (a EndpointAttr) checked() (_ EndpointAttr, err error) {
 		return a, err
 	}
 	if a.InjectSize < 0 || a.InjectSize > injectSize {
-		return a, errno.Refuse(ErrTooBig, "xdpfab: endpoint: %d bytes to inject: want 0..%d", a.InjectSize,
+		return a, errno.Refuse(ErrTooBig, "xdpfab: endpoint: InjectSize of %d bytes: want 0..%d", a.InjectSize,
 			injectSize)
 	}
 	if err := a.OpFlags.check("endpoint: default flags", defaultFlags); err != nil {
@@ -123,7 +123,7 @@ func (a EndpointAttr) checked() (_ EndpointAttr, err error) {
 		return a, err
 	}
 	a.InjectSize, a.MsgOrder = injectSize, a.MsgOrder.settle()
-	a.Size, err = queueSize("endpoint", a.Size)
+	a.Size, err = queueSize("endpoint: Size", a.Size)
 	return a, err
 }
 
@@ -141,11 +141,11 @@ func (a *EndpointAttr) receiveDefaults() (err error) {
 	}
 	switch {
 	case a.BufferedReceive > maxBuffered:
-		return errno.Refuse(ErrTooBig, "xdpfab: endpoint: %d bytes for messages without a receive: want at most %d",
-			a.BufferedReceive, maxBuffered)
+		return errno.Refuse(ErrTooBig, "xdpfab: endpoint: BufferedReceive of %d bytes: want at most %d, 0 for %d, or "+
+			"less than 0 for none", a.BufferedReceive, maxBuffered, defaultBuffered)
 	case a.MinMultiRecv < 0:
 		return errno.Refuse(ErrCount,
-			"xdpfab: endpoint: %d free bytes of a multi-receive buffer: want at least 1, or 0 for %d",
+			"xdpfab: endpoint: MinMultiRecv of %d bytes: want at least 1, or 0 for %d",
 			a.MinMultiRecv, defaultMinMultiRecv)
 	case a.BufferedReceive == 0:
 		a.BufferedReceive = defaultBuffered
@@ -153,7 +153,7 @@ func (a *EndpointAttr) receiveDefaults() (err error) {
 	if a.MinMultiRecv == 0 {
 		a.MinMultiRecv = defaultMinMultiRecv
 	}
-	a.ReceiveSize, err = queueSize("endpoint: receives", a.ReceiveSize)
+	a.ReceiveSize, err = queueSize("endpoint: ReceiveSize", a.ReceiveSize)
 	return err
 }
 
@@ -181,7 +181,7 @@ func (a *EndpointAttr) checkType() error {
 func queueSize(of string, size int) (int, error) {
 	switch {
 	case size < 0 || size > maxQueue:
-		return 0, errno.Refuse(ErrCount, "xdpfab: %s of size %d: want 1..%d, or 0 for %d", of, size, maxQueue,
+		return 0, errno.Refuse(ErrCount, "xdpfab: %s of %d: want 1..%d, or 0 for %d", of, size, maxQueue,
 			defaultQueue)
 	case size == 0:
 		return defaultQueue, nil

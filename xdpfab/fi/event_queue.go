@@ -37,7 +37,7 @@ const eventQueue = "event queue"
 
 // NewEventQueue makes an event queue (fi_eq_open), for domains of the fabric.
 func (f *Fabric) NewEventQueue(attr EQAttr) (*EventQueue, error) {
-	n, err := queueSize(eventQueue, attr.Size)
+	n, err := queueSize(eventQueue+": Size", attr.Size)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -33,7 +34,7 @@ func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	m, err := d.node.Allocate(name, size)
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
+		return nil, errno.Line("xdpfab: region %q: %w", name, err)
 	}
 	defer d.stay()()
 	d.node.Mu.Lock()

@@ -28,7 +28,7 @@ type SharedTransmitAttr struct {
 
 // NewSharedTransmit makes a transmit context, to be bound to endpoints (fi_stx_context).
 func (d *Domain) NewSharedTransmit(attr SharedTransmitAttr) (*SharedTransmit, error) {
-	size, err := queueSize("shared transmit context", attr.Size)
+	size, err := queueSize("shared transmit context: Size", attr.Size)
 	if err != nil {
 		return nil, err
 	}
