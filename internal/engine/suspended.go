@@ -146,7 +146,7 @@ func (r *remote) resumed() {
 	}
 	_, why := c.ini.State()
 	c.endTickets(why)
-	c.ini.Settle(r.e.now, session.Ran{PSN: known.PSN, Early: known.Early}, func(psn uint32) {
+	c.ini.Settle(r.e.now, c.until, session.Ran{PSN: known.PSN, Early: known.Early}, func(psn uint32) {
 		c.fail(psn, Result{Outcome: NotExecuted, Reason: why})
 	})
 	if state, _ := c.ini.State(); lost && state != session.Closed {

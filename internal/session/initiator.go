@@ -112,6 +112,7 @@ type Initiator struct {
 	kept     uint64 // bit psn%64: the target has the frame, in a session that has calls
 	final    Ran    // what has run, and nothing else ever will, when finalSet
 	finalSet bool
+	settleBy int64 // until when a Settling session asks in any case
 
 	rider wire.Rider // that the next frame carries, if rides
 	rides bool
@@ -331,10 +332,11 @@ func (s *Initiator) Ask() {
 
 // Settle wakes a suspended session. The target says what ran, and will never run the
 // rest: f is called for the frames that will not run. For the others the target sends its
-// answers again; when the last has arrived, the session is Closed.
-func (s *Initiator) Settle(now int64, ran Ran, f func(psn uint32)) {
+// answers again; when the last has arrived, the session is Closed. It also is if answers
+// are missing at the time by, and for a give-up time.
+func (s *Initiator) Settle(now, by int64, ran Ran, f func(psn uint32)) {
 	s.attend(now)
-	s.state, s.heardAt = Settling, now
+	s.state, s.heardAt, s.settleBy = Settling, now, by
 	s.final, s.finalSet = ran, true
 	for psn := s.una; psn != s.next; psn++ {
 		if s.Waits(psn) && !ran.Has(psn) {

@@ -220,9 +220,21 @@ func (s *Initiator) giveUp() Event {
 	case Connecting:
 		return s.end(PeerSilent)
 	case Settling:
-		return s.end(GaveUp)
+		return s.settleOn()
 	}
 	return s.suspend(GaveUp)
+}
+
+// settleOn asks again as long as the target keeps its answers. The network may have
+// failed once more, or passes hellos, but no answer as long as this one.
+func (s *Initiator) settleOn() Event {
+	now := s.seenAt
+	if now >= s.settleBy {
+		return s.end(GaveUp)
+	}
+	s.onTimeout(now)
+	s.timer = now + s.rtt.rto(s.cfg)
+	return Event{Kind: Nothing}
 }
 
 // suspend keeps what is in flight. What became of it is unknown until a later session

@@ -76,12 +76,16 @@ func TestResumeTurnsUnknownIntoFact(t *testing.T) {
 				t.Fatalf("target ran up to %d, and early ones %#x; want %d, none", executed.PSN-first, executed.Early, ran-1)
 			}
 			never := 0
-			p.ini.Settle(p.now, executed, func(psn uint32) {
+			until := p.now + 5*int64(p.cfg.GiveUp)
+			p.ini.Settle(p.now, until+1, executed, func(psn uint32) {
 				if psn-first < uint32(ran) {
 					t.Errorf("request %d ran, but is said to have not", psn-first)
 				}
 				never++
 			})
+			for st, _ := p.ini.State(); st == Settling && p.now < until; st, _ = p.ini.State() {
+				p.step() // the network fails once more
+			}
 			p.loss = 0
 			for st, why := p.ini.State(); st != Closed || why != Settled; st, why = p.ini.State() {
 				if !p.step() {

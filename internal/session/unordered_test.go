@@ -181,7 +181,7 @@ func TestUnorderedSettles(t *testing.T) {
 		said := p.tgt.Freeze(p.now, p.ini.Identity().PSN)
 		p.emit() // the answers are lost once more
 		never := 0
-		p.ini.Settle(p.now, said, func(psn uint32) { never |= 1 << (psn - first) })
+		p.ini.Settle(p.now, p.now, said, func(psn uint32) { never |= 1 << (psn - first) })
 		p.loss = 0
 		for st, why := p.ini.State(); st != Closed || why != Settled; st, why = p.ini.State() {
 			p.sound()

@@ -24,6 +24,8 @@ var bugsOfTime = []bug{
 		{sessionSend, "\ts.heardAt = now\n\tif s.rtt.backoff > 0 {", "\tif s.rtt.backoff > 0 {"}}},
 	{"what joins a session that asks for outcomes waits for the next hello", "TestJoiningAskerHasOwnTime", []edit{
 		{sessionSend, "s.rtt.backoff, s.timer = 0, now\n", "s.rtt.backoff = 0\n"}}},
+	{"outcomes are asked for no longer than a silent target has, though it answers hellos", "", []edit{
+		{sessionSend, "now >= s.settleBy", "true"}}},
 	{"targets forget sessions before their initiators close them", "", []edit{
 		{engineHello, "max(int64(e.cfg.Session.IdleRetire), int64(m.Keep)*int64(time.Second))", "int64(20*time.Second)"}}},
 	{"nothing is ever given up", "", []edit{
