@@ -262,7 +262,7 @@ func TestWatchEnds(t *testing.T) {
 		}()
 	}
 	r = n.run("", n.line("watch PEER --region r --interval 0")...)
-	if r.code != exitUnknown || !strings.Contains(r.err, "peer restarted") {
+	if r.code != exitUnknown || !strings.Contains(r.err, "the region that was meant is gone") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -45,8 +45,7 @@ type inUseError struct {
 func (e *inUseError) Error() string {
 	return fmt.Sprintf("another program has UDP port %d of %v, as a rule an xdpfab, with AF_XDP or UDP "+
 		"sockets: one at a time can have it: if it is a daemon, go through it by --control PATH, without --transport "+
-		"udp (in a program: DomainAttr.Control, AttachAlways); or end it, or use another address of this "+
-		"node", wire.UDPPort, e.at)
+		"udp (or, in a program, by Control); or end it, or use another address of this node", wire.UDPPort, e.at)
 }
 
 func (e *inUseError) Unwrap() []error { return []error{ErrInUse, e.err} }
