@@ -175,7 +175,8 @@ func File(path string, size int) (*Memory, error) {
 	}
 	fd, made, err := openFile(path, size > 0)
 	if err != nil {
-		return nil, failed("%w: open %s: %w; it must be readable and writable", ErrMemory, path, err)
+		return nil, failed("%w: open %s: %w; user %d must be able to read and write it", ErrMemory, path, err,
+			unix.Getuid())
 	}
 	data, err := mapFile(fd, path, size)
 	if err != nil {

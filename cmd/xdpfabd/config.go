@@ -225,7 +225,7 @@ func (c Config) validate() []problem {
 func (c Config) beyondSockets() string {
 	switch {
 	case c.resides() || c.Leave || c.Pin != pinAuto && c.Pin != pinNone:
-		return "has no XDP program, which resident regions need; want neither these nor pin nor leave, or \"xdp\""
+		return "has no XDP program, which resident regions need: leave out resident, pin and leave, or want \"xdp\""
 	case c.Queues > 1 || c.Lend > 0 || c.Spread || c.Steer:
 		return "has one queue; want neither more queues nor lend nor spread nor steer, or \"xdp\""
 	case c.Copy != xsk.Auto || c.XDP != bpf.Auto:
@@ -237,6 +237,9 @@ func (c Config) beyondSockets() string {
 	}
 	return ""
 }
+
+// mostResident is the size of the largest resident region, in bytes: resident.MaxMemory.
+const mostResident = 8 << 30
 
 // validateRegions finds missing settings of regions, and contradictions between them.
 func (c Config) validateRegions() (found []problem) {
@@ -255,6 +258,10 @@ func (c Config) validateRegions() (found []problem) {
 		names[r.Name] = true
 		if r.Size == 0 && !r.isFile() {
 			add(at+"size", `missing: want bytes, e.g. 65536 or "64KiB"; only a file has a size of its own`)
+		}
+		if r.Backing == backingResident && r.Size > mostResident {
+			add(at+"size", "%d bytes: a resident region has at most %d (8GiB); want several, or another backing",
+				r.Size, mostResident)
 		}
 		if r.Huge == mr.HugeRequire && r.Backing != backingAnonymous {
 			add(at+"huge", "%q: huge pages go with anonymous backing alone, not with %q; want \"auto\"",

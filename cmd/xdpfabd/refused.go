@@ -114,6 +114,20 @@ func explainOpen(cfg Config, err error) error {
 		"first, or serve another interface", s.PID, cfg.Interface, path, takeover), err}
 }
 
+// nobodyAt says that no daemon is at the control socket of a takeover, and which one
+// serves the interface at its default path.
+func nobodyAt(cfg Config) error {
+	at := cfg.controlPath()
+	if path := control.DefaultPath(cfg.Interface); path != at {
+		if s, err := daemonAt(path); err == nil && s.Interface.Name == cfg.Interface && !s.Elsewhere() {
+			return fmt.Errorf("no daemon serves at %s, but process %d serves %s at %s: give --control %s", at, s.PID,
+				cfg.Interface, path, path)
+		}
+	}
+	return fmt.Errorf("no daemon serves at %s, whose place this one could take: start it without --takeover, or "+
+		"give that daemon's --control", at)
+}
+
 // missing reports whether nothing is at a path.
 func missing(path string) bool {
 	_, err := os.Lstat(path)
@@ -131,7 +145,7 @@ func (e *servedError) Error() string {
 	b := new(bpf.BusyError)
 	switch {
 	case !errors.As(e.err, &b):
-		return fmt.Sprintf("%s: %v", e.text, e.err)
+		return e.text
 	case b.LinkID != 0:
 		return fmt.Sprintf("%s: %v: program %d, link %d", e.text, bpf.ErrBusy, b.ProgramID, b.LinkID)
 	}

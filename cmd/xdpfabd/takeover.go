@@ -44,8 +44,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return s.giveUp()
 	}
 	if errors.Is(err, control.ErrNoDaemon) {
-		err = fmt.Errorf("no daemon serves at %s, whose place this one could take: start it without --takeover, or "+
-			"give that daemon's --control", cfg.controlPath())
+		err = nobodyAt(cfg)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return errInterface(err)

@@ -85,8 +85,8 @@ func (i *Interface) Keeps(want bpf.Mode) (bpf.Mode, error) {
 	has := map[string]bpf.Mode{bpf.Native.String(): bpf.Native, bpf.Generic.String(): bpf.Generic}[i.Attached.Mode]
 	if forced := want == bpf.Native || want == bpf.Generic; forced && want != has {
 		return want, fmt.Errorf("%s: %v XDP is wanted, and the program that is there runs in %s mode, which the "+
-			"one in its place keeps: want xdp auto, or end the process that left it, and what it has left, first",
-			i.Name, want, i.Attached.Mode)
+			"one in its place keeps: want xdp auto, or stop that process instead of replacing it, and remove what it "+
+			"has left", i.Name, want, i.Attached.Mode)
 	}
 	if has == bpf.Auto {
 		return want, nil

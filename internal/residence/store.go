@@ -311,7 +311,8 @@ func (h *Residence) tellEnding() {
 	regions, _ := h.Executor.Regions() // Sweep says why not
 	for key, r := range regions {
 		if _, used := (*h.Keys.Load())[key]; !used {
-			h.n.Log(slog.LevelWarn, "a resident region that the former process had ends, as this one does not have it",
+			h.n.Log(slog.LevelWarn, "a resident region that the former process had ends, and its contents are lost: "+
+				"this one has none of that name and size",
 				slog.String("region", r.Name.Name), slog.Int("size", r.Length))
 		}
 	}

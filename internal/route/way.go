@@ -7,6 +7,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -90,7 +91,10 @@ func (r *Resolver) lookup(dst netip.Addr, o *netlink.RouteGetOptions) (netlink.R
 // noRoute explains that the interface does not lead to dst, and which one does.
 func (r *Resolver) noRoute(dst netip.Addr, cause error) error {
 	hint := "the kernel knows none at all; add one with `ip route add`"
-	if other, err := r.lookup(dst, nil); err == nil {
+	own, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(r.index) })
+	if err == nil && own.Attrs().Flags&net.FlagUp == 0 {
+		hint = fmt.Sprintf("the interface is down: `ip link set dev %s up`", r.name)
+	} else if other, err := r.lookup(dst, nil); err == nil {
 		link, err := ask(r, func(h *netlink.Handle) (netlink.Link, error) { return h.LinkByIndex(other.LinkIndex) })
 		switch {
 		case other.Type == unix.RTN_LOCAL:

@@ -226,8 +226,8 @@ func find(name string) (*net.Interface, []netip.Addr, error) {
 	if iface, err := net.InterfaceByName(name); err == nil {
 		addrs, err := unicast(iface)
 		if err == nil && len(addrs) == 0 {
-			err = fmt.Errorf("%s: %w that UDP sockets could serve: ip address add dev %s, or use AF_XDP", name,
-				ErrNoAddress, name)
+			err = fmt.Errorf("%s: %w that UDP sockets could serve: `ip address add ADDRESS/LENGTH dev %s`, or use "+
+				"AF_XDP", name, ErrNoAddress, name)
 		}
 		return iface, addrs, err
 	}

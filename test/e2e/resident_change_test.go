@@ -89,7 +89,7 @@ func changeResident(t *testing.T, kept bool) {
 		more()
 		c.add("new", 7)
 		c.gone("late") // a command has added it, and it is not in the configuration
-		if log := c.err.String(); !strings.Contains(log, "as this one does not have it\" region=late") {
+		if log := c.err.String(); !strings.Contains(log, "this one has none of that name and size\" region=late") {
 			t.Errorf("the daemon says nothing of the region that ends: %s", log)
 		}
 	}

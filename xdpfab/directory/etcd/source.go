@@ -185,7 +185,7 @@ func (s *Source) get(ctx context.Context) (*clientv3.GetResponse, error) {
 // explain says what a user can do about an error of etcd's client.
 func explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("etcd does not answer within %v: is it running there, and reachable? (%w)", callLimit, err)
+		return fmt.Errorf("etcd does not answer within %v: is it running there, and reachable?", callLimit)
 	}
 	return fmt.Errorf("etcd: %w", err)
 }
