@@ -304,7 +304,9 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 			return missingArgs(c, names[len(args):]...)
 		case len(args) > len(names):
 			hint := suggestion(c, args[len(names)])
-			if hint == "" && len(names) == 0 {
+			if file := c.Flags().Lookup("write"); hint == "" && file != nil && file.Shorthand == "w" {
+				hint = ": the file is named by -w " + args[len(names)]
+			} else if hint == "" && len(names) == 0 {
 				hint = ": want none"
 			} else if hint == "" {
 				hint = ": want " + strings.Join(names, " ") + " alone"

@@ -170,7 +170,7 @@ func (a *app) target(c *cobra.Command, f *atomicFlags) (*client, *poster, xdpfab
 // request checks the command line, as far as that is possible without the peer.
 func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err error) {
 	if len(args) == 0 {
-		return r, usage(c, "missing OP and DATATYPE")
+		return r, usage(c, "missing OP and DATATYPE, such as sum uint64")
 	}
 	if r.op, err = parseOp(args[0]); err != nil {
 		return r, usage(c, "%v", err)

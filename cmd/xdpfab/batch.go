@@ -182,8 +182,12 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 			errs[0] = fmt.Errorf("n %d: want 1 to %d", r.count, maxArray)
 		}
 	}
-	r.op, errs[1] = parseOp(b.Op)
-	r.dt, errs[2] = parseDatatype(b.Dt + b.Datatype)
+	if r.op, errs[1] = parseOp(b.Op); b.Op == "" {
+		errs[1] = errors.New(`missing "op", such as "sum"`)
+	}
+	if r.dt, errs[2] = parseDatatype(b.Dt + b.Datatype); b.Dt+b.Datatype == "" {
+		errs[2] = errors.New(`missing "dt", such as "uint64"`)
+	}
 	if errs[1] == nil && errs[2] == nil {
 		r.form, errs[3] = formFor(b.Func+b.Form, r.op, r.dt)
 	}

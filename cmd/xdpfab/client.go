@@ -42,6 +42,7 @@ type linkFlags struct {
 	directory   string
 	transportBy string // what in the configuration names the transport; empty if a flag does
 	authKey     string // path of a file
+	authKeyBy   string // what in the configuration names the file; empty if a flag does
 	direct      bool
 	mailbox     bool // the number in the address is that of a mailbox
 	verbose     bool
@@ -125,7 +126,7 @@ func (f *linkFlags) attr(c *cobra.Command, isIP bool) (xdpfab.DomainAttr, error)
 	if f.authKey != "" {
 		key, err := trust.Key(f.authKey)
 		if err != nil {
-			return attr, usage(c, "--auth-key-file: %v", err)
+			return attr, usage(c, "%s: %v", cmp.Or(f.authKeyBy, "--auth-key-file"), err)
 		}
 		attr.AuthKey = key
 	}

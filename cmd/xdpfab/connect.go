@@ -119,7 +119,7 @@ func (f *linkFlags) fill(c *cobra.Command, s *settings.Settings) {
 		f.giveUp, _ = time.ParseDuration(v.Value) // which was checked
 	}
 	if !c.Flags().Changed("auth-key-file") {
-		f.authKey = s.Get(settings.AuthKey).Value
+		f.authKey, f.authKeyBy = s.Get(settings.AuthKey).Value, s.Get(settings.AuthKey).From
 	}
 	// Flags that ask for a daemon take precedence: it has a transport of its own.
 	v, asked := s.Get(settings.Transport), f.control != "" || f.borrow
@@ -165,7 +165,11 @@ func namedBy(from string, err error) error {
 	if err == nil || from == "" {
 		return err
 	}
-	return fmt.Errorf("%w (%s names the socket: correct or unset it)", err, from)
+	what := "the socket"
+	if errors.Is(err, xsk.ErrNoInterface) {
+		what = "the interface"
+	}
+	return fmt.Errorf("%w (%s names %s: correct or unset it)", err, from, what)
 }
 
 // unclear makes an error in the use of a command of a choice that could not be made.

@@ -225,9 +225,7 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		out = file
 	}
 	start := time.Now()
-	err = x.fetch(c.Context(), out)
-	switch {
-	case err == nil:
+	if err = x.fetch(c.Context(), out); err == nil {
 		to := path
 		if path == "-" {
 			to = "stdout"
@@ -237,6 +235,9 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	x.bar.End()
 	if err = f.link.denied(err, x.region, "get", mr.RemoteRead); errors.Is(err, xdpfab.ErrAccess) {
 		return err
+	}
+	if errors.Is(err, xdpfab.ErrNoKey) {
+		return fmt.Errorf("%w: %s", err, publishedKeys)
 	}
 	if path == "-" {
 		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,

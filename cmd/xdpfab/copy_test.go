@@ -138,7 +138,7 @@ func TestPutWithSignal(t *testing.T) {
 		{"put PEER " + in + " --region r --signal r:8=x", exitUsage, "a whole number from 0 to 2^64-1"},
 		{"put PEER " + in + " --region r --signal r:65536", exitFailed, "nothing was written"},
 		{"put PEER " + in + " --region r --signal absent:0", exitFailed, "--signal: "},
-		{"put PEER " + in + " --region r --signal ro:0", exitFailed, "the signal was not given"},
+		{"put PEER " + in + " --region r --signal ro:0", exitFailed, "grants read, and a signal takes write; nothing was written"},
 		{"put PEER " + in + " --region ro --signal r:4096", exitFailed, "the signal was not given"},
 	} {
 		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)

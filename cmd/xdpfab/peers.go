@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -33,10 +32,8 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	if texts, known := s.Addresses(name); known {
 		return hostAddresses(ctx, c, names.Number(texts, peer))
 	}
-	if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() != "" {
-		rest := ip.WithZone("").String() + strings.TrimPrefix(peer, name)
-		return nil, usage(c, "peer %q: leave out the zone, and name the interface with -i %s: %s -i %s", peer,
-			ip.Zone(), rest, ip.Zone())
+	if err := decorated(c, peer, name); err != nil {
+		return nil, err
 	}
 	_, bad := wire.ParseAddr(peer)
 	known := shortNames(s)
@@ -59,7 +56,24 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	if exitCode(no) == exitUsage && tell.DidYouMean(name, known) == "" {
 		return nil, usage(c, "%v; nor is it the name of a host", err)
 	}
+	if no != nil {
+		no = fmt.Errorf("%w; nor is it a node of the directory %s", no, f.directory)
+	}
 	return all, mistyped(c, no, name, known)
+}
+
+// decorated refuses an IP address with what other programs take in it: a zone, or
+// brackets.
+func decorated(c *cobra.Command, peer, name string) error {
+	number := strings.TrimPrefix(peer, name)
+	if ip, zone, is := strings.Cut(name, "%"); is && zone != "" && isAddress(ip) {
+		return usage(c, "peer %q: leave out the zone, and name the interface with -i %s: %s -i %s", peer, zone,
+			ip+number, zone)
+	}
+	if ip := strings.Trim(name, "[]"); ip != name && isAddress(ip) {
+		return usage(c, "peer %q: leave out the brackets: %s", peer, ip+number)
+	}
+	return nil
 }
 
 // mistyped turns the error of a name that is no host's into one about a known name that

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -92,6 +93,11 @@ func (f *signalFlag) find(ctx context.Context, p *xdpfab.Peer) (*putSignal, erro
 	r, err := of.find(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("--signal: %w", err)
+	}
+	if r.Access&mr.RemoteWrite == 0 {
+		return nil, fmt.Errorf("%w: --signal %s: region %q grants %s, and a signal takes write; nothing was written: "+
+			"have its owner grant that (xdpfabd --region NAME=SIZE:access=both)", xdpfab.ErrAccess, f, f.region,
+			inWords(r.Access))
 	}
 	if r.Size < 8 || f.offset > r.Size-8 {
 		return nil, fmt.Errorf("%w: --signal: a word at %d of region %s, which has %d bytes; nothing was "+

@@ -90,6 +90,8 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	switch {
 	case err != nil:
 		return usage(c, "--size: %v", err)
+	case size == 0:
+		return usage(c, "--size %s: want 1 or more", f.size)
 	case size > maxMessage:
 		return usage(c, "--size %s: want at most %s", f.size, show.Size(maxMessage))
 	case f.mailbox < 1 || f.mailbox >= math.MaxUint16:

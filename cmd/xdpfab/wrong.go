@@ -167,7 +167,7 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion, link *linkFlags) er
 	case errors.Is(err, xdpfab.ErrAccess):
 		return link.denied(err, at, r.op.String(), r.rights())
 	case errors.Is(err, xdpfab.ErrNoKey) && at.Name == "":
-		return fmt.Errorf("%w: `xdpfab list` shows the keys that the peer publishes", err)
+		return fmt.Errorf("%w: %s", err, publishedKeys)
 	case at.Name == "":
 		return err
 	case errors.Is(err, xdpfab.ErrOutOfBounds):
@@ -242,10 +242,20 @@ func (r *request) unapplied(before []byte) (left []int) {
 	return left
 }
 
+// publishedKeys is the remedy for a key that the peer does not know.
+const publishedKeys = "`xdpfab list` shows the keys that the peer publishes"
+
 func parseOp(text string) (atomic.Op, error) {
 	op, err := atomic.ParseOp(text)
 	_, other := atomic.ParseDatatype(text)
-	switch name := otherNames[strings.ToLower(text)]; {
+	like := strings.ReplaceAll(strings.ToLower(text), "-", "_")
+	name := otherNames[like]
+	if plain, is := strings.CutPrefix(like, "fetch_"); is && name == "" {
+		if plain, e := atomic.ParseOp(plain); e == nil {
+			name = fmt.Sprintf("%v, which prints the value from before", plain)
+		}
+	}
+	switch {
 	case err != nil && other == nil:
 		err = fmt.Errorf("%q is a datatype: the order is OP DATATYPE VALUE", text)
 	case err != nil && isAddress(text):

@@ -73,6 +73,10 @@ func lacks(line, what, value string) string {
 		return ": want a value behind the ="
 	case strings.HasSuffix(what, "at start of value") && strings.ContainsAny(value, "“”„‘’«»"):
 		return ": want straight quotation marks, \" or '"
+	case strings.HasSuffix(what, "is already defined"):
+		return ": want it once"
+	case strings.HasPrefix(what, "invalid character at start of key"):
+		return ": want lines such as key = \"value\""
 	case strings.HasPrefix(what, "expected newline"):
 		return ": want one key and value in a line"
 	}

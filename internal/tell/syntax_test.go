@@ -23,7 +23,7 @@ func TestSyntax(t *testing.T) {
 		"a = \r\n":     "f:1: a: unexpected character U+000D at start of value (column 5): want a value behind the =",
 		"a = “x”\n":    "f:1: a: unexpected character U+00E2 'â' at start of value (column 5): want straight quotation marks, \" or '",
 		"a = 1 b = 2":  "f:1: a: expected newline but got U+0062 'b' (column 7): want one key and value in a line",
-		"a = 1\na = 2": "f:2: a: key a is already defined (column 1)",
+		"a = 1\na = 2": "f:2: a: key a is already defined (column 1): want it once",
 	} {
 		err := toml.Unmarshal([]byte(text), &map[string]any{})
 		if got := Syntax("f", text, err); got == nil || got.Error() != want {

@@ -84,7 +84,7 @@ func Load(env func(string) string, files []string) (*Settings, error) {
 		if err == nil {
 			err = s.read(Value{From: path, rank: len(files) - n}, text)
 		} else {
-			err = fmt.Errorf("configuration file: %w", err)
+			err = fmt.Errorf("configuration file: %w: want a file that this user may read, or none", err)
 		}
 		if err != nil {
 			return nil, err
@@ -183,6 +183,9 @@ func (s *Settings) readPeers(from Value, table any) (at string, err error) {
 func (s *Settings) set(as Value, v any) error {
 	key := as.Key
 	text, is := v.(string)
+	if key == Timeout && !is {
+		return fmt.Errorf("%s: %v: want a time in quotes, such as \"5s\" or \"300ms\"", key, v)
+	}
 	if !is || text == "" {
 		return fmt.Errorf("%s: %v: want a string in quotes, which is not empty", key, v)
 	}
