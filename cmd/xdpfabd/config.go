@@ -180,6 +180,8 @@ func (c Config) validate() []problem {
 	}
 	if c.Interface == "" {
 		add("interface", "missing: set it in the configuration file, or with --interface eth0")
+	} else if strings.ContainsAny(c.Interface, ", ") {
+		add("interface", "%q: one daemon serves one interface; start one for each", c.Interface)
 	} else if len(c.controlPath()) > control.MaxPath {
 		add("control", "path of %d bytes: want at most %d", len(c.controlPath()), control.MaxPath)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 )
@@ -51,6 +52,32 @@ func closeDoors(doors []door) (err error) {
 		err = errors.Join(err, d.Close())
 	}
 	return err
+}
+
+// doorsLook is how often a daemon looks whether its control sockets are still there.
+const doorsLook = 5 * time.Second
+
+// missDoors warns, once for each, of control sockets that somebody has removed: programs
+// and another daemon cannot find this one any more.
+func (s *server) missDoors(ctx context.Context, doors []door) {
+	look := time.NewTicker(doorsLook)
+	defer look.Stop()
+	missed := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		for _, d := range doors {
+			if gone := missing(d.path); gone != missed[d.path] {
+				if missed[d.path] = gone; gone {
+					s.log.Warn("a control socket was removed: programs and --takeover cannot find this daemon by it; "+
+						"restart the daemon", "path", d.path)
+				}
+			}
+		}
+	}
 }
 
 // socketOf returns the path of the control socket by which a program has connected.

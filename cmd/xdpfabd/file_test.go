@@ -25,6 +25,7 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"access":         {"[[region]]\naccess=\"rw\"", `x.toml:2: region[0].access: "rw": want "read", "write" or "both"`},
 	"backing":        {"[[region]]\nbacking=\"disk\"", `x.toml:2: region[0].backing: "disk": want "anonymous", "memfd", "resident", or the path`},
 	"huge memfd":     {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=1\nbacking=\"memfd\"\nhuge=\"require\"", `x.toml:6: region[0].huge: "require": huge pages go with anonymous`},
+	"interfaces":     {"interface=\"e,f\"", `x.toml:1: interface: "e,f": one daemon serves one interface`},
 	"huge resident":  {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=\"16GiB\"\nbacking=\"resident\"", `x.toml:4: region[0].size: 17179869184 bytes: a resident region has at most 8589934592 (8GiB)`},
 	"unknown key":    {"interface=\"e\"\nqueus = 3", `x.toml:2: queus: unknown key, did you mean queues?; known are interface, queues`},
 	"unknown table":  {"interface=\"e\"\n[log]\nlevel=\"info\"", `x.toml:2: log: unknown key`},

@@ -328,6 +328,9 @@ func TestProcessRefuses(t *testing.T) {
 	if err := os.Remove(removed.path); err != nil {
 		t.Fatal(err)
 	}
+	testnet.Eventually(t, "the daemon misses its control socket", func() bool {
+		return strings.Contains(removed.out.String(), "a control socket was removed")
+	})
 	for _, path := range []string{removed.path, socketPath(t)} {
 		p := launch(t, net.A, path, nil)
 		want := fmt.Sprintf("process %d serves %s already, and its control socket, %s, was removed", removed.cmd.Process.Pid, net.A.IfName, removed.path)

@@ -255,6 +255,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 	s.announce()
 	wg.Go(func() { s.judgeSteering(ctx) })
 	wg.Go(func() { s.inDirectory(ctx) })
+	wg.Go(func() { s.missDoors(ctx, doors) })
 	s.notify(daemon.SdNotifyReady + "\n" + s.state())
 	<-ctx.Done()
 	wg.Wait()
