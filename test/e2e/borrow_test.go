@@ -89,5 +89,5 @@ func TestBorrow(t *testing.T) {
 	})
 	// Root may attach without a rule, and borrow nothing.
 	xdpfab(t, net.A, []string{"ping", d.addr(), "--borrow", "-i", net.A.IfName, "--control", socket}).wants(5, "lets this program borrow no queue", "queues")
-	xdpfab(t, net.A, []string{"ping", d.addr(), "--borrow", "--direct", "-i", net.A.IfName}).wants(2, "want one of --borrow and --direct")
+	xdpfab(t, net.A, []string{"ping", d.addr(), "--borrow", "--direct", "-i", net.A.IfName}).wants(2, "--borrow with --direct: want one of them")
 }
