@@ -87,8 +87,8 @@ func (v RemoteVector[T]) Swap(ctx context.Context, at []uint64, values, olds []T
 }
 
 // Add adds deltas to the words at the given indexes, and stores their new values in sums,
-// unless that is nil: then less data travels. sums and deltas must not overlap. Integers
-// wrap around.
+// unless that is nil: then less data travels. sums may be deltas itself. Integers wrap
+// around.
 func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T) error {
 	return v.add(ctx, places{at: at, n: len(at)}, deltas, sums)
 }
@@ -168,6 +168,9 @@ func (v RemoteVector[T]) add(ctx context.Context, p places, deltas, sums []T) er
 	if sums == nil {
 		return v.do(ctx, wire.VerbAtomic, atomic.Sum, p, buffers[T]{operands: deltas})
 	}
+	if share(deltas, sums) { // the sums are made of both
+		deltas = slices.Clone(deltas)
+	}
 	err := v.do(ctx, wire.VerbFetch, atomic.Sum, p, buffers[T]{operands: deltas, results: sums})
 	if err != nil {
 		kept := slices.Clone(deltas) // the caller's may be others by then
@@ -175,6 +178,11 @@ func (v RemoteVector[T]) add(ctx context.Context, p places, deltas, sums []T) er
 	}
 	addTo(v.dt, sums, deltas)
 	return nil
+}
+
+// share reports whether two slices may be of one array: those that end where it ends are.
+func share[T any](x, y []T) bool {
+	return cap(x) > 0 && cap(y) > 0 && &x[:cap(x)][cap(x)-1] == &y[:cap(y)][cap(y)-1]
 }
 
 // into returns an error that can be settled, with the results of the operation in a

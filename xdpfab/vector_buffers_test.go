@@ -51,6 +51,22 @@ func TestVectorDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// The sums may replace the deltas, as may a part of them.
+func TestVectorAddsInPlace(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	v, at, _ := dialVector(t, f, 2)
+	both := []uint64{5, 6, 7}
+	for _, c := range []struct{ deltas, sums, want []uint64 }{
+		{both[:2], both[:2], []uint64{5, 6}},
+		{both[:2], both[1:], []uint64{10, 12}},
+	} {
+		deltas := slices.Clone(c.deltas)
+		if err := v.Add(ctx(t), at, c.deltas, c.sums); err != nil || !slices.Equal(c.sums, c.want) {
+			t.Errorf("%d added: sums %d, %v, want %d", deltas, c.sums, err, c.want)
+		}
+	}
+}
+
 // A call that fails leaves the caller's slices as they were, also if the results were to
 // replace the operands.
 func TestVectorErrorLeavesResults(t *testing.T) {

@@ -25,6 +25,7 @@ func countdownWords(tasks int) int { return bodyWord + (tasks+63)/64 }
 type Countdown struct {
 	*part
 	tasks int
+	told  uint64 // the epoch of the memory that the program was told of
 }
 
 // NewCountdown returns the countdown at a place. All programs must name the same number
@@ -34,7 +35,10 @@ func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) 
 		return nil, errno.Refuse(ErrParameter, "xdpfab: %d tasks: want 1 to %d", tasks, mostWords)
 	}
 	p, err := newPart(ctx, at, kindCountdown, uint64(countdownWords(tasks)), uint64(tasks))
-	return made(&Countdown{p, tasks}, err)
+	if err != nil {
+		return nil, err
+	}
+	return &Countdown{part: p, tasks: tasks, told: p.epoch}, nil
 }
 
 // Done marks a task as done. Tasks are numbered from 0. After an error Done may be called
@@ -65,8 +69,9 @@ func (c *Countdown) Left(ctx context.Context) (left int, err error) {
 	return left, err
 }
 
-// Wait waits until all tasks are done. It fails with ErrMemoryLost if the home lost its
-// memory meanwhile. Then each program calls Done again for its tasks, which does no harm.
+// Wait waits until all tasks are done. It fails once with ErrMemoryLost if the home has
+// lost its memory, before the call or meanwhile. Then each program calls Done again for
+// its tasks, which does no harm.
 func (c *Countdown) Wait(ctx context.Context) error {
 	if err := c.there(); err != nil {
 		return err
@@ -78,8 +83,9 @@ func (c *Countdown) Wait(ctx context.Context) error {
 	return c.until(ctx, mostPause, func() (bool, error) {
 		left := 0
 		err := c.run(ctx, func(m *memory) error {
-			if m.epoch != first.epoch {
-				return fmt.Errorf("xdpfab: countdown: %w", ErrMemoryLost)
+			if c.anew(&c.told, m) || m.epoch != first.epoch {
+				return fmt.Errorf("xdpfab: %v: %w: call Done again for each task that was done", c.name(),
+					ErrMemoryLost)
 			}
 			left, err = c.count(ctx, m)
 			return err

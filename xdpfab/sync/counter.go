@@ -112,12 +112,15 @@ func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
 			if err == nil {
 				sum += n
 				if s.anew(&s.first, m) {
-					lost = fmt.Errorf("xdpfab: shard %d: %w", i, ErrMemoryLost)
+					lost = fmt.Errorf("xdpfab: shard %d, %v: %w: its sum began again", i, s.name(), ErrMemoryLost)
 				}
 			}
 			return err
 		})
-		if err != nil {
+		switch {
+		case err != nil && lost != nil: // which is told once
+			return 0, errno.Also(tell(err, "%v; shard %d", lost, i), ErrMemoryLost)
+		case err != nil:
 			return 0, tell(err, "shard %d", i)
 		}
 	}

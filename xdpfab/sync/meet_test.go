@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -135,6 +136,24 @@ func TestCountdown(t *testing.T) {
 			})
 		all.Wait()
 	})
+}
+
+// A loss before the call of Wait is told as well: the task that was done is no longer.
+func TestCountdownLostBefore(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	c := must(NewCountdown(ctx, w.at(1, 0), 2))(t)
+	if err := c.Done(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.restart(false)
+	testnet.Eventually(t, "a mark in the new memory", func() bool { return c.Done(ctx, 1) == nil })
+	if err := c.Wait(ctx); !errors.Is(err, ErrMemoryLost) {
+		t.Errorf("%v, want ErrMemoryLost", err)
+	}
+	if err := errors.Join(c.Done(ctx, 0), c.Done(ctx, 1), c.Wait(ctx)); err != nil {
+		t.Error(err)
+	}
 }
 
 // A loss of the memory is told to those who wait.

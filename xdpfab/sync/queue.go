@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -43,6 +44,7 @@ const mostPause = time.Millisecond
 type Queue struct {
 	*part
 	room uint64
+	told uint64 // the epoch of the memory that the program was told of
 }
 
 // NewQueue returns the queue at a place, with room for the given number of values. All
@@ -52,7 +54,10 @@ func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: room for %d values: want 1 to %d", room, mostWords)
 	}
 	p, err := newPart(ctx, at, kindQueue, queueHead+2*uint64(room), uint64(room))
-	return made(&Queue{p, uint64(room)}, err)
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{part: p, room: uint64(room), told: p.epoch}, nil
 }
 
 // Put waits until there is room, and puts a value. Its errors are those of TryPut.
@@ -113,6 +118,9 @@ func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok boo
 		if err != nil {
 			return 0, false, err
 		}
+		if q.anew(&q.told, m) {
+			return 0, false, fmt.Errorf("xdpfab: %v: %w: its values are gone", q.name(), ErrMemoryLost)
+		}
 		v, ok, changes, err := q.attempt(ctx, m, hint, s)
 		unknown := changes && !errors.Is(err, xdpfab.ErrNotExecuted)
 		switch restarted := q.restarted(m, err); {
@@ -130,6 +138,7 @@ func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok boo
 		case failure != nil:
 			return v, false, tell(failure, "%w", err)
 		case now.epoch != m.epoch:
+			q.anew(&q.told, now)
 			return v, false, tell(err, "%w", ErrMemoryLost)
 		case unknown:
 			return v, false, err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -151,6 +152,40 @@ func TestQueueModel(t *testing.T) {
 		if got := porcupine.CheckOperations(queueModel.ToModel(), history); got != c.good {
 			t.Errorf("%v: %t, want %t", c.calls, got, c.good)
 		}
+	}
+}
+
+// A loss is told once, also if the region was not there when the queue looked for it.
+func TestQueueLostForAWhile(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	q := must(NewQueue(ctx, w.at(1, 0), queueRoom))(t)
+	if err := q.Put(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	err := errors.Join(w.net.Crash(home), w.mem.Close())
+	w.mem = nil
+	d, err2 := w.net.Restart(home)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	other := must(mr.Alloc(regionBytes, mr.AllocOptions{}))(t)
+	defer other.Close()
+	must(d.Register(other, mr.Options{Name: "other", Access: mr.RemoteRead}))(t)
+	ep := must(d.NewEndpoint(xdpfab.EndpointAttr{}))(t)
+	if err := ep.Enable(); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := q.TryTake(ctx); ok || err == nil {
+		t.Errorf("without a region: %t, %v", ok, err)
+	}
+	w.mem = must(mr.Alloc(regionBytes, mr.AllocOptions{}))(t)
+	must(d.Register(w.mem, mr.Options{Name: "parts", Access: mr.RemoteRead | mr.RemoteWrite}))(t)
+	if _, ok, err := q.TryTake(ctx); ok || !errors.Is(err, ErrMemoryLost) || errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		t.Errorf("the values are gone: %t, %v", ok, err)
+	}
+	if _, ok, err := q.TryTake(ctx); ok || err != nil {
+		t.Errorf("after it was told: %t, %v", ok, err)
 	}
 }
 

@@ -126,6 +126,36 @@ func TestCounterShards(t *testing.T) {
 	}
 }
 
+// A loss is told, also if another shard is silent when it is found.
+func TestCounterLostBesideSilence(t *testing.T) {
+	net := must(xdpfab.NewNetwork(3, xdpfab.DomainAttr{GiveUp: 200 * time.Millisecond}))(t)
+	defer net.Close()
+	ctx := patient(t)
+	var at []Place
+	for node := 1; node <= 2; node++ {
+		s := must(net.Node(node).Serve("parts", regionBytes))(t)
+		at = append(at, Place{Home: must(net.Node(0).Dial(ctx, s.Name()))(t), Region: "parts"})
+	}
+	c := must(NewCounter(ctx, at...))(t)
+	d := must(net.Restart(1))(t)
+	must(d.Serve("parts", regionBytes))(t)
+	if err := net.Partition(2); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Eventually(t, "the loss is told beside the silence", func() bool { // unless the first shard is slow, too
+		_, err := c.Sum(ctx)
+		return errors.Is(err, ErrMemoryLost) && errors.Is(err, xdpfab.ErrPeerSilent)
+	})
+	net.Heal()
+	testnet.Eventually(t, "the sum is there, and the loss told", func() bool {
+		_, err := c.Sum(ctx)
+		if errors.Is(err, ErrMemoryLost) {
+			t.Errorf("told twice: %v", err)
+		}
+		return err == nil
+	})
+}
+
 // A histogram whose home has lost its memory says so once, whoever found the new memory.
 func TestHistogramLost(t *testing.T) {
 	w := newWorld(t, 1, 1)
