@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// repeated refuses a flag that has one value and is given two, of which the parser would
-// take the last, and one whose value is another flag: its own was forgotten. What else is
-// wrong the parser says.
+// repeated refuses a flag of one value that is given two different ones: the parser would
+// take the last. It also refuses a flag whose value is the name of another flag, because
+// its own value was forgotten. The parser refuses everything else.
 func repeated(root *cobra.Command, args []string) (err error) {
 	c, rest, wrong := root.Find(args)
 	if wrong != nil {

@@ -57,8 +57,8 @@ func closeDoors(doors []door) (err error) {
 // doorsLook is how often a daemon looks whether its control sockets are still there.
 const doorsLook = 5 * time.Second
 
-// missDoors warns, once for each, of control sockets that somebody has removed: programs
-// and another daemon cannot find this one any more.
+// missDoors warns once of each control socket that somebody has removed. Neither programs
+// nor a next daemon can find this daemon by it any more.
 func (s *server) missDoors(ctx context.Context, doors []door) {
 	look := time.NewTicker(doorsLook)
 	defer look.Stop()

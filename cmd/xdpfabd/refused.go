@@ -114,8 +114,8 @@ func explainOpen(cfg Config, err error) error {
 		"first, or serve another interface", s.PID, cfg.Interface, path, takeover), err}
 }
 
-// nobodyAt says that no daemon is at the control socket of a takeover, and which one
-// serves the interface at its default path.
+// nobodyAt returns the error of a takeover whose control socket belongs to no daemon. It
+// names the daemon that serves the interface at the default path, if there is one.
 func nobodyAt(cfg Config) error {
 	at := cfg.controlPath()
 	if path := control.DefaultPath(cfg.Interface); path != at {

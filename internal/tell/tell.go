@@ -36,7 +36,8 @@ var doubled = []struct {
 	{regexp.MustCompile(`(zero-copy not supported): operation not supported`), "$1"},
 	{regexp.MustCompile(`handover: domain on \S+: `), ""},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
-	{regexp.MustCompile(`close the domain without ResidentLeave \(xdpfabd: (.*)\), and open it anew`), "$1, and start again"},
+	{regexp.MustCompile(`close the domain without ResidentLeave \(xdpfabd: (.*)\), and open it anew`),
+		"$1, and start again"},
 }
 
 // Lines is an error without the names of packages and of Go's fields, which mean nothing

@@ -135,7 +135,7 @@ func (c *Config) Check() error {
 	case c.Endpoints < 1 || c.Endpoints > MaxEndpoints:
 		return fmt.Errorf("--endpoints %d: want 1 to %d", c.Endpoints, MaxEndpoints)
 	case c.Both && c.Atomic():
-		return fmt.Errorf("--both with --op %s: want put or get, of which half of the endpoints do the other, or "+
+		return fmt.Errorf("--both with --op %s: want put or get, so that half of the endpoints do the other, or "+
 			"send or tagged", c.Op)
 	case c.Both && c.Messages() && !c.Stream:
 		return fmt.Errorf("--both with --op %s: want --mode throughput; in mode latency each message comes back",
