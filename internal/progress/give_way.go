@@ -5,7 +5,14 @@ package progress
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 )
+
+// giveWayEvery is how long a thread steps before it gives way to goroutines that are ready
+// for other reasons than the engine's. To give way takes the poller some 10 µs: the
+// runtime hands the processor to another thread and back, since the poller's goroutine is
+// locked to its thread.
+const giveWayEvery = time.Millisecond
 
 // readied says that a goroutine was made ready that an engine, or a caller, waits for.
 var readied atomic.Bool
@@ -41,5 +48,13 @@ func giveWay() {
 	if runtime.GOMAXPROCS(0) == 1 {
 		runtime.Gosched()
 		runtime.Gosched()
+	}
+}
+
+// giveWayAtTimes gives way if the last time is long enough ago. Its caller has the turn.
+func (s *Stepper) giveWayAtTimes() {
+	if time.Since(s.gaveWay) >= giveWayEvery {
+		giveWay()
+		s.gaveWay = time.Now()
 	}
 }

@@ -99,7 +99,7 @@ func (e busyEngine) Spin() int { return 1 + e.Step() }
 // rounds of an engine that is never idle.
 func TestOtherGoroutinesRunSoon(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const most, trials = 10_000, 9 // rounds, of which 100 µs have 1000 or so
+	const most, trials = 100_000, 9 // rounds, of which a millisecond has 30,000 or so
 	for name, manual := range map[string]bool{"beside the poller": false, "beside a goroutine that waits": true} {
 		t.Run(name, func(t *testing.T) {
 			eng := newFake(t, false)

@@ -94,9 +94,7 @@ func (s *Stepper) stepUntilWanted(sig *Signal) {
 		if steps%lookAround != 0 && !shared {
 			continue
 		}
-		if steps%giveWayAfter == 0 {
-			giveWay()
-		}
+		s.giveWayAtTimes()
 		if since.IsZero() {
 			since = time.Now()
 		} else if time.Since(since) >= s.spin {

@@ -57,6 +57,7 @@ type Stepper struct {
 	more      atomic.Bool // operations were posted, and no thread was told
 	napping   atomic.Bool // the poller is in a deep nap; written by it
 	others    neighbours  // of the thread that has the turn
+	gaveWay   time.Time   // when a thread that had the turn last gave way at times
 	polls     neighbours  // the same for Progress, whose caller may never sleep
 
 	baton  chan struct{}  // tells one of the waiting goroutines that the turn is free
@@ -84,11 +85,6 @@ const (
 
 // lookAround is how many steps go by between looks at the clock and the context.
 const lookAround = 64
-
-// giveWayAfter is how many steps go by before a thread that is busy gives way to
-// goroutines that are ready for other reasons than the engine's. A multiple of
-// lookAround.
-const giveWayAfter = 4 * lookAround
 
 // New returns a stepper, and starts its poller unless progress is manual. Close ends it.
 func New(e Engine, c Config) *Stepper {

@@ -95,9 +95,7 @@ func (s *Stepper) stepUntil(ctx context.Context, sig *Signal) error {
 		if steps%lookAround != 0 && !shared {
 			continue
 		}
-		if steps%giveWayAfter == 0 {
-			giveWay()
-		}
+		s.giveWayAtTimes()
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
