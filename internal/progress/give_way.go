@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// giveWayEvery is how long a thread steps before it gives way to goroutines that are ready
-// for other reasons than the engine's. To give way takes the poller some 10 µs: the
+// giveWayEvery is how long a thread steps before it gives way to goroutines that are
+// ready for other reasons than the engine's. To give way takes the poller some 10 µs: the
 // runtime hands the processor to another thread and back, since the poller's goroutine is
 // locked to its thread.
 const giveWayEvery = time.Millisecond
