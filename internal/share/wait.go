@@ -17,8 +17,11 @@ import (
 
 // mostWaits is how many of a guest's operations may wait at a time, wherever: as many as
 // of one endpoint. A node has room for eight times as many of a host, so one guest does
-// not take the room of the others.
+// not take the room of the others. In a small ring it is half of the entries: the rest is
+// for the operations that those wait for.
 const mostWaits = 64
+
+func (f *HostRing) mostWaits() int { return min(mostWaits, len(f.ops)/2) }
 
 // wait is how an operation that waits is to end.
 type wait uint8
@@ -31,7 +34,7 @@ const (
 
 // mayWait refuses an operation that waits if the guest has too many.
 func (f *HostRing) mayWait(o *op, x *engine.Entry) bool {
-	if x.Verb != wire.VerbWait || f.waits < mostWaits {
+	if x.Verb != wire.VerbWait || f.waits < f.mostWaits() {
 		return true
 	}
 	f.reject(o, session.Crowded, wire.StatusOK)

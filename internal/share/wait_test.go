@@ -161,6 +161,20 @@ func TestGuestsWaitingRoom(t *testing.T) {
 	d.waits(mostWaits + 1)
 }
 
+// In a small ring there is always room for the operations that others wait for.
+func TestGuestsWaitingRoomInSmallRing(t *testing.T) {
+	d := newDoor(t)
+	g := d.guest(Sizes{Entries: MinEntries, Arena: MinArena, Arrivals: MinArrivals})
+	for i := range MinEntries / 2 {
+		d.enter(g, uint64(100+i))
+	}
+	d.waits(MinEntries / 2)
+	for i := range MinEntries {
+		d.ends(d.enter(g, uint64(200+i)), engine.NotExecuted, session.Crowded)
+	}
+	d.waits(MinEntries / 2)
+}
+
 // A guest that dies leaves its place to those behind it.
 func TestGuestDiesWaiting(t *testing.T) {
 	d := newDoor(t)
