@@ -150,9 +150,9 @@ type Engine struct {
 	waiters   waiters    // sessions whose next message waits for room
 	pairs     *pairs
 	crowd
-	orphans          []*target        // of a paused engine: see importTarget
-	spared           []session.Inflow // likewise, of sessions that cannot go on
-	closing, departs bool             // see Detach
+	orphans          []*target              // of a paused engine: see importTarget
+	spared           []interface{ Close() } // likewise, of sessions that cannot go on
+	closing, departs bool                   // see Detach
 
 	// Operations on their way out.
 	origin  *Origin // of the peers that Engine.NewPeer makes

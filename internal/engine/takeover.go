@@ -101,8 +101,7 @@ func (e *Engine) CanMove() error {
 var errImmobile = errors.New("a session has an executor that cannot move to another process")
 
 // Export returns the sessions that peers have with the engine, which has to be paused.
-// They are its own no longer, unless there is an error.
-// Engine's thread only.
+// They are its own no longer, unless there is an error. Engine's thread only.
 func (e *Engine) Export() ([]PairState, error) {
 	e.look()
 	var all []PairState
@@ -203,9 +202,9 @@ func (t *target) state() (*TargetState, error) {
 
 // Import makes a new engine, which is paused, go on with sessions of another one: those
 // of its queue, and pairs without sessions. A session that cannot go on is an error,
-// unless spare, which may be nil, says that the process can do without the endpoint:
-// then it is forgotten, as by a process that ended, and its initiator learns no more
-// than that. If there is an error, DetachTargets has to follow. Engine's thread only.
+// unless spare, which may be nil, says that the process can do without the endpoint: then
+// it is forgotten, as by a process that ended, and its initiator learns no more than
+// that. If there is an error, DetachTargets has to follow. Engine's thread only.
 func (e *Engine) Import(all []PairState, spare func(endpoint uint16) bool) error {
 	e.look()
 	defer e.table.settle()
@@ -281,9 +280,7 @@ func (e *Engine) importTarget(s *TargetState, p *pair) (*target, error) {
 	}
 	gone := !t.ended && !e.rebind(t, &params, s.Key)
 	if err := t.restore(s, params); err != nil {
-		if params.Inflow != nil { // until Resume the former engine might go on with it
-			e.spared = append(e.spared, params.Inflow)
-		}
+		e.setAside(&params)
 		return nil, err
 	}
 	e.join(t.party)
@@ -347,5 +344,17 @@ func (e *Engine) rebind(t *target, p *session.TargetParams, proven uint64) bool 
 		p.Inflow = e.cfg.Inflow(t.endpoint, t.from)
 	}
 	e.attend(t, p, t.pair.key.origin)
+	e.callee(t, p)
 	return true
+}
+
+// setAside has what a session would have had closed by Resume: until then the former
+// engine might go on with it.
+func (e *Engine) setAside(p *session.TargetParams) {
+	if p.Inflow != nil {
+		e.spared = append(e.spared, p.Inflow)
+	}
+	if p.Callee != nil {
+		e.spared = append(e.spared, p.Callee)
+	}
 }

@@ -3,6 +3,8 @@
 package executor
 
 import (
+	"errors"
+	"fmt"
 	"math/bits"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -93,13 +95,68 @@ func (s *Session) recall() {
 
 // endCalls gives up the calls that are away: nobody wants their replies now.
 func (s *Session) endCalls() {
+	if s.callee != nil {
+		s.dropReplies()
+		s.callee.Close()
+	}
+}
+
+// dropReplies gives back the answer buffers of the calls that are away.
+func (s *Session) dropReplies() {
+	if s.replies == nil {
+		return
+	}
+	for i, b := range s.replies {
+		if b != nil {
+			s.Unbuffer(b)
+			s.replies[i] = nil
+		}
+	}
+}
+
+// detachCalls gives back what the calls hold here: another process has their replies.
+func (s *Session) detachCalls() {
 	if s.callee == nil {
 		return
 	}
-	for away := s.Away(); away != 0; away &= away - 1 {
-		b := &s.replies[bits.TrailingZeros64(away)]
-		s.Unbuffer(*b)
-		*b = nil
+	s.dropReplies()
+	if c, can := s.callee.(session.MobileCallee); can {
+		c.Detach()
+	} else {
+		s.callee.Close()
 	}
-	s.callee.Close()
+	s.callee = nil
+}
+
+// restoreCallee makes the callee that of a session of another process, and returns which
+// requests the function has.
+func (s *Session) restoreCallee(x *sessionState) (asked uint64, err error) {
+	c, can := s.callee.(session.MobileCallee)
+	switch {
+	case x.Callee == 0 && s.callee == nil, x.Ended != 0 && !can:
+		return 0, nil
+	case x.Callee == 0 || !can:
+		return 0, errors.New("a session has its calls answered in one process and not in the other: want endpoints " +
+			"with a function in both")
+	}
+	return c.Restore(x.Callee), nil
+}
+
+// restoreCalls goes on waiting for the replies to the calls that are away.
+func (s *Session) restoreCalls(x *sessionState, asked uint64) error {
+	if s.callee == nil {
+		return nil
+	}
+	if asked != s.Away() {
+		return fmt.Errorf("the calls %#x are away, and the program with the function has %#x", s.Away(), asked)
+	}
+	s.replies = new(replies)
+	for away := asked; away != 0; away &= away - 1 {
+		b := s.Reclaim(x.Spared, nil)
+		if b == nil {
+			return errors.New("no buffer for the answer to a call that is away: want as many as there were")
+		}
+		s.replies[bits.TrailingZeros64(away)] = b[:x.Payload]
+	}
+	return nil
 }

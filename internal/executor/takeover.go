@@ -19,6 +19,8 @@ type sessionState struct {
 	Inflow  *session.InflowState `json:",omitempty"`
 	// Attendant names the session to the program that executes for it.
 	Attendant uint64 `json:",omitempty"`
+	// Callee names the session to the program whose function answers its calls.
+	Callee uint64 `json:",omitempty"`
 	// Ends are what is known of operations that waited.
 	Ends []wire.Ticket `json:",omitempty"`
 }
@@ -34,12 +36,19 @@ type partialState struct {
 // State implements engine.Mobile. What waits in the session ends here, and never ran; the
 // next process says so.
 func (s *Session) State(now int64) ([]byte, error) {
+	if s.callee != nil {
+		s.takeReplies(new(session.Outcome)) // so that those that are away are with the program
+	}
 	x := sessionState{TargetState: s.Target.State(now), Streak: s.streak, Ends: s.exportWaits()}
 	if p := &s.partial; p.answer != nil {
 		x.Partial = &partialState{p.ran, p.ops, p.said, p.answer[:p.n]}
 	}
 	if s.callee != nil {
-		return nil, errors.New("a session with a function of this process: want endpoints without one")
+		c, can := s.callee.(session.MobileCallee)
+		if !can {
+			return nil, errors.New("a session with a function of this process: want endpoints without one")
+		}
+		x.Callee = c.State()
 	}
 	if s.inflow != nil {
 		in, can := s.inflow.(session.MobileInflow)
@@ -67,7 +76,11 @@ func (s *Session) Restore(state []byte, now int64) error {
 	if err := json.Unmarshal(state, &x); err != nil {
 		return err
 	}
-	if err := s.restoreInflow(&x); err != nil { // first, so that its owner learns of the end in any case
+	asked, err := s.restoreCallee(&x) // first, so that its owner learns of the end in any case
+	if err != nil {
+		return err
+	}
+	if err := s.restoreInflow(&x); err != nil { // likewise
 		return err
 	}
 	if err := s.Target.Restore(&x.TargetState, now); err != nil {
@@ -83,9 +96,11 @@ func (s *Session) Restore(state []byte, now int64) error {
 		s.partial = partial{ran: p.Ran, ops: p.Ops, said: p.Said, answer: b, n: len(p.Answer)}
 	}
 	if s.Handed() > 0 {
-		return s.restoreTickets(&x)
+		if err := s.restoreTickets(&x); err != nil {
+			return err
+		}
 	}
-	return nil
+	return s.restoreCalls(&x, asked)
 }
 
 var errImmovable = errors.New("frames are with a program that executes them here, and not there: want it in both")
@@ -136,6 +151,7 @@ func (s *Session) restoreInflow(x *sessionState) error {
 func (s *Session) Detach() {
 	s.inflow = nil
 	s.detachTickets()
+	s.detachCalls()
 	if b := s.partial.answer; b != nil {
 		s.partial.answer = nil
 		s.Unbuffer(b)

@@ -26,6 +26,8 @@ type TargetState struct {
 	Handed   uint32 `json:",omitempty"` // frames that are handed over
 	// Unanswered are frames that were handed over, and are never answered.
 	Unanswered uint32 `json:",omitempty"`
+	Away       uint64 `json:",omitempty"` // frames that a function has yet to answer
+	Ordered    bool   `json:",omitempty"` // without order, it keeps one nevertheless: see Target.Order
 	Frozen     bool
 	Silent     int64 // nanoseconds since something new was heard
 	Probes     uint32
@@ -56,7 +58,8 @@ func (t *Target) State(now int64) TargetState {
 		Expected: t.expected, Freed: t.freed, Ahead: t.ahead, ToSend: t.toSend, InfoDue: t.infoDue, NakDue: t.nakDue,
 		ResetDue: t.resetDue, Ended: t.ended, Waits: t.waits, Partly: t.partly, Frozen: t.frozen,
 		Silent: now - t.heardAt, Probes: t.probes, Spared: t.spare == nil, Payload: t.payload, Credit: t.credit,
-		Lane: t.lane, Handed: t.handed, Unanswered: t.unanswered,
+		Lane: t.lane, Handed: t.handed, Unanswered: t.unanswered, Away: t.away,
+		Ordered: t.ordered,
 	}
 	for i := range t.cache {
 		if a := &t.cache[i]; a.buf != nil || a.ops != 0 {
@@ -80,6 +83,9 @@ func (t *Target) Restore(s *TargetState, now int64) error {
 	t.infoDue, t.nakDue, t.resetDue, t.ended = s.InfoDue, s.NakDue, s.ResetDue, s.Ended
 	t.waits, t.partly, t.frozen, t.heardAt, t.probes = s.Waits, s.Partly, s.Frozen, now-s.Silent, s.Probes
 	t.payload, t.credit, t.lane, t.handed, t.unanswered = s.Payload, s.Credit, s.Lane, s.Handed, s.Unanswered
+	if t.away = s.Away; s.Ordered {
+		t.Order()
+	}
 	for _, k := range s.Cache {
 		a := &t.cache[k.Slot&slotMask]
 		if a.ops, a.flags = k.Ops, k.Flags; !k.Buffered {

@@ -24,6 +24,18 @@ type Callee interface {
 	Close()
 }
 
+// MobileCallee is a Callee of a session that another process can go on with.
+type MobileCallee interface {
+	Callee
+	// State names the session among those of the owner. Restore makes a new callee that
+	// of the name, and returns which requests that one had that have not ended, bit
+	// psn%64.
+	State() uint64
+	Restore(state uint64) (asked uint64)
+	// Detach is Close for a session that continues elsewhere.
+	Detach()
+}
+
 // Send records that the current frame is away. If it came early, it is kept no longer.
 func (t *Target) Send() {
 	t.away |= 1 << (t.turn & slotMask)
