@@ -167,6 +167,11 @@ enum xdpfab_verb {
 	                        * the entry is taken; has no completion */
 	XDPFAB_FLUSH = 0xf8,   /* completes when all has completed that was posted to the peer before; an
 	                        * older daemon refuses it with XDPFAB_STATUS_BAD_COUNT */
+	XDPFAB_REPLY = 0xf9,   /* replies to the XDPFAB_REQUEST of session key whose tag is cookie: count
+	                        * bytes, as of XDPFAB_ANSWER, of a reply of offset bytes, or fewer if
+	                        * the caller has no room for more. opcode is 0, 1 if they are the text
+	                        * of an error, or 2 of a panic. datatype is the status, no success if
+	                        * the function never had the request. Has no completion */
 };
 
 /* Flags of an entry. */
@@ -357,6 +362,11 @@ enum xdpfab_arrival_kind {
 	XDPFAB_ANNOUNCE = 6, /* a message wants XDPFAB_ADMIT before it comes; it may be told again */
 	XDPFAB_OPERATE = 7,  /* count operations on memory that the host has not mapped, for an endpoint
 	                      * that attends: struct xdpfab_operation for each */
+	XDPFAB_REQUEST = 8,  /* for an endpoint that serves calls: the bytes are the request,
+	                      * and length is the longest reply that the caller has room for. The
+	                      * program replies with XDPFAB_REPLY, once, in any order */
+	XDPFAB_RECALL = 9,   /* requests of the session that no function has begun with are to end
+	                      * with XDPFAB_STATUS_NOT_EXECUTED; the others are still replied to */
 };
 
 /* An operation that the program is to execute, among those of XDPFAB_OPERATE. Operands and

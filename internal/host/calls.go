@@ -252,13 +252,14 @@ func (g *Guest) serveEndpoint(_ context.Context, s share.Serve) (any, error) {
 		g.Mu.Unlock()
 		return nil, err
 	}
-	speaks := s.Events || s.Messages || s.Attends || s.Tally != 0
+	speaks := s.Events || s.Messages || s.Attends || s.Calls || s.Tally != 0
 	anew := ep.successor && speaks && !ep.spoken // sessions from before have none of these
 	ep.spoken = ep.spoken || speaks
 	g.Mu.Unlock()
 	ep.events.Store(s.Events)
 	ep.messages.Store(s.Messages)
 	ep.attends.Store(s.Attends)
+	ep.calls.Store(s.Calls)
 	if ep.on.Store(s.On); s.On {
 		g.limits.Serves()
 	}

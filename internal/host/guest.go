@@ -99,6 +99,7 @@ type GuestEndpoint struct {
 	events   atomic.Bool // it takes them
 	messages atomic.Bool // likewise
 	attends  atomic.Bool // the guest executes what this host cannot
+	calls    atomic.Bool // a function of the guest answers calls
 	credit   share.Credit
 	observer atomic.Pointer[share.Observer]
 	tally    int // of observer; under guest.mu
@@ -152,6 +153,7 @@ func (g *Guest) start(segment *share.Segment, own, other *share.Doorbell, s shar
 	g.flights = engine.NewFlights(s.Entries, g.pays.afford)
 	g.Ring.OnAdmit(g.admit)
 	g.Ring.OnAnswer(g.answered)
+	g.Ring.OnReply(g.in.Reply)
 	g.Ring.OnLists(g.pays.afford)
 	if before != nil {
 		before(g.Ring)

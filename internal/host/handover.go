@@ -22,7 +22,7 @@ import (
 
 // HandoverVersion is the version of what a Handover says. A process can take over from
 // one of the same version only.
-const HandoverVersion = 8
+const HandoverVersion = 9
 
 // Handover is what a domain leaves to the next process on its interface: the sessions
 // that peers have with it, its guests, and what is resident. See Host.HandOver.

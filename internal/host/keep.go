@@ -181,6 +181,7 @@ func (g *Guest) endOrKeep(ep *GuestEndpoint, keeps bool) {
 	ep.messages.Store(false)
 	ep.events.Store(false)
 	ep.attends.Store(false)
+	ep.calls.Store(false)
 	ep.observer.Store(nil)
 	if ep.spoken {
 		g.h.n.EndTargets(ep.number)

@@ -228,7 +228,7 @@ func (ep *GuestEndpoint) state() endpointState {
 	as := ep.as
 	as.Number, as.Serial = int(ep.number), ep.origin.Serial()
 	serve := share.Serve{Endpoint: ep.number, On: ep.on.Load(), Events: ep.events.Load(), Messages: ep.messages.Load(),
-		Attends: ep.attends.Load(), Tally: ep.tally}
+		Attends: ep.attends.Load(), Calls: ep.calls.Load(), Tally: ep.tally}
 	return endpointState{As: as, Serve: serve, Successor: ep.successor, Spoken: ep.spoken, Connection: ep.connection()}
 }
 

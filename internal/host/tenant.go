@@ -49,6 +49,14 @@ func (ep *GuestEndpoint) Attendant(from wire.Addr, origin uint64) session.Attend
 	return ep.Guest.in.NewAttendant(ep.number, from, origin, &ep.attends)
 }
 
+// Callee has the calls of a session answered by a function of the guest.
+func (ep *GuestEndpoint) Callee(from wire.Addr, _ session.Party, ended func()) session.Callee {
+	if !ep.calls.Load() {
+		return nil
+	}
+	return ep.Guest.in.NewCallee(ep.number, from, ended)
+}
+
 // Begin begins a session with the guest's memory.
 func (ep *GuestEndpoint) Begin(x *executor.Executor, queue int, now int64, p session.TargetParams) engine.Served {
 	own := ep.Guest.executor(queue, x)

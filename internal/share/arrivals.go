@@ -55,6 +55,8 @@ const (
 	kindEvent               // an operation with data has been executed
 	kindAnnounce            // a message wants to be admitted before it comes; perhaps again
 	kindOperate             // operations for the guest to execute, and to answer: see operate.go
+	kindRequest             // a request for a function of the guest: see callee.go
+	kindRecall              // no function is to have the requests of a session that it does not have yet
 )
 
 // Flags of records.
@@ -103,6 +105,7 @@ type Arrivals struct {
 	ended    bool
 	refused  atomic.Bool        // something waits for room
 	open     map[uint64]*inflow // by number
+	callees  map[uint64]*callee // likewise
 
 	attends map[uint64]*attendant // by number; likewise given out
 	pairs   map[pairOf]*attended
@@ -116,7 +119,7 @@ type Arrivals struct {
 // rule, on the thread of any engine.
 func NewArrivals(a *Segment, doorbell *Doorbell, turnedOut func(error)) *Arrivals {
 	return &Arrivals{segment: a, doorbell: doorbell, turn: turnedOut, open: map[uint64]*inflow{},
-		attends: map[uint64]*attendant{}, pairs: map[pairOf]*attended{}}
+		callees: map[uint64]*callee{}, attends: map[uint64]*attendant{}, pairs: map[pairOf]*attended{}}
 }
 
 // Refused reports, once, whether something has waited for room since the last call. If

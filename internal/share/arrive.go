@@ -16,8 +16,9 @@ type incoming struct {
 	to       Receiver
 	sessions map[uint64]*incomingSession
 	waiting  []*incomingSession // those whose messages are announced, and not admitted; the oldest first
-	room     atomic.Bool        // there may be room for them
-	cramped  bool               // the arena had none
+	called   called
+	room     atomic.Bool // there may be room for them
+	cramped  bool        // the arena had none
 	read     uint64
 	parked   parked
 	record   record // scratch
@@ -96,6 +97,15 @@ func (c *GuestRing) takeRecord(r *record, part []byte) bool {
 		return c.takeEvent(r)
 	case kindOperate:
 		return c.operate(r, part)
+	case kindRequest:
+		return c.ask(r, part)
+	case kindRecall:
+		if s := c.in.called.sessions[r.Session]; s != nil {
+			s.Recall()
+		}
+		return true
+	case kindEnd:
+		c.endCalled(r.Session)
 	}
 	s := c.session(r)
 	if s == nil {
@@ -218,6 +228,9 @@ func (c *GuestRing) closeSessions() {
 	c.overtake()
 	for _, s := range c.in.sessions {
 		c.endSession(s)
+	}
+	for number := range c.in.called.sessions {
+		c.endCalled(number)
 	}
 	c.in.to.Lost()
 }

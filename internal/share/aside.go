@@ -25,8 +25,11 @@ func (f *HostRing) partly(x *engine.Entry) bool {
 // take posts an entry of the ring, or puts it aside. It returns the cost, 0 if the entry
 // has to stay in the ring.
 func (f *HostRing) take(x *engine.Entry) (cost int) {
-	if x.Verb == VerbAnswer { // it belongs to no operation of the guest
+	switch x.Verb { // those that belong to no operation of the guest
+	case VerbAnswer:
 		return f.answer(x)
+	case VerbReply:
+		return f.reply(x)
 	}
 	if !f.held && len(f.aside) == 0 {
 		cost = f.post(x)

@@ -74,10 +74,12 @@ func newAway(t testing.TB, sizes Sizes) *away {
 	return a
 }
 
-func (a *away) Inflow(uint16, wire.Addr) (Inflow, uint64) { return nil, 0 }
-func (a *away) Events(uint16) engine.Events               { return nil }
-func (a *away) Lost()                                     {}
-func (a *away) Settle()                                   { a.memory.Leave() }
+func (a *away) Inflow(uint16, wire.Addr) (Inflow, uint64)       { return nil, 0 }
+func (a *away) Events(uint16) engine.Events                     { return nil }
+func (a *away) Lost()                                           {}
+func (a *away) Callee(uint16, wire.Addr, func()) session.Callee { return nil }
+
+func (a *away) Settle() { a.memory.Leave() }
 
 func (a *away) Operate(_ uint16, rec *wire.Record, result []byte) wire.Status {
 	a.ran++

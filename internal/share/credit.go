@@ -5,8 +5,6 @@
 package share
 
 import (
-	"fmt"
-
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/matching"
 	"github.com/xdpfab/xdpfab/internal/wire"
@@ -134,31 +132,6 @@ func (a *Arrivals) Room(c *Credit) matching.Room {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return c.room
-}
-
-// OnAnswer has a function called, on the engine's thread, with what the guest says of
-// operations that it was to execute: see Arrivals.Answer. The answer is valid during the
-// call, and may change meanwhile.
-func (f *HostRing) OnAnswer(answered func(session, ticket uint64, answer []byte) error) {
-	f.answered = answered
-}
-
-// answer takes such an answer.
-func (f *HostRing) answer(x *engine.Entry) (cost int) {
-	b, ok := x.Inline[:min(x.Count, engine.InlineLen)], x.Count <= engine.InlineLen
-	if x.Flags&engine.FlagOutside != 0 {
-		b, ok = f.part(placesOf(x).Operand, uint64(x.Count))
-	}
-	switch {
-	case !ok || len(b) > mostAnswer || f.answered == nil:
-		f.fail(fmt.Errorf("submission ring: an answer of %d bytes: want one in the entry or the arena, of at most %d",
-			x.Count, mostAnswer))
-	default:
-		if err := f.answered(x.Key, x.Cookie, b); err != nil {
-			f.fail(fmt.Errorf("submission ring: %w", err))
-		}
-	}
-	return engine.EntryCost + len(b)
 }
 
 // note does what an entry says that has no completion.

@@ -65,6 +65,7 @@ func (p *post) Inflow(uint16, wire.Addr) (Inflow, uint64) {
 	return p.queue.NewInflow(wire.Addr{}), identity
 }
 func (p *post) Operate(uint16, *wire.Record, []byte) wire.Status { return wire.StatusNoKey }
+func (p *post) Callee(uint16, wire.Addr, func()) session.Callee  { return nil }
 func (p *post) Settle()                                          {}
 
 func (p *post) Events(uint16) engine.Events { return nil }

@@ -19,10 +19,13 @@ const (
 	FeatureLong = "long"
 	// operations that wait at the target, which VerbLeave recalls
 	FeatureWaits = "waits"
+	// functions of the guest that answer calls: Serve.Calls, arrivals of calls, VerbReply
+	FeatureCalls = "calls"
 )
 
 // Features are those that this release has.
-var Features = []string{FeatureErrno, FeatureText, FeaturePeers, FeatureAttended, FeatureLong, FeatureWaits}
+var Features = []string{FeatureErrno, FeatureText, FeaturePeers, FeatureAttended, FeatureLong, FeatureWaits,
+	FeatureCalls}
 
 // Agreed returns the features of a list that this release has, too.
 func Agreed(others []string) []string {

@@ -77,6 +77,7 @@ func (c *GuestRing) Lose() error {
 func (c *GuestRing) Renew(a *Segment, doorbell *Doorbell) {
 	c.segment, c.doorbell, c.alive = a, doorbell, true
 	c.posted, c.taken, c.seen, c.notes, c.answers = 0, 0, 0, nil, nil
+	c.in.called.sessions = map[uint64]*calledSession{}
 	c.in.read, c.in.sessions, c.in.waiting, c.in.cramped = 0, map[uint64]*incomingSession{}, nil, false
 	c.space, c.held = newSpace(len(a.arena)), make([]block, len(a.entries))
 }
@@ -276,6 +277,9 @@ func (c *GuestRing) Receive(done func(tag uint32, c *engine.Completion, life uin
 	}
 	if (h.arrived.Load() != c.in.read || len(c.in.parked.of) > 0) && c.in.to != nil {
 		came = c.arrive()
+	}
+	if c.in.called.any.Load() {
+		c.reply()
 	}
 	c.showAdmissions()
 	n := h.completed.Load() - c.seen

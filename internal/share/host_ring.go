@@ -26,8 +26,9 @@ type HostRing struct {
 	eng      *engine.Engine
 	turn     func(error) // tells that the guest has broken the rules; called once
 
-	admitted func(session uint64, x *Admission)                // or nil
-	answered func(session, ticket uint64, answer []byte) error // or nil
+	admitted func(session uint64, x *Admission)                                 // or nil
+	answered func(session, ticket uint64, answer []byte) error                  // or nil
+	replied  func(session, psn uint64, status wire.Status, r *wire.Reply) error // likewise
 
 	taken, completed, seen uint64
 	ops                    []op
@@ -40,6 +41,7 @@ type HostRing struct {
 
 	entry   engine.Entry // the copy of the current entry
 	word    engine.Word  // scratch
+	said    wire.Reply   // likewise
 	open    openings
 	aside   []engine.Entry
 	streams map[uint64]*op // operations that come part by part, by tag

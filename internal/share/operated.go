@@ -47,13 +47,7 @@ func (c *GuestRing) operate(r *record, part []byte) bool {
 		e.Flags = engine.FlagOutside
 	}
 	e.Count = uint32(c.execute(r, part, to[:n]))
-	if b.len > 0 {
-		*placesOf(e) = places{Operand: uint64(b.at)}
-		c.answers = append(c.answers, answer{b, c.posted})
-	}
-	c.segment.entries[c.posted&c.mask()] = *e
-	c.posted++
-	c.noted = true
+	c.putAnswer(e, b)
 	return true
 }
 

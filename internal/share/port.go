@@ -31,7 +31,7 @@ func (p doorbellPort) Wait(limit time.Duration) {
 		p.clear()
 		return
 	}
-	if len(p.c.notes) > 0 { // the host does not tell when it has room for them
+	if len(p.c.notes) > 0 || p.c.in.called.any.Load() { // the host does not tell when it has room for them
 		limit = min(limit, notesPoll)
 	}
 	h := p.c.segment.h

@@ -17,6 +17,10 @@ type Receiver interface {
 	Inflow(endpoint uint16, from wire.Addr) (in Inflow, identity uint64)
 	// Events takes the events of an endpoint; nil if it takes none.
 	Events(endpoint uint16) engine.Events
+	// Callee has the calls of a node at an address to an endpoint answered; nil if the
+	// endpoint has no function. told may be called by any goroutine, and the engine's
+	// thread has to look then.
+	Callee(endpoint uint16, from wire.Addr, told func()) session.Callee
 	// Operate executes an operation on the memory of an endpoint, and puts its result
 	// into result, which has the right length. Settle is called when the operations at
 	// hand have been executed.

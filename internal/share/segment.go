@@ -125,6 +125,10 @@ const (
 	VerbAdmit = wire.VerbLocal + 4
 	// answers the ticket in Cookie of the session in Key with Count bytes; likewise
 	VerbAnswer = wire.VerbLocal + 7
+	// replies to the request of the psn in Cookie of the session in Key, with Count bytes
+	// of a reply of Offset bytes, whose kind is in Opcode, and the status of the call in
+	// Datatype; likewise
+	VerbReply = wire.VerbLocal + 9
 )
 
 // places describes where in the arena the parts of an operation are that its entry has no

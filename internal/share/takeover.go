@@ -159,6 +159,7 @@ type ArrivalsState struct {
 	Late                    []record
 	Credits                 map[uint16]matching.Room // by endpoint
 	Attendants              []AttendantState         `json:",omitempty"`
+	Callees                 []CalleeState            `json:",omitempty"`
 }
 
 // Export ends the arrivals, and returns what others need to go on. The engines are
@@ -168,7 +169,7 @@ func (a *Arrivals) Export() ArrivalsState {
 	defer a.mu.Unlock()
 	a.ended = true
 	return ArrivalsState{Written: a.written, Read: a.read, Sessions: a.sessions, Late: a.late,
-		Attendants: a.exportAttendants()}
+		Attendants: a.exportAttendants(), Callees: a.exportCallees()}
 }
 
 // Restore makes new arrivals go on where others have stopped.
@@ -177,6 +178,7 @@ func (a *Arrivals) Restore(s *ArrivalsState) {
 	defer a.mu.Unlock()
 	a.written, a.read, a.sessions, a.late = s.Written, s.Read, s.Sessions, s.Late
 	a.restoreAttendants(s.Attendants)
+	a.restoreCallees(s.Callees)
 	a.refused.Store(true) // the guest may have made room in between
 }
 

@@ -93,6 +93,7 @@ type Serve struct {
 	Events   bool   `json:"events"`            // whether it takes them
 	Messages bool   `json:"messages"`          // likewise
 	Attends  bool   `json:"attends,omitempty"` // it executes what the host cannot: see FeatureAttended
+	Calls    bool   `json:"calls,omitempty"`   // a function answers calls: see FeatureCalls
 	Tally    int    `json:"tally,omitempty"`   // where to count what peers do through it; 0 for nowhere
 }
 

@@ -106,6 +106,7 @@ func (g *guest) host() {
 		g.room()
 		return err
 	})
+	g.hosts.OnReply(g.in.Reply)
 }
 
 // attendTo has the host's engine take what the guest posts.
@@ -246,6 +247,14 @@ func (g *guest) Settle() { g.memory.Leave() }
 
 // Inflow implements share.Receiver. The messages of these nodes are the host's.
 func (g *guest) Inflow(uint16, wire.Addr) (share.Inflow, uint64) { return nil, 0 }
+
+// Callee implements share.Receiver.
+func (g *guest) Callee(_ uint16, _ wire.Addr, told func()) session.Callee {
+	if g.n.function == nil {
+		return nil
+	}
+	return g.n.function(g, func() { told(); g.look() })
+}
 
 // Events implements share.Receiver.
 func (g *guest) Events(uint16) engine.Events { return nil }

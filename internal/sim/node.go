@@ -49,7 +49,9 @@ type node struct {
 	boxes   [endpoints]*mailbox
 	guest   *guest // that has some of the memory; nil for none
 	// callee answers the calls of a session; nil for a node that has no function
-	callee func(endpoint uint16, from wire.Addr, party session.Party, ended func()) session.Callee
+	// function answers the calls of a session in the guest; nil if it has none
+	function func(g *guest, told func()) session.Callee
+	callee   func(endpoint uint16, from wire.Addr, party session.Party, ended func()) session.Callee
 
 	stalled  int64 // until then it is not stepped
 	shut     int64 // until then its endpoints are closed

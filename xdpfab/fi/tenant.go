@@ -81,6 +81,18 @@ func (r guestReceiver) Inflow(endpoint uint16, from wire.Addr) (share.Inflow, ui
 // Events implements share.Receiver.
 func (r guestReceiver) Events(endpoint uint16) engine.Events { return r.d.node.EventsOf(endpoint) }
 
+// Callee implements share.Receiver.
+func (r guestReceiver) Callee(endpoint uint16, from wire.Addr, told func()) session.Callee {
+	ep := r.d.serving(endpoint)
+	if ep == nil {
+		return nil
+	}
+	return (*asTenant)(ep).Callee(from, session.Party{MAC: from.MAC, IP: from.IP}, func() {
+		told()
+		ep.stepper.Eng.Alert()
+	})
+}
+
 // Operate implements share.Receiver. Whoever has a session with the endpoint has proven
 // its key.
 func (r guestReceiver) Operate(endpoint uint16, rec *wire.Record, result []byte) wire.Status {
