@@ -77,8 +77,8 @@ func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
 //     the handler is closed. It does not end with the context of the caller.
 //
 // Request and reply have to fit into one frame each: 1452 bytes of request and 1452 of
-// reply at an MTU of 1500, 28 or 48 less over UDP. The domain must have the interface
-// itself, or UDP sockets: programs behind a daemon can call, but have no handlers yet.
+// reply at an MTU of 1500, 28 or 48 less over UDP. A program behind a daemon has handlers
+// as any other. Its calls survive a takeover of the daemon, and end with the program.
 func (d *Domain) Handle(attr HandlerAttr, f func(ctx context.Context, from Sender, request []byte) ([]byte,
 	error)) (*Handler, error) {
 	if err := d.there(); err != nil {

@@ -170,8 +170,9 @@ func call(t *testing.T, ctx context.Context, p *xdpfab.Peer, request string, rep
 
 // A caller that lets go learns that the outcome is unknown, and Settle waits for the
 // reply.
-func TestCallSettled(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+func TestCallSettled(t *testing.T) { served(t, testCallSettled) }
+
+func testCallSettled(t *testing.T, f *fixture) {
 	b := newBlocked()
 	_, p := handle(t, f, xdpfab.HandlerAttr{}, b.answer)
 	over, cancel := context.WithCancel(ctx(t))
@@ -244,8 +245,9 @@ func TestHandlerCloses(t *testing.T) {
 
 // What a handler holds is bounded, and a function that does not return costs no more than
 // its place.
-func TestHandlerIsFull(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+func TestHandlerIsFull(t *testing.T) { served(t, testHandlerIsFull) }
+
+func testHandlerIsFull(t *testing.T, f *fixture) {
 	b := newBlocked()
 	h, p := handle(t, f, xdpfab.HandlerAttr{Requests: 8, Goroutines: 2}, b.answer)
 	var ends []chan error
@@ -272,8 +274,9 @@ func TestHandlerIsFull(t *testing.T) {
 }
 
 // What cannot be a handler, or has none, is refused.
-func TestHandlerRefused(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+func TestHandlerRefused(t *testing.T) { served(t, testHandlerRefused) }
+
+func testHandlerRefused(t *testing.T, f *fixture) {
 	for _, a := range []xdpfab.HandlerAttr{{Requests: -1}, {Requests: 1 << 20}, {Goroutines: -1}, {Number: 1 << 20}} {
 		if _, err := f.server.Handle(a, upper); err == nil {
 			t.Errorf("a handler of %+v", a)

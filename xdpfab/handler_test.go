@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 type answer = func(ctx context.Context, from xdpfab.Sender, request []byte) ([]byte, error)
@@ -31,6 +32,17 @@ func handle(t testing.TB, f *fixture, attr xdpfab.HandlerAttr, fn answer) (*xdpf
 		t.Fatal(err)
 	}
 	return h, p
+}
+
+// served runs a test with a server that has the interface itself, and with one behind the
+// daemon that has it.
+func served(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Run("by a program with an interface", func(t *testing.T) {
+		test(t, setUp(t, xdpfab.DomainAttr{}, 64<<10))
+	})
+	t.Run("by a program behind a daemon", func(t *testing.T) {
+		test(t, setUpBoth(t, xdpfab.DomainAttr{}, xdpfab.DomainAttr{Attach: fi.AttachAlways}, 64<<10))
+	})
 }
 
 func upper(_ context.Context, _ xdpfab.Sender, request []byte) ([]byte, error) {
@@ -54,8 +66,9 @@ func TestCall(t *testing.T) {
 }
 
 // Functions that run for long hold up neither later calls nor other operations.
-func TestCallsOvertake(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+func TestCallsOvertake(t *testing.T) { served(t, testCallsOvertake) }
+
+func testCallsOvertake(t *testing.T, f *fixture) {
 	release := make(chan struct{})
 	_, p := handle(t, f, xdpfab.HandlerAttr{}, func(_ context.Context, _ xdpfab.Sender, request []byte) ([]byte, error) {
 		if request[0] == 's' {
@@ -84,8 +97,9 @@ func TestCallsOvertake(t *testing.T) {
 }
 
 // What the function ends with reaches the caller, and nothing else ends.
-func TestCallEndings(t *testing.T) {
-	f := setUp(t, xdpfab.DomainAttr{}, 64<<10)
+func TestCallEndings(t *testing.T) { served(t, testCallEndings) }
+
+func testCallEndings(t *testing.T, f *fixture) {
 	_, p := handle(t, f, xdpfab.HandlerAttr{Goroutines: 1}, func(_ context.Context, _ xdpfab.Sender, request []byte) ([]byte, error) {
 		switch string(request) {
 		case "error":

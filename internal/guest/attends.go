@@ -42,6 +42,10 @@ func (a *Attached) serve(s share.Serve) error {
 	if x.served == nil {
 		x.served = map[uint16]share.Serve{}
 	}
+	if s.Calls && !slices.Contains(a.host.Features, share.FeatureCalls) {
+		return errno.Refuse(errno.NotImplemented, "a function for requests: the daemon of %s is of a release that has "+
+			"no such functions for the programs behind it; want a later one", a.Info().Name)
+	}
 	s.Attends = x.on
 	err := a.Call(context.Background(), share.CallServe, s, nil)
 	if err == nil {

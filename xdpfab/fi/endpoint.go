@@ -269,7 +269,8 @@ func (ep *Endpoint) Enable() error {
 
 // serveAtHost has the host of a domain that has one serve the endpoint.
 func (ep *endpoint) serveAtHost() error {
-	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.receiveQueue != nil}
+	s := share.Serve{Endpoint: ep.number, On: true, Events: ep.recv != nil, Messages: ep.receiveQueue != nil,
+		Calls: ep.attr.handler != nil}
 	return ep.dom.node.Dev.Serve(s, ep.tallyAtHost)
 }
 

@@ -16,10 +16,6 @@ import (
 
 // OpenHandler makes an endpoint whose function answers requests.
 func (d asDialer) OpenHandler(attr calls.HandlerAttr) (calls.Handler, error) {
-	if d.node.Dev.GuestRing() != nil {
-		return nil, errno.Refuse(ErrNotImplemented, "xdpfab: a function for requests, in a program behind a "+
-			"daemon: want the program that has the interface itself, or messages to a mailbox")
-	}
 	ep, err := d.NewEndpoint(EndpointAttr{Number: attr.Number, TrafficClass: TrafficClass(attr.TrafficClass),
 		AuthKey: attr.AuthKey, dials: true,
 		handler: handler.New(attr.Function, attr.Requests, attr.Goroutines)})
