@@ -5,6 +5,8 @@ package sim
 const (
 	executorCall = "internal/executor/call.go"
 	sessionCall  = "internal/session/target_call.go"
+	sessionMoves = "internal/session/takeover.go"
+	shareCallee  = "internal/share/callee.go"
 )
 
 // Bugs of calls, which a function answers.
@@ -17,4 +19,10 @@ var bugsOfCalls = []bug{
 		{executorCall, "s.Executed(b, r.Put(b), 1, 0)", "r.Put(b)\n\t\ts.Executed(b, 0, 1, 0)"}}},
 	{"a call that has begun is said not to have run when its session ends", "TestCallsUnderFaults", []edit{
 		{sessionEnd, "(t.handed+t.unanswered > 0 || t.away != 0) && t.Ended()", "t.handed+t.unanswered > 0 && t.Ended()"}}},
+	{"a call that a guest has is forgotten at a takeover", "TestCallsToGuestsUnderFaults", []edit{
+		{sessionMoves, "\tif t.away = s.Away; s.Ordered {\n", "\tif s.Ordered {\n"}}},
+	{"a session without order forgets at a takeover that it keeps one", "TestCallsToGuestsUnderFaults", []edit{
+		{sessionMoves, "\tif t.away = s.Away; s.Ordered {\n", "\tif t.away = s.Away; false {\n"}}},
+	{"a guest's reply does not end its request", "TestCallsToGuestsUnderFaults", []edit{
+		{shareCallee, "\tc.away &^= 1 << i\n", ""}}},
 }

@@ -15,10 +15,16 @@ import (
 // function answers the calls of one session, each after a time of its own.
 type function struct {
 	t     *callTrial
-	life  int // of its node
+	life  int    // of its node
+	guest *guest // that has it; nil if it is the node's
 	ended []*reply
 	told  func()
 	gone  bool
+}
+
+// alive reports whether the function still runs, and has the session.
+func (f *function) alive() bool {
+	return !f.gone && f.t.w.nodes[0].life == f.life && (f.guest == nil || !f.guest.gone)
 }
 
 type reply struct {
@@ -38,10 +44,10 @@ func (f *function) Ask(psn uint32, c *wire.Call) wire.Status {
 	binary.LittleEndian.PutUint64(r.body[:], 3*id)
 	r.said = wire.Reply{Length: 8, Bytes: r.body[:]}
 	t.w.at(t.w.now+t.dice.Int64N(1<<t.dice.IntN(28)), func() {
-		if n := t.w.nodes[0]; n.life == f.life && !f.gone {
+		if f.alive() {
 			f.ended = append(f.ended, r)
 			f.told()
-			n.wake(t.w.now)
+			t.w.nodes[0].wake(t.w.now)
 		}
 	})
 	return wire.StatusOK
@@ -141,57 +147,35 @@ func (t *callTrial) check() error {
 // Under faults of the network and restarts of the target, a function has each request
 // once or not at all, as the caller is told, and replies are those to the requests.
 func TestCallsUnderFaults(t *testing.T) {
-	var ends [4]int
-	for seed := range uint64(12) {
-		d := newDice(seed)
-		w := lab(plan{nodes: 2, delay: cableDelay, rates: rates{loss: 0.08, duplicate: 0.1, reorder: 0.1, corrupt: 0.02},
-			session: session.Config{GiveUp: 2e9}})
-		w.plan.tick = 20 * microsecond
-		x := &callTrial{w: w, dice: d, runs: map[uint64]int{}}
-		target, caller := w.nodes[0], w.nodes[1]
+	tryCalls(t, 12, plan{}, func(x *callTrial, seed uint64) (trouble func()) {
+		target := x.w.nodes[0]
 		target.callee = func(_ uint16, _ wire.Addr, _ session.Party, ended func()) session.Callee {
 			return &function{t: x, life: target.life, told: ended}
 		}
-		for _, n := range w.nodes { // now with the function, and all extensions
-			n.crash()
-			for n.features()&wire.FeatureCalls == 0 {
-				n.life++
-			}
-			n.boot()
-		}
-		var err error
-		if x.ring, err = engine.NewRing(128, engine.Contexts{}); err != nil {
-			t.Fatal(err)
-		}
-		origin := caller.eng.NewOrigin(7)
-		if seed%4 > 0 {
-			origin = caller.eng.NewUnorderedOrigin(7)
-		}
-		caller.eng.AddRing(x.ring, origin)
-		if x.peer, err = origin.NewPeer(caller.linkTo(target), 0, 0); err != nil {
-			t.Fatal(err)
-		}
-		for range 200 {
-			x.call()
-			w.until(w.now+d.Int64N(2*millisecond), func() bool { return w.failure != nil })
-			switch {
-			case seed%3 == 1 && d.IntN(100) == 0: // the endpoint is closed, and opened again
-				for _, e := range target.engs {
-					e.EndTargets(0)
-				}
-				target.wake(w.now)
-			case seed%3 == 2 && d.IntN(100) == 0:
-				life := target.life
-				target.crash()
-				target.life = life + 4 // of the same age
-				target.boot()
+		return func() {
+			switch seed % 3 {
+			case 1:
+				x.endTargets()
+			case 2:
+				x.restart()
 			}
 		}
-		w.until(w.now+100*second, func() bool { return x.open == 0 || w.failure != nil })
-		if w.failure != nil {
-			t.Fatalf("seed %d: %v", seed, w.failure)
-		}
-		if err := x.check(); err != nil {
+	})
+}
+
+// tryCalls runs trials of a plan with so many seeds. prepare gives the target its
+// function, and returns what happens to it now and then.
+func tryCalls(t *testing.T, seeds uint64, p plan, prepare func(x *callTrial, seed uint64) (trouble func())) {
+	t.Helper()
+	p.nodes, p.delay, p.session = 2, cableDelay, session.Config{GiveUp: 2e9}
+	p.rates = rates{loss: 0.08, duplicate: 0.1, reorder: 0.1, corrupt: 0.02}
+	var ends [4]int
+	for seed := range seeds {
+		w := lab(p)
+		w.plan.tick = 20 * microsecond
+		x := &callTrial{w: w, dice: newDice(seed), runs: map[uint64]int{}}
+		trouble := prepare(x, seed)
+		if err := x.run(seed, trouble); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		for i, n := range x.ends {
@@ -204,4 +188,57 @@ func TestCallsUnderFaults(t *testing.T) {
 			t.Errorf("no call ended with outcome %d", i)
 		}
 	}
+}
+
+// run has the caller call, with trouble in between, until all calls have ended.
+func (t *callTrial) run(seed uint64, trouble func()) (err error) {
+	w, target, caller := t.w, t.w.nodes[0], t.w.nodes[1]
+	for _, n := range w.nodes { // now with the function, and all extensions
+		n.crash()
+		for n.features()&wire.FeatureCalls == 0 {
+			n.life++
+		}
+		n.boot()
+	}
+	if t.ring, err = engine.NewRing(128, engine.Contexts{}); err != nil {
+		return err
+	}
+	origin := caller.eng.NewOrigin(7)
+	if seed%4 > 0 {
+		origin = caller.eng.NewUnorderedOrigin(7)
+	}
+	caller.eng.AddRing(t.ring, origin)
+	if t.peer, err = origin.NewPeer(caller.linkTo(target), 0, 0); err != nil {
+		return err
+	}
+	for range 200 {
+		t.call()
+		w.until(w.now+t.dice.Int64N(2*millisecond), func() bool { return w.failure != nil })
+		if t.dice.IntN(100) == 0 {
+			trouble()
+		}
+	}
+	w.until(w.now+100*second, func() bool { return t.open == 0 || w.failure != nil })
+	if w.failure != nil {
+		return fmt.Errorf("%v", w.failure)
+	}
+	return t.check()
+}
+
+// endTargets closes the endpoint, and opens it again.
+func (t *callTrial) endTargets() {
+	target := t.w.nodes[0]
+	for _, e := range target.engs {
+		e.EndTargets(0)
+	}
+	target.wake(t.w.now)
+}
+
+// restart begins another life of the target, of the same age.
+func (t *callTrial) restart() {
+	target := t.w.nodes[0]
+	life := target.life
+	target.crash()
+	target.life = life + 4
+	target.boot()
 }
