@@ -33,7 +33,7 @@ type Barrier struct {
 func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, error) {
 	if parties < 1 || parties > mostWords || self < 0 || self >= parties {
 		return nil, errno.Refuse(ErrParameter,
-			"xdpfab: party %d of %d: want 1 to %d parties, with numbers from 0 on", self,
+			"xdpfab: NewBarrier for party %d of %d: want 1 to %d parties, with numbers from 0 on", self,
 			parties, mostWords)
 	}
 	p, err := newPart(ctx, at, kindBarrier, bodyWord+uint64(parties), uint64(parties))
@@ -45,7 +45,7 @@ func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, err
 		b.round, err = m.at(bodyWord + b.self).Load(ctx)
 		return err
 	})
-	return made(b, err)
+	return made(b, at.put(at.of("NewBarrier"), err))
 }
 
 // Await waits until all parties have reached the next round, and returns the round's
@@ -55,6 +55,7 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 	if err := b.there(); err != nil {
 		return 0, err
 	}
+	defer b.named("Await", &err)
 	var seen bool
 	there := make([]uint64, b.size-bodyWord)
 	err = b.until(ctx, mostPause, func() (bool, error) {

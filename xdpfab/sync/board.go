@@ -37,7 +37,7 @@ type Score struct{ Player, Score uint64 }
 // players. One goroutine uses the Board.
 func NewBoard(ctx context.Context, at Place, players int) (*Board, error) {
 	if players < 1 || players > mostWords {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: %d players: want 1 to %d", players, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewBoard with %d players: want 1 to %d", players, mostWords)
 	}
 	p, err := newPart(ctx, at, kindBoard, bodyWord+uint64(players), uint64(players))
 	return made(&Board{part: p, best: map[uint64]uint64{}, todo: map[uint64]uint64{}}, err)
@@ -45,12 +45,14 @@ func NewBoard(ctx context.Context, at Place, players int) (*Board, error) {
 
 // Post records a score, which counts if it is the player's best. After an error the score
 // may count already; otherwise it will once a call of any method succeeds.
-func (b *Board) Post(ctx context.Context, player, score uint64) error {
+func (b *Board) Post(ctx context.Context, player, score uint64) (err error) {
 	if err := b.there(); err != nil {
 		return err
 	}
+	defer b.named("Post", &err)
 	if players := b.size - bodyWord; player >= players {
-		return errno.Refuse(xdpfab.ErrOutOfBounds, "xdpfab: player %d of %d: want 0 to %d", player, players, players-1)
+		return errno.Unsent(errno.Refuse(xdpfab.ErrOutOfBounds, "player %d of %d: want 0 to %d", player, players,
+			players-1))
 	}
 	if score > b.best[player] {
 		b.best[player], b.todo[player] = score, score
@@ -80,12 +82,13 @@ func (b *Board) post(ctx context.Context, m *memory) error {
 // Top returns the best n players, the best one first, or fewer if fewer have posted a
 // score: a score of 0 is none. Of players with equal scores, the one with the lower
 // number comes first.
-func (b *Board) Top(ctx context.Context, n int) ([]Score, error) {
+func (b *Board) Top(ctx context.Context, n int) (best []Score, err error) {
 	if err := b.there(); err != nil {
 		return nil, err
 	}
+	defer b.named("Top", &err)
 	scores := make([]uint64, b.size-bodyWord)
-	err := b.run(ctx, func(m *memory) error {
+	err = b.run(ctx, func(m *memory) error {
 		if err := b.post(ctx, m); err != nil {
 			return err
 		}

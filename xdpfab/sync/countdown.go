@@ -32,7 +32,7 @@ type Countdown struct {
 // of tasks.
 func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) {
 	if tasks < 1 || tasks > mostWords {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: %d tasks: want 1 to %d", tasks, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewCountdown with %d tasks: want 1 to %d", tasks, mostWords)
 	}
 	p, err := newPart(ctx, at, kindCountdown, uint64(countdownWords(tasks)), uint64(tasks))
 	if err != nil {
@@ -42,26 +42,35 @@ func NewCountdown(ctx context.Context, at Place, tasks int) (*Countdown, error) 
 }
 
 // Done marks a task as done. Tasks are numbered from 0. After an error Done may be called
-// again.
-func (c *Countdown) Done(ctx context.Context, task int) error {
+// again. It fails once with ErrMemoryLost if the home has lost its memory since the
+// program was last told: see Wait. The task itself is marked then.
+func (c *Countdown) Done(ctx context.Context, task int) (err error) {
 	if err := c.there(); err != nil {
 		return err
 	}
+	defer c.named("Done", &err)
 	if task < 0 || task >= c.tasks {
-		return errno.Refuse(xdpfab.ErrOutOfBounds, "xdpfab: task %d of %d: want 0 to %d", task, c.tasks, c.tasks-1)
+		return errno.Unsent(errno.Refuse(xdpfab.ErrOutOfBounds, "task %d of %d: want 0 to %d", task, c.tasks,
+			c.tasks-1))
 	}
 	return c.run(ctx, func(m *memory) error {
 		was, err := xdpfab.SetBit(ctx, m.at(bodyWord+uint64(task)/64), task%64)
-		_, err = xdpfab.Settle(ctx, was, err)
+		if _, err = xdpfab.Settle(ctx, was, err); err == nil && c.anew(&c.told, m) {
+			err = errMarksLost
+		}
 		return err
 	})
 }
+
+// errMarksLost is the loss of the memory.
+var errMarksLost = fmt.Errorf("%w: call Done again for each task that was done", ErrMemoryLost)
 
 // Left returns how many tasks are not done.
 func (c *Countdown) Left(ctx context.Context) (left int, err error) {
 	if err := c.there(); err != nil {
 		return 0, err
 	}
+	defer c.named("Left", &err)
 	err = c.look(ctx, func(m *memory) error {
 		left, err = c.count(ctx, m)
 		return err
@@ -70,12 +79,13 @@ func (c *Countdown) Left(ctx context.Context) (left int, err error) {
 }
 
 // Wait waits until all tasks are done. It fails once with ErrMemoryLost if the home has
-// lost its memory, before the call or meanwhile. Then each program calls Done again for
-// its tasks, which does no harm.
-func (c *Countdown) Wait(ctx context.Context) error {
+// lost its memory, before the call or meanwhile, unless Done has told of that. Then each
+// program calls Done again for its tasks, which does no harm.
+func (c *Countdown) Wait(ctx context.Context) (err error) {
 	if err := c.there(); err != nil {
 		return err
 	}
+	defer c.named("Wait", &err)
 	first, err := c.memory(ctx)
 	if err != nil {
 		return err
@@ -84,8 +94,7 @@ func (c *Countdown) Wait(ctx context.Context) error {
 		left := 0
 		err := c.run(ctx, func(m *memory) error {
 			if c.anew(&c.told, m) || m.epoch != first.epoch {
-				return fmt.Errorf("xdpfab: %v: %w: call Done again for each task that was done", c.name(),
-					ErrMemoryLost)
+				return errMarksLost
 			}
 			left, err = c.count(ctx, m)
 			return err

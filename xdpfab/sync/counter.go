@@ -36,7 +36,15 @@ type shard struct {
 // name the same places, each once and in any order. NewCounter needs all of their homes.
 func NewCounter(ctx context.Context, at ...Place) (*Counter, error) {
 	if len(at) == 0 {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: counter without places: want one or more")
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewCounter without places: want one or more")
+	}
+	for i, place := range at { // before a shard is marked
+		if err := place.check(kindCounter); err != nil {
+			return nil, err
+		}
+		if first := slices.Index(at, place); first < i {
+			return nil, errTwice(i, first)
+		}
 	}
 	c := &Counter{}
 	for i, place := range at {
@@ -45,12 +53,18 @@ func NewCounter(ctx context.Context, at ...Place) (*Counter, error) {
 			return nil, err
 		}
 		if first := slices.IndexFunc(c.shards, p.same); first >= 0 {
-			return nil, errno.Refuse(ErrParameter,
-				"xdpfab: shard %d is at the place of shard %d, and would count twice: want each place once", i, first)
+			return nil, errTwice(i, first)
 		}
 		c.shards = append(c.shards, &shard{p, p.epoch})
 	}
 	return c, nil
+}
+
+// errTwice refuses a place that was named before.
+func errTwice(i, first int) error {
+	return errno.Refuse(ErrParameter,
+		"xdpfab: NewCounter: shard %d is at the place of shard %d, and would count twice: want each place once", i,
+		first)
 }
 
 // same reports whether a shard has the memory of a part. Its home may be another peer by
@@ -69,7 +83,8 @@ func (c *Counter) Add(ctx context.Context, delta uint64) (err error) {
 	first := rand.IntN(len(c.shards))
 	for i := range c.shards {
 		s := c.shards[(first+i)%len(c.shards)]
-		if err = s.add(ctx, delta); err == nil || ctx.Err() != nil || errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		if err = s.in("Add", s.add(ctx, delta)); err == nil || ctx.Err() != nil ||
+			errors.Is(err, xdpfab.ErrOutcomeUnknown) {
 			return err
 		}
 	}
@@ -112,16 +127,17 @@ func (c *Counter) Sum(ctx context.Context) (sum uint64, err error) {
 			if err == nil {
 				sum += n
 				if s.anew(&s.first, m) {
-					lost = fmt.Errorf("xdpfab: shard %d, %v: %w: its sum began again", i, s.name(), ErrMemoryLost)
+					lost = s.in("Sum", fmt.Errorf("shard %d: %w, and its part of the sum began again at 0: add what "+
+						"was lost if the sum has to go on", i, ErrMemoryLost))
 				}
 			}
 			return err
 		})
 		switch {
 		case err != nil && lost != nil: // which is told once
-			return 0, errno.Also(tell(err, "%v; shard %d", lost, i), ErrMemoryLost)
+			return 0, errno.Line("%w; %w", lost, s.in("Sum", tell(err, "shard %d", i)))
 		case err != nil:
-			return 0, tell(err, "shard %d", i)
+			return 0, s.in("Sum", tell(err, "shard %d", i))
 		}
 	}
 	return sum, lost

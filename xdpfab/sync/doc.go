@@ -14,7 +14,10 @@
 // The documentation of each type shows the layout of its words, and an invariant. The
 // invariant holds whatever happens: packets are lost, an outcome stays unknown, a program
 // dies at any point, or the home restarts, with its memory or with new memory. A part
-// resolves unknown outcomes itself if it can; otherwise the call returns an error.
+// resolves unknown outcomes itself if it can; otherwise the call returns an error. The
+// text of an error names the call and its place:
+//
+//	xdpfab: Queue.Take at offset 64 of region "jobs" on 10.0.0.2: the wait ended: context deadline exceeded
 //
 // The memory of a part begins with a mark. The first program writes the mark if the
 // memory is all zero. A constructor refuses memory with another mark, or with data: see

@@ -33,10 +33,11 @@ func NewElection(ctx context.Context, at Place, lease time.Duration) (*Election,
 // Campaign waits until the caller is the leader, and publishes its value, such as the
 // number of its node. The caller leads until Held.Context ends; Held.Unlock resigns.
 // After an error the caller is not the leader.
-func (e *Election) Campaign(ctx context.Context, value uint64) (*Held, error) {
+func (e *Election) Campaign(ctx context.Context, value uint64) (h *Held, err error) {
 	if err := e.there(); err != nil {
 		return nil, err
 	}
+	defer e.m.named("Campaign", &err)
 	for {
 		h, err := e.m.Lock(ctx)
 		if err != nil {
@@ -85,6 +86,7 @@ func (e *Election) Leader(ctx context.Context) (value, token uint64, ok bool, er
 	if err := e.there(); err != nil {
 		return 0, 0, false, err
 	}
+	defer e.m.named("Leader", &err)
 	err = e.m.look(ctx, func(m *memory) error {
 		last, err := m.cell(leaderCell).Load(ctx)
 		if err != nil || last.Hi == 0 {

@@ -29,7 +29,7 @@ var (
 	// ErrReleased is the cause of the context of a lock or a permit after its release.
 	ErrReleased = errors.New("released")
 	// ErrMemoryLost means that the home has lost what the part had stored.
-	ErrMemoryLost = errors.New("the memory is new")
+	ErrMemoryLost = errors.New("the home has lost its memory")
 	// ErrClock means that numbers would go back, since the program that marked new memory
 	// has a clock that is behind by more than a part allows.
 	ErrClock = errors.New("numbers would go back")
@@ -57,6 +57,51 @@ func certain(ctx context.Context, err, certainty error) error {
 	return &other
 }
 
+// located is an error with the call and the place before it.
+type located struct {
+	where string
+	err   error
+}
+
+func (l *located) Error() string { return told{errors.New(l.where), l.err}.Error() }
+
+// Unwrap returns the error that has no place.
+func (l *located) Unwrap() error { return l.err }
+
+// in has an error say which call failed, and at which place: Mutex.Lock at offset 64 of
+// region "locks" on 10.0.0.2. If a call was made by another one, the outer call is said.
+func (p *part) in(method string, err error) error {
+	place := p.name()
+	if method != "" {
+		place = strings.Replace(place, " ", "."+method+" ", 1)
+	}
+	return p.place.put(place, err)
+}
+
+// put puts a call and its place before an error. They replace what an operation says of
+// itself: its word is one of the part's own.
+func (at Place) put(call string, err error) error {
+	switch l, is := err.(*located); {
+	case err == nil:
+		return nil
+	case is:
+		err = l.err
+	}
+	if oe, is := errors.AsType[*xdpfab.OpError](err); is && oe.Error() == err.Error() {
+		named := *oe
+		named.Op = call
+		return &named
+	}
+	return &located{call + on(at.Home), err}
+}
+
+// named is in for the result of a method, as the method returns.
+func (p *part) named(method string, err *error) {
+	if *err != nil {
+		*err = p.in(method, *err)
+	}
+}
+
 // told is an error with words before it.
 type told struct{ words, err error }
 
@@ -65,10 +110,10 @@ func tell(err error, format string, args ...any) error {
 	return &told{fmt.Errorf(format, args...), err}
 }
 
-func (t *told) Error() string {
+func (t told) Error() string {
 	const prefix = "xdpfab: "
 	return prefix + strings.TrimPrefix(t.words.Error(), prefix) + ": " + strings.TrimPrefix(t.err.Error(), prefix)
 }
 
 // Unwrap returns what the words wrap, and the error.
-func (t *told) Unwrap() []error { return []error{t.words, t.err} }
+func (t told) Unwrap() []error { return []error{t.words, t.err} }

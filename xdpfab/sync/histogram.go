@@ -33,12 +33,13 @@ func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, 
 	for i := range bounds {
 		if i > 0 && bounds[i] <= bounds[i-1] {
 			return nil, errno.Refuse(ErrParameter,
-				"xdpfab: bound %d is %d, and the one before %d: want bounds that grow", i,
+				"xdpfab: NewHistogram: bound %d is %d, and the one before %d: want bounds that grow", i,
 				bounds[i], bounds[i-1])
 		}
 	}
 	if len(bounds) < 1 || len(bounds) > mostWords {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: %d bounds: want 1 to %d", len(bounds), mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewHistogram with %d bounds: want 1 to %d", len(bounds),
+			mostWords)
 	}
 	p, err := newPart(ctx, at, kindHistogram, bodyWord+uint64(len(bounds))+1, bounds...)
 	if err != nil {
@@ -49,10 +50,11 @@ func NewHistogram(ctx context.Context, at Place, bounds ...uint64) (*Histogram, 
 
 // Record counts values, all in one round trip. If the error wraps ErrOutcomeUnknown, some
 // of them may be counted. After any other error none is.
-func (h *Histogram) Record(ctx context.Context, values ...uint64) error {
+func (h *Histogram) Record(ctx context.Context, values ...uint64) (err error) {
 	if err := h.there(); err != nil {
 		return err
 	}
+	defer h.named("Record", &err)
 	for len(values) > 0 {
 		m, err := h.memory(ctx)
 		if err != nil {
@@ -93,6 +95,7 @@ func (h *Histogram) Counts(ctx context.Context) (counts []uint64, err error) {
 	if err := h.there(); err != nil {
 		return nil, err
 	}
+	defer h.named("Counts", &err)
 	counts = make([]uint64, len(h.bounds)+1)
 	var lost error
 	err = h.look(ctx, func(m *memory) error {
@@ -100,7 +103,8 @@ func (h *Histogram) Counts(ctx context.Context) (counts []uint64, err error) {
 			return err
 		}
 		if h.anew(&h.told, m) {
-			lost = fmt.Errorf("xdpfab: %v: %w: the counts began again", h.name(), ErrMemoryLost)
+			lost = fmt.Errorf("%w, and the counts began again: add those of an earlier call if they have to go on",
+				ErrMemoryLost)
 		}
 		return nil
 	})

@@ -103,7 +103,8 @@ func (h *Held) Until() time.Time {
 
 // Unlock releases the lock or the permit. If there is no error, nobody else had it until
 // then. If the error wraps ErrLost, another program may have it. After any other error it
-// is free once the lease ends. Unlock returns within the lease.
+// is free once the lease ends. Unlock returns within the lease. Every later call returns
+// what the first one did, so a deferred Unlock may follow another one.
 func (h *Held) Unlock() error {
 	if err := h.there(); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (h *Held) Unlock() error {
 	h.alone()
 	h.lose(ErrReleased)
 	h.release()
-	return h.err
+	return h.part.in("Unlock", h.err)
 }
 
 // memory returns the memory that has the word.
@@ -132,7 +133,7 @@ func (h *Held) tick() {
 	h.mu.Unlock()
 	switch {
 	case left <= 0:
-		h.lose(fmt.Errorf("xdpfab: %v was not renewed in time: %w", h.part.name(), ErrLost))
+		h.lose(h.part.in("", fmt.Errorf("not renewed in time: %w", ErrLost)))
 	default:
 		h.change.Lock()
 		defer h.change.Unlock()
@@ -151,7 +152,7 @@ func (h *Held) giveUp() {
 	defer cancel()
 	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); time.Until(ends) <= 0 &&
 		h.err != nil && !errors.Is(h.err, ErrLost) {
-		h.err = tell(h.err, "%v: %w", h.part.name(), ErrLost)
+		h.err = tell(h.err, "%w", ErrLost)
 	}
 }
 
@@ -180,7 +181,7 @@ func (h *Held) extend() {
 		h.until = began.Add(h.lease)
 		h.mu.Unlock()
 	case errors.Is(err, ErrLost):
-		h.lose(err)
+		h.lose(h.part.in("", err))
 	}
 }
 
@@ -196,7 +197,7 @@ func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 		case h.part.restarted(m, err):
 			again, err := h.part.memory(ctx)
 			if err == nil && again.epoch != m.epoch {
-				err = fmt.Errorf("xdpfab: the memory of %v is new: %w", h.part.name(), ErrLost)
+				err = fmt.Errorf("%w: %w", ErrMemoryLost, ErrLost)
 			}
 			if err != nil {
 				return err
@@ -212,16 +213,16 @@ func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 		case was>>beatBits == own>>beatBits:
 			own = was
 		default:
-			return fmt.Errorf("xdpfab: another program has taken %v: %w", h.part.name(), ErrLost)
+			return fmt.Errorf("another program has taken it: %w", ErrLost)
 		}
 	}
 }
 
 // checkLease refuses a lease that renewals cannot keep.
-func checkLease(lease time.Duration) error {
+func checkLease(k kind, lease time.Duration) error {
 	if lease < time.Millisecond {
 		return errno.Refuse(ErrParameter,
-			"xdpfab: lease of %v: want at least 1ms, better some hundred round trips", lease)
+			"xdpfab: New%s with a lease of %v: want at least 1ms, better some hundred round trips", k.bare(), lease)
 	}
 	return nil
 }

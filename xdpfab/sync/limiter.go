@@ -39,11 +39,12 @@ type Limiter struct {
 func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period time.Duration) (*Limiter, error) {
 	switch {
 	case counts < 1 || counts > mostWords:
-		return nil, errno.Refuse(ErrParameter, "xdpfab: %d counts: want 1 to %d", counts, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewLimiter with %d counts: want 1 to %d", counts, mostWords)
 	case quota < 1 || quota >= 1<<countedBits:
-		return nil, errno.Refuse(ErrParameter, "xdpfab: quota of %d: want 1 to %d", quota, 1<<countedBits-1)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewLimiter with a quota of %d: want 1 to %d", quota,
+			1<<countedBits-1)
 	case period < time.Millisecond:
-		return nil, errno.Refuse(ErrParameter, "xdpfab: period of %v: want at least 1ms", period)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewLimiter with a period of %v: want at least 1ms", period)
 	}
 	p, err := newPart(ctx, at, kindLimiter, bodyWord+uint64(counts), uint64(counts), quota, uint64(period))
 	return made(&Limiter{p, quota, period}, err)
@@ -56,6 +57,7 @@ func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool
 	if err := l.there(); err != nil {
 		return false, err
 	}
+	defer l.named("Allow", &err)
 	if n > l.quota {
 		return false, nil
 	}

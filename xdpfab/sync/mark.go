@@ -4,6 +4,7 @@ package sync
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -71,33 +72,40 @@ func kindOf(mark uint64) kind       { return kind(mark >> 16) }
 func versionOf(mark uint64) uint8   { return uint8(mark >> 24) }
 func isMark(word uint64) (yes bool) { return word&0xffff == magic }
 
-// name names the part and its place, with its article.
-func (p *part) name() string {
-	return fmt.Sprintf("%v at offset %d of region %q%s", kindOf(p.mark), p.place.Offset, p.place.Region,
-		ofHome(p.place.Home))
+// bare names the part without an article.
+func (k kind) bare() string {
+	_, name, _ := strings.Cut(k.String(), " ")
+	return name
+}
+
+// name names the part and its place, but for the home.
+func (p *part) name() string { return p.place.of(kindOf(p.mark).bare()) }
+
+// of names something at the place, but for the home.
+func (at Place) of(what string) string {
+	return fmt.Sprintf("%s at offset %d of region %q", what, at.Offset, at.Region)
 }
 
 // otherPart says how a mark differs from that of the part.
 func (p *part) otherPart(mark uint64) error {
-	want, has, at := kindOf(p.mark), kindOf(mark), fmt.Sprintf("at offset %d", p.place.Offset)
+	want, has := kindOf(p.mark), kindOf(mark)
 	switch {
 	case !isMark(mark):
-		at = fmt.Sprintf("data (%#x) %s: %v wants memory that is all zero", mark, at, want)
+		return errno.Refuse(ErrLayout, "data (%#x) is there: want memory that is all zero", mark)
 	case has != want:
-		at = fmt.Sprintf("%v %s: %v wants memory that is all zero", has, at, want)
+		return errno.Refuse(ErrLayout, "%v is there: want memory that is all zero", has)
 	case versionOf(mark) != version:
-		at = fmt.Sprintf("%v of layout version %d %s: want version %d", has, versionOf(mark), at, version)
-	default:
-		at = fmt.Sprintf("%v with other parameters (%s) %s: all programs have to name the same", has,
-			kinds[has].parameters, at)
+		return errno.Refuse(ErrLayout, "%v of layout version %d is there: want version %d", has, versionOf(mark),
+			version)
 	}
-	return errno.Refuse(ErrLayout, "xdpfab: region %q%s has %s", p.place.Region, ofHome(p.place.Home), at)
+	return errno.Refuse(ErrLayout, "%v with other parameters (%s) is there: all programs have to name the same", has,
+		kinds[has].parameters)
 }
 
-// ofHome names a home in an error; a cluster has no address of its own.
-func ofHome(h xdpfab.Home) string {
+// on names a home in an error; a cluster has no address of its own.
+func on(h xdpfab.Home) string {
 	if p, is := h.(*xdpfab.Peer); is && p != nil {
-		return " of " + p.Addr()
+		return " on " + p.Addr()
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ func TestRefusalTexts(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	ctx := patient(t)
 	at := w.at(1, 0)
-	of := ofHome(at.Home)
+	on := on(at.Home)
 	must(NewQueue(ctx, at, 4))(t)
 	must(NewMutex(ctx, w.at(1, 1024), time.Second))(t)
 	mutex := func(p Place, lease time.Duration) error { _, err := NewMutex(ctx, p, lease); return err }
@@ -25,30 +25,29 @@ func TestRefusalTexts(t *testing.T) {
 		want string
 	}{
 		{mutex(at, time.Second),
-			"region \"parts\"" + of + " has a Queue at offset 0: a Mutex wants memory that is all zero"},
-		{mutex(w.at(1, 1024), 2*time.Second), "region \"parts\"" + of + " has a Mutex with other parameters (lease) at " +
-			"offset 1024: all programs have to name the same"},
+			"NewMutex at offset 0 of region \"parts\"" + on + ": a Queue is there: want memory that is all zero"},
+		{mutex(w.at(1, 1024), 2*time.Second), "NewMutex at offset 1024 of region \"parts\"" + on +
+			": a Mutex with other parameters (lease) is there: all programs have to name the same"},
 		{mutex(w.at(1, 100), time.Second),
-			"a Mutex at offset 100 of region \"parts\"" + of + ": want a multiple of 64"},
+			"NewMutex at offset 100 of region \"parts\"" + on + ": want an offset that is a multiple of 64"},
 		{mutex(Place{Region: "parts"}, time.Second),
-			"a Mutex in region \"parts\" without a home: want Place.Home, a peer or a cluster"},
+			"NewMutex at offset 0 of region \"parts\" without a home: want Place.Home, a peer or a cluster"},
 		{mutex(at, time.Microsecond),
-			"lease of 1µs: want at least 1ms, better some hundred round trips"},
-		{limiterError(ctx, at, 1, 0), "period of 0s: want at least 1ms"},
-		{limiterError(ctx, at, 0, time.Second), "quota of 0: want 1 to 16777215"},
+			"NewMutex with a lease of 1µs: want at least 1ms, better some hundred round trips"},
+		{limiterError(ctx, at, 1, 0), "NewLimiter with a period of 0s: want at least 1ms"},
+		{limiterError(ctx, at, 0, time.Second), "NewLimiter with a quota of 0: want 1 to 16777215"},
 	} {
 		if c.got == nil || c.got.Error() != "xdpfab: "+c.want {
 			t.Errorf("%v\nwant %s", c.got, c.want)
 		}
 	}
-	has := "xdpfab: region \"parts\"" + of + " has "
 	p := must(NewQueue(ctx, at, 4))(t).part
 	for mark, want := range map[uint64]string{
-		markOf(kindBoard+1, 0):    "a part of the unknown kind 14 at offset 0: a Queue wants memory that is all zero",
-		p.mark + 1<<24:            "a Queue of layout version 2 at offset 0: want version 1",
-		1 + uint64(kindQueue)<<16: "data (0x50001) at offset 0: a Queue wants memory that is all zero",
+		markOf(kindBoard+1, 0):    "a part of the unknown kind 14 is there: want memory that is all zero",
+		p.mark + 1<<24:            "a Queue of layout version 2 is there: want version 1",
+		1 + uint64(kindQueue)<<16: "data (0x50001) is there: want memory that is all zero",
 	} {
-		if err := p.otherPart(mark); !errors.Is(err, ErrLayout) || err.Error() != has+want {
+		if err := p.otherPart(mark); !errors.Is(err, ErrLayout) || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

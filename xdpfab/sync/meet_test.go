@@ -147,11 +147,33 @@ func TestCountdownLostBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart(false)
-	testnet.Eventually(t, "a mark in the new memory", func() bool { return c.Done(ctx, 1) == nil })
+	testnet.Eventually(t, "the new memory is found", func() bool { return must(c.Left(ctx))(t) == 2 })
 	if err := c.Wait(ctx); !errors.Is(err, ErrMemoryLost) {
 		t.Errorf("%v, want ErrMemoryLost", err)
 	}
 	if err := errors.Join(c.Done(ctx, 0), c.Done(ctx, 1), c.Wait(ctx)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program that only marks tasks is told of a loss as well, once. The task is marked.
+func TestCountdownDoneAfterLoss(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	ctx := patient(t)
+	c := must(NewCountdown(ctx, w.at(1, 0), 2))(t)
+	if err := c.Done(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.restart(false)
+	if err := c.Done(ctx, 1); !errors.Is(err, ErrMemoryLost) {
+		t.Errorf("%v, want ErrMemoryLost", err)
+	} else {
+		checkText(t, "Countdown.Done", err)
+	}
+	if left := must(c.Left(ctx))(t); left != 1 {
+		t.Errorf("%d tasks left, want 1: task 1 is marked", left)
+	}
+	if err := errors.Join(c.Done(ctx, 0), c.Wait(ctx)); err != nil {
 		t.Error(err)
 	}
 }

@@ -51,7 +51,7 @@ func NewMutex(ctx context.Context, at Place, lease time.Duration) (*Mutex, error
 
 // newMutex returns a lock with more words behind it.
 func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Duration) (*Mutex, error) {
-	if err := checkLease(lease); err != nil {
+	if err := checkLease(k, lease); err != nil {
 		return nil, err
 	}
 	p, err := newPart(ctx, at, k, queueWords+more, uint64(lease), more)
@@ -62,10 +62,11 @@ func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Dur
 // Held.Unlock releases the lock; so does the end of ctx.
 //
 // If the home is silent, Lock fails with ErrPeerSilent after GiveUp.
-func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
+func (m *Mutex) Lock(ctx context.Context) (h *Held, err error) {
 	if err := m.there(); err != nil {
 		return nil, err
 	}
+	defer m.named("Lock", &err)
 	for {
 		if h, err := m.attempt(ctx); h != nil || err != nil {
 			return h, m.ended(ctx, err)

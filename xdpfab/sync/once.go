@@ -35,12 +35,24 @@ func NewOnce(ctx context.Context, at Place, lease time.Duration) (*Once, error) 
 // fails, Do stores nothing and returns f's error, and the next Do calls f again. The
 // token is that of Held.Token. If Do fails with another error, f may have run; the next
 // Do finds out.
-func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64) (uint64, error)) (uint64, error) {
+func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64) (uint64, error)) (v uint64,
+	err error) {
 	if err := o.there(); err != nil {
 		return 0, err
 	}
+	own := false // err is that of f, and not to be changed
+	defer func() {
+		if !own {
+			o.m.named("Do", &err)
+		}
+	}()
 	if f == nil {
-		return 0, errno.Unsent(errno.Refuse(ErrParameter, "xdpfab: %v without a function: want one", o.m.name()))
+		return 0, errno.Unsent(errno.Refuse(ErrParameter, "no function is given: want one"))
+	}
+	call := func(ctx context.Context, token uint64) (uint64, error) {
+		v, err := f(ctx, token)
+		own = err != nil
+		return v, err
 	}
 	for {
 		mem, err := o.m.memory(ctx)
@@ -54,7 +66,7 @@ func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64)
 		if err != nil && !o.m.restarted(mem, err) {
 			return 0, err
 		}
-		if value, done, err := o.run(ctx, f); done || err != nil {
+		if value, done, err := o.run(ctx, call); done || err != nil {
 			return value, err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"slices"
 	"sync"
@@ -76,21 +75,29 @@ func (m *memory) cell(n uint64) xdpfab.Remote[xdpfab.U128] { return m.cells.At(m
 
 // newPart finds the memory of a part, of so many words.
 func newPart(ctx context.Context, at Place, k kind, size uint64, parameters ...uint64) (*part, error) {
-	switch {
-	case at.Home == nil:
-		return nil, errno.Refuse(ErrParameter,
-			"xdpfab: %v in region %q without a home: want Place.Home, a peer or a cluster", k,
-			at.Region)
-	case at.Offset%placeBytes != 0:
-		return nil, errno.Refuse(ErrParameter,
-			"xdpfab: %v at offset %d of region %q%s: want a multiple of %d", k, at.Offset,
-			at.Region, ofHome(at.Home), placeBytes)
+	if err := at.check(k); err != nil {
+		return nil, err
 	}
 	sum := fnv.New32a()
 	_ = binary.Write(sum, binary.LittleEndian, parameters)
 	p := &part{place: at, size: size, mark: markOf(k, sum.Sum32())}
-	_, err := p.memory(ctx)
-	return p, err
+	if _, err := p.memory(ctx); err != nil {
+		return nil, at.put(at.of("New"+k.bare()), err)
+	}
+	return p, nil
+}
+
+// check refuses a place that no part can have.
+func (at Place) check(k kind) error {
+	switch {
+	case at.Home == nil:
+		return errno.Refuse(ErrParameter, "xdpfab: %s without a home: want Place.Home, a peer or a cluster",
+			at.of("New"+k.bare()))
+	case at.Offset%placeBytes != 0:
+		return errno.Refuse(ErrParameter, "xdpfab: %s%s: want an offset that is a multiple of %d",
+			at.of("New"+k.bare()), on(at.Home), placeBytes)
+	}
+	return nil
 }
 
 // memory returns the memory, which it finds at first and after a restart.
@@ -112,8 +119,8 @@ func (p *part) memory(ctx context.Context) (*memory, error) {
 	defer p.mu.Unlock()
 	if m.epoch != p.epoch && m.epoch <= newest {
 		return nil, errno.Refuse(ErrClock,
-			"xdpfab: the numbers of new memory begin at %d, after %d: compare the clocks of the "+
-				"nodes, and clear region %q once they agree", m.epoch, newest, p.place.Region)
+			"the numbers of new memory would begin at %d, after %d: compare the clocks of the nodes, "+
+				"and clear the region once they agree", m.epoch, newest)
 	}
 	p.now, p.epoch, p.newest = m, m.epoch, max(p.newest, m.epoch)
 	return m, nil
@@ -182,8 +189,8 @@ func (p *part) find(ctx context.Context, newest uint64) (*memory, error) {
 	}
 	m := &memory{words: words, cells: cells, first: p.place.Offset / 8}
 	if n := words.Len(); m.first > n || n-m.first < p.size {
-		return nil, fmt.Errorf("xdpfab: %v, of %d bytes, in a region of %d: %w", p.name(), 8*p.size, 8*n,
-			xdpfab.ErrOutOfBounds)
+		return nil, errno.Refuse(xdpfab.ErrOutOfBounds, "it takes %d bytes, and the region ends at offset %d: want a "+
+			"longer region, or another offset", 8*p.size, 8*n)
 	}
 	mark, err := p.found(ctx, m)
 	if err == nil && mark == 0 {
@@ -216,8 +223,7 @@ func (p *part) found(ctx context.Context, m *memory) (mark uint64, err error) {
 	}
 	if mark, err = m.at(markWord).Load(ctx); mark == 0 && err == nil { // none has come meanwhile
 		err = errno.Refuse(ErrLayout,
-			"xdpfab: region %q%s has data at offset %d: %v wants memory that is all zero", p.place.Region,
-			ofHome(p.place.Home), p.place.Offset+8*uint64(used), kindOf(p.mark))
+			"data is at offset %d: want memory that is all zero", p.place.Offset+8*uint64(used))
 	}
 	return mark, err
 }

@@ -51,7 +51,8 @@ type Queue struct {
 // programs must name the same room.
 func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 	if room < 1 || room > mostWords {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: room for %d values: want 1 to %d", room, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewQueue with room for %d values: want 1 to %d", room,
+			mostWords)
 	}
 	p, err := newPart(ctx, at, kindQueue, queueHead+2*uint64(room), uint64(room))
 	if err != nil {
@@ -61,10 +62,11 @@ func NewQueue(ctx context.Context, at Place, room int) (*Queue, error) {
 }
 
 // Put waits until there is room, and puts a value. Its errors are those of TryPut.
-func (q *Queue) Put(ctx context.Context, v uint64) error {
+func (q *Queue) Put(ctx context.Context, v uint64) (err error) {
 	if err := q.there(); err != nil {
 		return err
 	}
+	defer q.named("Put", &err)
 	return q.until(ctx, mostPause, func() (bool, error) { return q.TryPut(ctx, v) })
 }
 
@@ -74,6 +76,7 @@ func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
 	if err := q.there(); err != nil {
 		return 0, err
 	}
+	defer q.named("Take", &err)
 	err = q.until(ctx, mostPause, func() (ok bool, err error) {
 		v, ok, err = q.TryTake(ctx)
 		return ok, err
@@ -89,6 +92,7 @@ func (q *Queue) TryPut(ctx context.Context, v uint64) (ok bool, err error) {
 	if err := q.there(); err != nil {
 		return false, err
 	}
+	defer q.named("TryPut", &err)
 	_, ok, err = q.pass(ctx, putWord, func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int) {
 		return xdpfab.U128{Hi: 2*lap + 1, Lo: v}, cmp.Compare(was.Hi, 2*lap)
 	})
@@ -102,6 +106,7 @@ func (q *Queue) TryTake(ctx context.Context) (v uint64, ok bool, err error) {
 	if err := q.there(); err != nil {
 		return 0, false, err
 	}
+	defer q.named("TryTake", &err)
 	return q.pass(ctx, takenWord, func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int) {
 		return xdpfab.U128{Hi: 2 * (lap + 1)}, cmp.Compare(was.Hi, 2*lap+1)
 	})
@@ -111,6 +116,10 @@ func (q *Queue) TryTake(ctx context.Context) (v uint64, ok bool, err error) {
 // yet (-1), or no more (1).
 type step func(was xdpfab.U128, lap uint64) (to xdpfab.U128, state int)
 
+// errValuesLost is the loss of the memory.
+var errValuesLost = fmt.Errorf("%w, and with it the values of the queue: put those again that are needed",
+	ErrMemoryLost)
+
 // pass runs attempts, until one of them was not ended by a restart of the home.
 func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok bool, err error) {
 	for {
@@ -119,7 +128,7 @@ func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok boo
 			return 0, false, err
 		}
 		if q.anew(&q.told, m) {
-			return 0, false, fmt.Errorf("xdpfab: %v: %w: its values are gone", q.name(), ErrMemoryLost)
+			return 0, false, errValuesLost
 		}
 		v, ok, changes, err := q.attempt(ctx, m, hint, s)
 		unknown := changes && !errors.Is(err, xdpfab.ErrNotExecuted)
@@ -139,7 +148,7 @@ func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok boo
 			return v, false, tell(failure, "%w", err)
 		case now.epoch != m.epoch:
 			q.anew(&q.told, now)
-			return v, false, tell(err, "%w", ErrMemoryLost)
+			return v, false, tell(err, "%w", errValuesLost)
 		case unknown:
 			return v, false, err
 		}

@@ -25,18 +25,20 @@ func NewRWMutex(ctx context.Context, at Place, readers int, lease time.Duration)
 }
 
 // RLock waits until the caller has the lock as a reader, as Mutex.Lock does.
-func (m *RWMutex) RLock(ctx context.Context) (*Held, error) {
+func (m *RWMutex) RLock(ctx context.Context) (h *Held, err error) {
 	if err := m.there(); err != nil {
 		return nil, err
 	}
+	defer m.readers.queue.named("RLock", &err)
 	return m.readers.Acquire(ctx)
 }
 
 // Lock waits until the caller has the lock as the writer, as Mutex.Lock does.
-func (m *RWMutex) Lock(ctx context.Context) (*Held, error) {
+func (m *RWMutex) Lock(ctx context.Context) (h *Held, err error) {
 	if err := m.there(); err != nil {
 		return nil, err
 	}
+	defer m.readers.queue.named("Lock", &err)
 	for {
 		turn, err := m.readers.queue.Lock(ctx)
 		if err != nil {

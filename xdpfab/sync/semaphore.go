@@ -5,6 +5,7 @@ package sync
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -38,7 +39,8 @@ func NewSemaphore(ctx context.Context, at Place, permits int, lease time.Duratio
 
 func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time.Duration) (*Semaphore, error) {
 	if permits < 1 || permits > mostWords {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: %d permits: want 1 to %d", permits, mostWords)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: New%s with %d %s: want 1 to %d", k.bare(), permits,
+			strings.TrimSuffix(kinds[k].parameters, ", lease"), mostWords)
 	}
 	queue, err := newMutex(ctx, at, k, uint64(permits), lease)
 	return made(&Semaphore{queue: queue}, err)
@@ -46,10 +48,11 @@ func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time
 
 // Acquire waits until the caller has a permit. After an error it has none. Held.Unlock
 // releases the permit; so does the end of ctx. For a silent home, see Mutex.Lock.
-func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
+func (s *Semaphore) Acquire(ctx context.Context) (h *Held, err error) {
 	if err := s.there(); err != nil {
 		return nil, err
 	}
+	defer s.queue.named("Acquire", &err)
 	for {
 		turn, err := s.queue.Lock(ctx)
 		if err != nil {

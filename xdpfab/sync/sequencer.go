@@ -34,7 +34,7 @@ type Sequencer struct {
 // it sends one operation for every block calls.
 func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) {
 	if block < 1 {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: blocks of %d numbers: want at least 1", block)
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewSequencer with blocks of %d numbers: want at least 1", block)
 	}
 	p, err := newPart(ctx, at, kindSequencer, SequencerBytes/8)
 	return made(&Sequencer{part: p, block: uint64(block)}, err)
@@ -46,8 +46,9 @@ func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 	if err := s.there(); err != nil {
 		return 0, err
 	}
+	defer s.named("Take", &err)
 	if n < 1 {
-		return 0, errno.Refuse(xdpfab.ErrCount, "xdpfab: %d numbers: want at least 1", n)
+		return 0, errno.Unsent(errno.Refuse(xdpfab.ErrCount, "xdpfab: %d numbers: want at least 1", n))
 	}
 	for {
 		err := s.run(ctx, func(m *memory) error {
@@ -68,10 +69,11 @@ func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 
 // Next returns a number that no other call gets. It is greater than those of all earlier
 // calls of this Sequencer. The numbers of other programs may be greater or less.
-func (s *Sequencer) Next(ctx context.Context) (uint64, error) {
+func (s *Sequencer) Next(ctx context.Context) (n uint64, err error) {
 	if err := s.there(); err != nil {
 		return 0, err
 	}
+	defer s.named("Next", &err)
 	s.next.Lock()
 	defer s.next.Unlock()
 	if s.free == s.end {

@@ -122,6 +122,9 @@ func TestHomeAway(t *testing.T) {
 				if err != nil {
 					checkText(t, name, err)
 				}
+				if at := name + " at offset "; c.want != xdpfab.ErrClosed && !strings.HasPrefix(err.Error(), "xdpfab: "+at) {
+					t.Errorf("%v; want the call and its place", err)
+				}
 			}
 			check("Queue.TryTake") // a look that was sent
 			var all sync.WaitGroup
@@ -161,8 +164,8 @@ func TestWaitEnds(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	const text = `xdpfab: the wait for a Queue at offset 64 of region "parts" of `
-	if !strings.HasPrefix(err.Error(), text) {
+	const text = `xdpfab: Queue.Take at offset 64 of region "parts" on `
+	if !strings.HasPrefix(err.Error(), text) || !strings.Contains(err.Error(), ": the wait ended: context deadline") {
 		t.Error(err)
 	}
 	checkText(t, "Queue.Take", err)
@@ -171,7 +174,7 @@ func TestWaitEnds(t *testing.T) {
 	defer cancel()
 	_, err = m.Lock(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), strings.NewReplacer(
-		"a Queue", "a Mutex", "64", "1024").Replace(text)) {
+		"Queue.Take", "Mutex.Lock", "64", "1024").Replace(text)) {
 		t.Error(err)
 	}
 }
@@ -181,11 +184,12 @@ func TestBeyond(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	c := must(NewCountdown(patient(t), w.at(1, 0), 3))(t)
 	b := must(NewBoard(patient(t), w.at(1, 64), 3))(t)
+	on := on(c.place.Home)
 	for want, err := range map[string]error{
-		"xdpfab: task 3 of 3: want 0 to 2":   c.Done(t.Context(), 3),
-		"xdpfab: player 3 of 3: want 0 to 2": b.Post(t.Context(), 3, 1),
+		`xdpfab: Countdown.Done at offset 0 of region "parts"` + on + ": task 3 of 3: want 0 to 2": c.Done(t.Context(), 3),
+		`xdpfab: Board.Post at offset 64 of region "parts"` + on + ": player 3 of 3: want 0 to 2":  b.Post(t.Context(), 3, 1),
 	} {
-		if !errors.Is(err, xdpfab.ErrOutOfBounds) || err.Error() != want {
+		if !errors.Is(err, xdpfab.ErrOutOfBounds) || !errors.Is(err, xdpfab.ErrNotExecuted) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -348,13 +348,21 @@ func TestCounterPlacesOnce(t *testing.T) {
 	if _, err := NewCounter(ctx, w.at(1, 0), w.at(1, 64)); err != nil {
 		t.Error(err)
 	}
-	const want = "xdpfab: shard 2 is at the place of shard 0, and would count twice: want each place once"
+	const want = "xdpfab: NewCounter: shard 2 is at the place of shard 0, and would count twice: want each place once"
 	for _, again := range []Place{w.at(1, 0), w.at(2, 0)} {
 		_, err := NewCounter(ctx, w.at(1, 0), w.at(1, 64), again)
 		if !errors.Is(err, ErrParameter) || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}
+	// A refusal leaves no mark in the memory.
+	fresh, wrong := w.at(1, 512), w.at(1, 100)
+	for _, places := range [][]Place{{fresh, fresh}, {fresh, wrong}, {fresh, {Region: "parts"}}} {
+		if _, err := NewCounter(ctx, places...); !errors.Is(err, ErrParameter) {
+			t.Errorf("%v: %v, want ErrParameter", places, err)
+		}
+	}
+	must(NewQueue(ctx, fresh, 1))(t)
 }
 
 // The best players are those who posted most, whatever was repeated or lost.

@@ -40,6 +40,7 @@ func (m *Mutex) TryLock(ctx context.Context) (h *Held, ok bool, err error) {
 	if err := m.there(); err != nil {
 		return nil, false, err
 	}
+	defer m.named("TryLock", &err)
 	for {
 		if h, others, err := m.try(ctx); h != nil || others || err != nil {
 			return h, h != nil, err

@@ -12,6 +12,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (h *Held, ok bool, err error
 	if err := s.there(); err != nil {
 		return nil, false, err
 	}
+	defer s.queue.named("TryAcquire", &err)
 	turn, ok, err := s.tried(ctx, func(turn *Held, mem *memory) func(int, uint64) (bool, error) {
 		return s.taking(ctx, turn, mem, &h)
 	})
@@ -54,6 +55,7 @@ func (m *RWMutex) TryRLock(ctx context.Context) (h *Held, ok bool, err error) {
 	if err := m.there(); err != nil {
 		return nil, false, err
 	}
+	defer m.readers.queue.named("TryRLock", &err)
 	return m.readers.TryAcquire(ctx)
 }
 
@@ -63,6 +65,7 @@ func (m *RWMutex) TryLock(ctx context.Context) (h *Held, ok bool, err error) {
 	if err := m.there(); err != nil {
 		return nil, false, err
 	}
+	defer m.readers.queue.named("TryLock", &err)
 	turn, ok, err := m.readers.tried(ctx, func(*Held, *memory) func(int, uint64) (bool, error) { return m.unread() })
 	switch {
 	case ok:
@@ -79,6 +82,7 @@ func (e *Election) TryCampaign(ctx context.Context, value uint64) (h *Held, ok b
 	if err := e.there(); err != nil {
 		return nil, false, err
 	}
+	defer e.m.named("TryCampaign", &err)
 	for {
 		h, ok, err := e.m.TryLock(ctx)
 		if !ok {

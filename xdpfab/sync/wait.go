@@ -36,9 +36,9 @@ func (p *part) ended(ctx context.Context, err error) error {
 	case err == nil || cause == nil:
 		return err
 	case errors.Is(err, cause) && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
-		return errno.Also(tell(cause, "the wait for %v ended", p.name()), err)
+		return errno.Also(tell(cause, "the wait ended"), err)
 	}
-	return tell(err, "the wait for %v ended", p.name())
+	return tell(err, "the wait ended")
 }
 
 // pauses are between the looks of a caller that waits for others, which it does nowhere
