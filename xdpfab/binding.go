@@ -114,14 +114,14 @@ func (b *binding) rebind(ctx context.Context) error {
 const mostRebinds = 3
 
 // after decides on the failure of an operation on the registration r. It returns the
-// error to report, and whether to try again instead.
-func (b *binding) after(ctx context.Context, err error, r *place, attempt int) (error, bool) {
+// error to report, which says which call it is of, and whether to try again instead.
+func (b *binding) after(ctx context.Context, err error, r *place, attempt int, call string) (error, bool) {
 	var oe *OpError
 	if !errors.As(err, &oe) {
 		return err, false
 	}
 	gone := errors.Is(err, ErrPeerRestarted) || b.home.moved(r, err)
-	err = explain(err, r.RemoteRegion)
+	err = explain(err, r.RemoteRegion, call)
 	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}

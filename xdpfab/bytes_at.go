@@ -47,20 +47,25 @@ func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n in
 	}
 	c.Datatype, c.Count = uint8(atomic.Uint8), uint32(n)
 	c.Key, c.Incarnation, c.Offset = r.Key, r.Incarnation, r.Base+offset
-	return explain(p.to.Do(ctx, c), r)
+	err := p.to.Do(ctx, c)
+	if err == nil {
+		return nil
+	}
+	return explain(err, r, fmt.Sprintf("%v of %d bytes at %#x of %s", c.Verb, n, offset, named(r)))
 }
 
-// explain names the region in the error of an operation on it. If the region was not
-// filled in, the error says so. A region may have the key 0, so the peer is asked first.
-func explain(err error, r RemoteRegion) error {
+// explain has the error of an operation on a region say which call it is of, in the words
+// of the caller. If the region was not filled in, the error says so. A region may have
+// the key 0, so the peer is asked first.
+func explain(err error, r RemoteRegion, call string) error {
 	if err == nil {
 		return nil
 	}
 	if r == (RemoteRegion{}) && errors.Is(err, ErrNoKey) {
 		return fmt.Errorf("%w: the RemoteRegion is a zero value: want one that Peer.Lookup has found", err)
 	}
-	if oe, is := errors.AsType[*OpError](err); is && r.Name != "" {
-		oe.Op = fmt.Sprintf("%s of region %q", oe.Op, r.Name)
+	if oe, is := errors.AsType[*OpError](err); is {
+		oe.Op = call
 	}
 	return err
 }

@@ -26,25 +26,25 @@ type Ordered interface{ Number | U128 | I128 }
 // Max and similar functions are not methods, so that the compiler can refuse a type that
 // they are not defined on: complex numbers have no order, and floats have no bits.
 func Max[T Ordered](ctx context.Context, word Remote[T], v T) (old T, err error) {
-	return word.Fetch(ctx, atomic.Max, v)
+	return previous(word.fetch(ctx, "Max", atomic.Max, v))
 }
 
 // Min sets a word to v if v is less, and returns its previous value.
 func Min[T Ordered](ctx context.Context, word Remote[T], v T) (old T, err error) {
-	return word.Fetch(ctx, atomic.Min, v)
+	return previous(word.fetch(ctx, "Min", atomic.Min, v))
 }
 
 // And combines a word with mask by bitwise and, and returns its previous value.
 func And[T Integer](ctx context.Context, word Remote[T], mask T) (old T, err error) {
-	return word.Fetch(ctx, atomic.Band, mask)
+	return previous(word.fetch(ctx, "And", atomic.Band, mask))
 }
 
 // Or is like And, with bitwise or.
 func Or[T Integer](ctx context.Context, word Remote[T], mask T) (old T, err error) {
-	return word.Fetch(ctx, atomic.Bor, mask)
+	return previous(word.fetch(ctx, "Or", atomic.Bor, mask))
 }
 
 // Xor is like And, with bitwise exclusive or.
 func Xor[T Integer](ctx context.Context, word Remote[T], mask T) (old T, err error) {
-	return word.Fetch(ctx, atomic.Bxor, mask)
+	return previous(word.fetch(ctx, "Xor", atomic.Bxor, mask))
 }

@@ -36,7 +36,7 @@ var looks = time.Duration(8)
 // domain is of ThreadDomain. With AutoRebind, the context belongs to the registration at
 // the time of the call.
 func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
-	if err := r.check(wire.VerbFetch, atomic.Read); err != nil {
+	if err := r.check("Guard", wire.VerbFetch, atomic.Read); err != nil {
 		return nil, err
 	}
 	at := r.bind.at.Load()
@@ -65,6 +65,7 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 		stop()
 	}
 	if err != nil {
+		err = explain(err, at.RemoteRegion, r.of("Guard"))
 		lose(err)
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 type Pending[T Element] struct {
 	r        Remote[T]
 	at       *place
+	method   string
 	verb     wire.Verb
 	op       atomic.Op
 	adds     bool // StartAdd
@@ -35,7 +36,8 @@ type Pending[T Element] struct {
 
 // StartAdd is Add without waiting: Wait returns the new value.
 func (r Remote[T]) StartAdd(ctx context.Context, delta T) *Pending[T] {
-	p := &Pending[T]{r: r, verb: wire.VerbFetch, op: atomic.Sum, operand: toBytes(delta), adds: true}
+	p := &Pending[T]{r: r, method: "StartAdd", verb: wire.VerbFetch, op: atomic.Sum, operand: toBytes(delta),
+		adds: true}
 	return p.start(ctx)
 }
 
@@ -43,26 +45,30 @@ func (r Remote[T]) StartAdd(ctx context.Context, delta T) *Pending[T] {
 // until there is room or the context ends. Wait returns the error of an operation that
 // could not be begun.
 func (r Remote[T]) StartFetch(ctx context.Context, op atomic.Op, v T) *Pending[T] {
-	p := &Pending[T]{r: r, verb: wire.VerbFetch, op: op, operand: toBytes(v)}
+	p := &Pending[T]{r: r, method: "StartFetch", verb: wire.VerbFetch, op: op, operand: toBytes(v)}
 	return p.start(ctx)
 }
 
 // StartApply is Apply without waiting. Wait returns a zero value.
 func (r Remote[T]) StartApply(ctx context.Context, op atomic.Op, v T) *Pending[T] {
-	p := &Pending[T]{r: r, verb: wire.VerbAtomic, op: op, operand: toBytes(v)}
+	p := &Pending[T]{r: r, method: "StartApply", verb: wire.VerbAtomic, op: op, operand: toBytes(v)}
 	return p.start(ctx)
 }
 
 // StartCompare is Compare without waiting.
 func (r Remote[T]) StartCompare(ctx context.Context, op atomic.Op, comparand, v T) *Pending[T] {
-	p := &Pending[T]{r: r, verb: wire.VerbCompare, op: op, operand: toBytes(v), compared: toBytes(comparand)}
+	p := &Pending[T]{r: r, method: "StartCompare", verb: wire.VerbCompare, op: op, operand: toBytes(v),
+		compared: toBytes(comparand)}
 	return p.start(ctx)
 }
 
 func (p *Pending[T]) start(ctx context.Context) *Pending[T] {
-	if p.err = p.r.check(p.verb, p.op); p.err == nil {
-		p.at = p.r.bind.at.Load()
-		p.w, p.err = p.at.peer.to.Start(ctx, p.call())
+	if p.err = p.r.check(p.method, p.verb, p.op); p.err != nil {
+		return p
+	}
+	p.at = p.r.bind.at.Load()
+	if p.w, p.err = p.at.peer.to.Start(ctx, p.call()); p.err != nil {
+		p.err = explain(p.err, p.at.RemoteRegion, p.r.of(p.method))
 	}
 	return p
 }
@@ -109,8 +115,8 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	p.w = nil
 	if p.err != nil {
 		var again bool
-		if p.err, again = p.r.bind.after(ctx, p.err, p.at, 0); again {
-			p.err = p.r.do(ctx, p.verb, p.op, c.Operand, c.Compare, c.Result)
+		if p.err, again = p.r.bind.after(ctx, p.err, p.at, 0, p.r.of(p.method)); again {
+			p.err = p.r.do(ctx, p.method, p.verb, p.op, c.Operand, c.Compare, c.Result)
 		}
 	}
 	if p.err != nil {
@@ -170,25 +176,27 @@ func (t *turn) release() {
 }
 
 // check refuses what cannot be posted.
-func (r Remote[T]) check(verb wire.Verb, op atomic.Op) error { return errno.Unsent(r.fault(verb, op)) }
+func (r Remote[T]) check(method string, verb wire.Verb, op atomic.Op) error {
+	return errno.Unsent(r.fault(method, verb, op))
+}
 
-// undefined is the error of an operation that is not defined on a datatype in this form.
-func undefined(verb wire.Verb, op atomic.Op, dt atomic.Datatype) error {
-	remedy := "nor in any other form: atomic.Valid tells which operations are"
+// undefined is the error of an operation that is not defined on a datatype in the form of
+// a method.
+func undefined(method string, op atomic.Op, dt atomic.Datatype) error {
+	remedy := "atomic.Valid tells which operations are"
 	switch {
 	case atomic.Valid(atomic.Compare, op, dt):
-		remedy = "want Compare"
+		remedy = "it takes a comparand: want Compare"
 	case atomic.Valid(atomic.Fetch, op, dt):
 		remedy = "want Fetch"
 	case atomic.Valid(atomic.Base, op, dt):
 		remedy = "want Apply"
 	}
-	return errno.Refuse(ErrOpNotSupported, "xdpfab: %v %v is not defined on %v: %s", memory.FormOf(verb), op, dt,
-		remedy)
+	return errno.Refuse(ErrOpNotSupported, "xdpfab: %s: %v is not defined on %v: %s", method, op, dt, remedy)
 }
 
 // fault returns why the operation cannot be posted.
-func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
+func (r Remote[T]) fault(method string, verb wire.Verb, op atomic.Op) error {
 	if r.bind == nil {
 		return errno.Refuse(ErrClosed, "xdpfab: the Remote is a zero value: make it with Word or WordAt")
 	}
@@ -197,11 +205,11 @@ func (r Remote[T]) fault(verb wire.Verb, op atomic.Op) error {
 		return err
 	}
 	if size := uint64(r.size); at.Size != 0 && r.offset+size > at.Size {
-		return fmt.Errorf("xdpfab: word %d of %s, which has %d words of %d bytes: %w", r.index, r.bind.region(),
-			at.Size/size, size, ErrOutOfBounds)
+		return fmt.Errorf("xdpfab: %s, which has %d words of %d bytes: %w", r.of(method), at.Size/size, size,
+			ErrOutOfBounds)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
-		return undefined(verb, op, r.dt)
+		return undefined(r.of(method), op, r.dt)
 	}
 	return nil
 }

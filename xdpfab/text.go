@@ -15,6 +15,11 @@ func (r Remote[T]) String() string {
 	return fmt.Sprintf("word %d of %v", r.index, r.bind)
 }
 
+// of names a call of a method, for errors: Add of word 3 of region "counters".
+func (r Remote[T]) of(method string) string {
+	return fmt.Sprintf("%s of word %d of %s", method, r.index, r.bind.region())
+}
+
 // String says which region it is, for logs: region "counters" on 10.0.0.2.
 func (v RemoteVector[T]) String() string {
 	if v.bind == nil {

@@ -57,9 +57,9 @@ func TestSlicesDiffer(t *testing.T) {
 	}
 	const beyond = "beyond the end of the memory region"
 	for end, err := range map[string]error{
-		`xdpfab: word 8 of region "w", which has 8 words of 8 bytes: ` + beyond:                 v.Load(ctx(t), []uint64{1, 8}, two),
-		`xdpfab: 2 words from word 7 on of region "w", which has 8 words of 8 bytes: ` + beyond: v.LoadRange(ctx(t), 7, two),
-		`xdpfab: read of 8 bytes at 60 of region "w", which has 64 bytes: ` + beyond:            p.Read(ctx(t), r, 60, make([]byte, 8)),
+		`xdpfab: Load of word 8 of region "w", which has 8 words of 8 bytes: ` + beyond:            v.Load(ctx(t), []uint64{1, 8}, two),
+		`xdpfab: LoadRange of words 7 to 8 of region "w", which has 8 words of 8 bytes: ` + beyond: v.LoadRange(ctx(t), 7, two),
+		`xdpfab: read of 8 bytes at 60 of region "w", which has 64 bytes: ` + beyond:               p.Read(ctx(t), r, 60, make([]byte, 8)),
 		`xdpfab: signal in word 8 of region "w", which has 8 words of 8 bytes: ` + beyond: p.WriteSignal(ctx(t), r, 0, nil,
 			xdpfab.Signal{Region: r, Index: 8, Op: atomic.Sum}),
 	} {
@@ -104,7 +104,7 @@ func TestNotThere(t *testing.T) {
 	before = sent()
 	_, err = xdpfab.WordAt[uint64](p, r, 8).Load(ctx(t))
 	checkText(t, "WordAt", err, "beyond the end of the memory region", xdpfab.ErrOutOfBounds, xdpfab.ErrNotExecuted)
-	if want := `xdpfab: word 8 of region "w", which has 8 words of 8 bytes: `; !strings.HasPrefix(err.Error(), want) {
+	if want := `xdpfab: Load of word 8 of region "w", which has 8 words of 8 bytes: `; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("WordAt: %v, want %s", err, want)
 	}
 	if n := sent() - before; n != 0 {
@@ -155,10 +155,10 @@ func TestOperationNamesRegion(t *testing.T) {
 	cancel()
 	_, added := v.At(3).Add(ctx(t), 1)
 	for want, err := range map[string]error{
-		`xdpfab: fetch sum uint64[1] at 0x18 of region "gone" on `:      added,
-		`xdpfab: fetch read uint64[2] in 2 places of region "gone" on `: v.Load(ctx(t), make([]uint64, 2), make([]uint64, 2)),
-		`xdpfab: fetch read uint64[3] in 3 places of region "gone" on `: v.Load(ended, make([]uint64, 3), make([]uint64, 3)),
-		`xdpfab: read of 8 bytes at 0x10 of region "gone" on `:          p.Read(ctx(t), r, 16, make([]byte, 8)),
+		`xdpfab: Add of word 3 of region "gone" on `:           added,
+		`xdpfab: Load of words 0, 1 of region "gone" on `:      v.Load(ctx(t), []uint64{0, 1}, make([]uint64, 2)),
+		`xdpfab: Load of 5 words of region "gone" on `:         v.Load(ended, make([]uint64, 5), make([]uint64, 5)),
+		`xdpfab: read of 8 bytes at 0x10 of region "gone" on `: p.Read(ctx(t), r, 16, make([]byte, 8)),
 	} {
 		checkText(t, want, err, "", xdpfab.ErrNotExecuted)
 		if !strings.HasPrefix(err.Error(), want) {

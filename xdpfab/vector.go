@@ -72,25 +72,25 @@ func (v RemoteVector[T]) At(index uint64) Remote[T] {
 
 // Load stores the values of the words at the given indexes in values.
 func (v RemoteVector[T]) Load(ctx context.Context, at []uint64, values []T) error {
-	return v.Fetch(ctx, atomic.Read, at, nil, values)
+	return v.fetch(ctx, "Load", atomic.Read, at, nil, values)
 }
 
 // Store sets the words at the given indexes to values.
 func (v RemoteVector[T]) Store(ctx context.Context, at []uint64, values []T) error {
-	return v.Apply(ctx, atomic.Write, at, values)
+	return v.apply(ctx, "Store", atomic.Write, at, values)
 }
 
 // Swap sets the words at the given indexes to values, and stores their previous values in
 // olds, which may be values itself.
 func (v RemoteVector[T]) Swap(ctx context.Context, at []uint64, values, olds []T) error {
-	return v.Fetch(ctx, atomic.Write, at, values, olds)
+	return v.fetch(ctx, "Swap", atomic.Write, at, values, olds)
 }
 
 // Add adds deltas to the words at the given indexes, and stores their new values in sums,
 // unless that is nil: then less data travels. sums may be deltas itself. Integers wrap
 // around.
 func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T) error {
-	return v.add(ctx, places{at: at, n: len(at)}, deltas, sums)
+	return v.add(ctx, "Add", places{at: at, n: len(at)}, deltas, sums)
 }
 
 // CompareAndExchange sets each word at the given indexes to its value in news if it
@@ -98,7 +98,7 @@ func (v RemoteVector[T]) Add(ctx context.Context, at []uint64, deltas, sums []T)
 // swapped if its value in was equals that in olds. The comparison is numeric: see
 // [Remote.CompareAndExchange].
 func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, olds, news, was []T) error {
-	return v.Compare(ctx, atomic.Cswap, at, olds, news, was)
+	return v.compare(ctx, "CompareAndExchange", atomic.Cswap, at, olds, news, was)
 }
 
 // CompareAndSwap sets each word at the given indexes to its value in news if it equals
@@ -110,7 +110,7 @@ func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, 
 			"xdpfab: room for %d results of %d words of %s: want one each", len(swapped), len(at), v.bind.region()))
 	}
 	was := make([]T, len(at))
-	err := v.do(ctx, wire.VerbCompare, atomic.Cswap, places{at: at, n: len(at)},
+	err := v.do(ctx, "CompareAndSwap", wire.VerbCompare, atomic.Cswap, places{at: at, n: len(at)},
 		buffers[T]{operands: news, compares: olds, results: was})
 	if err != nil {
 		kept := slices.Clone(olds) // the caller's may be others by then
@@ -131,47 +131,64 @@ func same[T Element](swapped []bool, was, olds []T) {
 // its value in values, and stores the previous values in olds. atomic.Read needs no
 // values.
 func (v RemoteVector[T]) Fetch(ctx context.Context, op atomic.Op, at []uint64, values, olds []T) error {
-	return into(olds, v.do(ctx, wire.VerbFetch, op, places{at: at, n: len(at)},
+	return v.fetch(ctx, "Fetch", op, at, values, olds)
+}
+
+// fetch runs a fetch atomic for a method.
+func (v RemoteVector[T]) fetch(ctx context.Context, method string, op atomic.Op, at []uint64, values, olds []T) error {
+	return into(olds, v.do(ctx, method, wire.VerbFetch, op, places{at: at, n: len(at)},
 		buffers[T]{operands: values, results: olds}))
 }
 
 // Apply does what Fetch does, but has no results, so it sends less data.
 func (v RemoteVector[T]) Apply(ctx context.Context, op atomic.Op, at []uint64, values []T) error {
-	return v.do(ctx, wire.VerbAtomic, op, places{at: at, n: len(at)}, buffers[T]{operands: values})
+	return v.apply(ctx, "Apply", op, at, values)
+}
+
+// apply runs an atomic for a method.
+func (v RemoteVector[T]) apply(ctx context.Context, method string, op atomic.Op, at []uint64, values []T) error {
+	return v.do(ctx, method, wire.VerbAtomic, op, places{at: at, n: len(at)}, buffers[T]{operands: values})
 }
 
 // Compare is [Remote.Compare] for the words at the given indexes: each word has a value
 // in comparands and one in values. Compare stores the previous values in olds.
 func (v RemoteVector[T]) Compare(ctx context.Context, op atomic.Op, at []uint64, comparands, values, olds []T) error {
-	return into(olds, v.do(ctx, wire.VerbCompare, op, places{at: at, n: len(at)},
+	return v.compare(ctx, "Compare", op, at, comparands, values, olds)
+}
+
+// compare runs a compare atomic for a method.
+func (v RemoteVector[T]) compare(ctx context.Context, method string, op atomic.Op, at []uint64,
+	comparands, values, olds []T) error {
+	return into(olds, v.do(ctx, method, wire.VerbCompare, op, places{at: at, n: len(at)},
 		buffers[T]{operands: values, compares: comparands, results: olds}))
 }
 
 // LoadRange stores the values of len(values) words in values, beginning at index from. A
 // range needs one index for all its words, so it sends the least data.
 func (v RemoteVector[T]) LoadRange(ctx context.Context, from uint64, values []T) error {
-	return into(values, v.do(ctx, wire.VerbFetch, atomic.Read, places{from: from, n: len(values)},
+	return into(values, v.do(ctx, "LoadRange", wire.VerbFetch, atomic.Read, places{from: from, n: len(values)},
 		buffers[T]{results: values}))
 }
 
 // StoreRange sets len(values) words to values, beginning at index from.
 func (v RemoteVector[T]) StoreRange(ctx context.Context, from uint64, values []T) error {
-	return v.do(ctx, wire.VerbAtomic, atomic.Write, places{from: from, n: len(values)}, buffers[T]{operands: values})
+	return v.do(ctx, "StoreRange", wire.VerbAtomic, atomic.Write, places{from: from, n: len(values)},
+		buffers[T]{operands: values})
 }
 
 // AddRange does what Add does, for len(deltas) words, beginning at index from.
 func (v RemoteVector[T]) AddRange(ctx context.Context, from uint64, deltas, sums []T) error {
-	return v.add(ctx, places{from: from, n: len(deltas)}, deltas, sums)
+	return v.add(ctx, "AddRange", places{from: from, n: len(deltas)}, deltas, sums)
 }
 
-func (v RemoteVector[T]) add(ctx context.Context, p places, deltas, sums []T) error {
+func (v RemoteVector[T]) add(ctx context.Context, method string, p places, deltas, sums []T) error {
 	if sums == nil {
-		return v.do(ctx, wire.VerbAtomic, atomic.Sum, p, buffers[T]{operands: deltas})
+		return v.do(ctx, method, wire.VerbAtomic, atomic.Sum, p, buffers[T]{operands: deltas})
 	}
 	if share(deltas, sums) { // the sums are made of both
 		deltas = slices.Clone(deltas)
 	}
-	err := v.do(ctx, wire.VerbFetch, atomic.Sum, p, buffers[T]{operands: deltas, results: sums})
+	err := v.do(ctx, method, wire.VerbFetch, atomic.Sum, p, buffers[T]{operands: deltas, results: sums})
 	if err != nil {
 		kept := slices.Clone(deltas) // the caller's may be others by then
 		return later(err, func(was []byte) any { addTo(v.dt, sums[:ReadBytes(was, sums)], kept); return nil })

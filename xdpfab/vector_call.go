@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -23,22 +25,47 @@ type places struct {
 }
 
 // has compares the places with the number of words that there are.
-func (v RemoteVector[T]) has(p places) error {
-	const room = "%s, which has %d words of %d bytes: %w"
+func (v RemoteVector[T]) has(method string, p places) error {
+	const room = "xdpfab: %s, which has %d words of %d bytes: %w"
 	if p.n > math.MaxUint32 {
 		return errno.Refuse(ErrTooMany, "xdpfab: %d words of %s: want at most %d, take them in parts", p.n,
 			v.bind.region(), math.MaxUint32)
 	}
 	for _, index := range p.at {
 		if index >= v.n {
-			return fmt.Errorf("xdpfab: word %d of "+room, index, v.bind.region(), v.n, v.dt.Size(), ErrOutOfBounds)
+			return fmt.Errorf(room, v.of(method, places{from: index, n: 1}), v.n, v.dt.Size(), ErrOutOfBounds)
 		}
 	}
 	if n := uint64(p.n); p.at == nil && (n > v.n || p.from > v.n-n) {
-		return fmt.Errorf("xdpfab: %d words from word %d on of "+room, n, p.from, v.bind.region(), v.n, v.dt.Size(),
-			ErrOutOfBounds)
+		return fmt.Errorf(room, v.of(method, p), v.n, v.dt.Size(), ErrOutOfBounds)
 	}
 	return nil
+}
+
+// of names a call of a method, for errors: Load of words 3 and 7 of region "counters".
+func (v RemoteVector[T]) of(method string, p places) string {
+	const most = 4 // indexes that are named
+	which := fmt.Sprintf("%d words", p.n)
+	switch {
+	case p.at == nil && p.n > 1:
+		which = fmt.Sprintf("words %d to %d", p.from, p.from+uint64(p.n)-1)
+	case p.at == nil:
+		which = fmt.Sprintf("word %d", p.from)
+	case p.n == 1:
+		which = fmt.Sprintf("word %d", p.at[0])
+	case p.n <= most:
+		which = "words " + tell.List(indexes(p.at), most)
+	}
+	return fmt.Sprintf("%s of %s of %s", method, which, v.bind.region())
+}
+
+// indexes returns numbers as texts.
+func indexes(at []uint64) []string {
+	list := make([]string, len(at))
+	for i, index := range at {
+		list[i] = strconv.FormatUint(index, 10)
+	}
+	return list
 }
 
 // buffers are the values of a call, one a word in each that the operation uses.
@@ -64,21 +91,22 @@ func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int, of *binding) err
 }
 
 // do runs one operation on some of the words.
-func (v RemoteVector[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, p places, b buffers[T]) error {
-	if err := v.fault(verb, op, p, &b); err != nil || p.n == 0 {
+func (v RemoteVector[T]) do(ctx context.Context, method string, verb wire.Verb, op atomic.Op, p places,
+	b buffers[T]) error {
+	if err := v.fault(method, verb, op, p, &b); err != nil || p.n == 0 {
 		return errno.Unsent(err)
 	}
-	return v.send(ctx, calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(v.dt), Count: uint32(p.n), At: p.at,
-		Operand: bytesOf(b.operands), Compare: bytesOf(b.compares), Result: bytesOf(b.results)}, p.from)
+	return v.send(ctx, method, p, calls.Call{Verb: verb, Op: uint8(op), Datatype: uint8(v.dt), Count: uint32(p.n),
+		At: p.at, Operand: bytesOf(b.operands), Compare: bytesOf(b.compares), Result: bytesOf(b.results)})
 }
 
 // fault returns why an operation cannot be posted.
-func (v RemoteVector[T]) fault(verb wire.Verb, op atomic.Op, p places, b *buffers[T]) error {
+func (v RemoteVector[T]) fault(method string, verb wire.Verb, op atomic.Op, p places, b *buffers[T]) error {
 	switch {
 	case v.bind == nil:
 		return errZeroVector()
 	case !atomic.Valid(memory.FormOf(verb), op, v.dt):
-		return undefined(verb, op, v.dt)
+		return undefined(v.of(method, p), op, v.dt)
 	}
 	if err := b.check(verb, op, p.n, v.bind); err != nil {
 		return err
@@ -86,7 +114,7 @@ func (v RemoteVector[T]) fault(verb wire.Verb, op atomic.Op, p places, b *buffer
 	if err := v.bind.at.Load().peer.there(); err != nil {
 		return err
 	}
-	return v.has(p)
+	return v.has(method, p)
 }
 
 func errZeroVector() error {
@@ -94,15 +122,15 @@ func errZeroVector() error {
 }
 
 // send runs the call in the registration that the vector is bound to.
-func (v RemoteVector[T]) send(ctx context.Context, c calls.Call, from uint64) error {
+func (v RemoteVector[T]) send(ctx context.Context, method string, p places, c calls.Call) error {
 	for attempt := 0; ; attempt++ {
 		r := v.bind.at.Load()
-		c.Key, c.Offset, c.Incarnation = r.Key, r.Base+from*uint64(v.dt.Size()), r.Incarnation
+		c.Key, c.Offset, c.Incarnation = r.Key, r.Base+p.from*uint64(v.dt.Size()), r.Incarnation
 		err := r.peer.to.Do(ctx, c)
 		if err == nil {
 			return nil
 		}
-		if err, again := v.bind.after(ctx, err, r, attempt); !again {
+		if err, again := v.bind.after(ctx, err, r, attempt, v.of(method, p)); !again {
 			return err
 		}
 	}

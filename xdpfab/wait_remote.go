@@ -34,7 +34,7 @@ import (
 // ErrOutcomeUnknown. ErrOpNotSupported means that no operation can wait there: the memory
 // is another program's or resident, or the peer or the daemon is of an older release.
 func (r Remote[T]) WaitCompareAndSwap(ctx context.Context, old, new T) error {
-	_, err := r.WaitCompare(ctx, atomic.Cswap, old, new)
+	_, err := r.wait(ctx, "WaitCompareAndSwap", atomic.Cswap, old, new)
 	return err
 }
 
@@ -43,23 +43,28 @@ func (r Remote[T]) WaitCompareAndSwap(ctx context.Context, old, new T) error {
 // integers, atomic.SumAtMost and atomic.DiffAtLeast. A difference that has to be at least
 // 0 is a semaphore; a swap of n for n is a barrier. Elements have at most 8 bytes.
 func (r Remote[T]) WaitCompare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
-	if err := r.checkWait(op); err != nil {
+	return r.wait(ctx, "WaitCompare", op, comparand, v)
+}
+
+// wait runs an operation that waits, for a method.
+func (r Remote[T]) wait(ctx context.Context, method string, op atomic.Op, comparand, v T) (old T, err error) {
+	if err := r.checkWait(method, op); err != nil {
 		return old, err
 	}
 	var was [wide]byte
 	c, b := toBytes(comparand), toBytes(v)
-	err = r.do(ctx, wire.VerbWait, op, b[:r.size], c[:r.size], was[:r.size])
+	err = r.do(ctx, method, wire.VerbWait, op, b[:r.size], c[:r.size], was[:r.size])
 	return previous(fromBytes[T](was), err)
 }
 
 // checkWait refuses what no peer lets wait.
-func (r Remote[T]) checkWait(op atomic.Op) error {
+func (r Remote[T]) checkWait(method string, op atomic.Op) error {
 	if r.bind != nil && !waiting.Waits(op, r.dt) {
-		return errno.Unsent(errno.Refuse(ErrOpNotSupported, "xdpfab: wait by %v on %v: want a comparison, from %v to "+
-			"%v, or on integers %v or %v, and elements of at most %d bytes", op, r.dt, atomic.Cswap, atomic.CswapGT,
-			atomic.SumAtMost, atomic.DiffAtLeast, waiting.MaxWord))
+		return errno.Unsent(errno.Refuse(ErrOpNotSupported, "xdpfab: %s by %v on %v: want a comparison, from %v to "+
+			"%v, or on integers %v or %v, and elements of at most %d bytes", r.of(method), op, r.dt, atomic.Cswap,
+			atomic.CswapGT, atomic.SumAtMost, atomic.DiffAtLeast, waiting.MaxWord))
 	}
-	if err := r.check(wire.VerbWait, op); err != nil {
+	if err := r.check(method, wire.VerbWait, op); err != nil {
 		return err
 	}
 	if g := r.bind.at.Load().peer.to.Node.Dev.GuestRing(); g != nil && !g.Waits() {

@@ -88,19 +88,23 @@ func (r Remote[T]) Rebind(ctx context.Context) error {
 }
 
 // Load returns the word's value.
-func (r Remote[T]) Load(ctx context.Context) (T, error) { return r.Fetch(ctx, atomic.Read, *new(T)) }
+func (r Remote[T]) Load(ctx context.Context) (T, error) {
+	return previous(r.fetch(ctx, "Load", atomic.Read, *new(T)))
+}
 
 // Store sets the word to v.
-func (r Remote[T]) Store(ctx context.Context, v T) error { return r.Apply(ctx, atomic.Write, v) }
+func (r Remote[T]) Store(ctx context.Context, v T) error {
+	return r.apply(ctx, "Store", atomic.Write, v)
+}
 
 // Swap sets the word to v and returns its previous value.
 func (r Remote[T]) Swap(ctx context.Context, v T) (old T, err error) {
-	return r.Fetch(ctx, atomic.Write, v)
+	return previous(r.fetch(ctx, "Swap", atomic.Write, v))
 }
 
 // Add adds delta and returns the new value. Integers wrap around.
 func (r Remote[T]) Add(ctx context.Context, delta T) (new T, err error) {
-	old, err := r.fetch(ctx, atomic.Sum, delta)
+	old, err := r.fetch(ctx, "Add", atomic.Sum, delta)
 	if err != nil {
 		return new, later(err, func(was []byte) T { return sum(r.dt, elementOf[T](was), delta) })
 	}
@@ -110,7 +114,7 @@ func (r Remote[T]) Add(ctx context.Context, delta T) (new T, err error) {
 // CompareAndSwap sets the word to new if it is old, and reports whether it did. The
 // comparison is numeric, as [Remote.CompareAndExchange] says.
 func (r Remote[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool, err error) {
-	was, err := r.compare(ctx, atomic.Cswap, old, new)
+	was, err := r.compare(ctx, "CompareAndSwap", atomic.Cswap, old, new)
 	if err != nil {
 		return false, later(err, func(was []byte) bool { return elementOf[T](was) == old })
 	}
@@ -124,7 +128,7 @@ func (r Remote[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool
 // is -0. NaN does not even equal itself, so a loop on a word that is NaN never ends. If a
 // word can be NaN, swap its bits, by a handle of type uint32 or uint64.
 func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, swapped bool, err error) {
-	was, err = r.Compare(ctx, atomic.Cswap, old, new)
+	was, err = previous(r.compare(ctx, "CompareAndExchange", atomic.Cswap, old, new))
 	return was, err == nil && was == old, err
 }
 
@@ -132,20 +136,19 @@ func (r Remote[T]) CompareAndExchange(ctx context.Context, old, new T) (was T, s
 // atomic.Prod, and returns the previous value. atomic.Read ignores v. Fetch fails with
 // ErrOpNotSupported if op is not defined on T, or is one of the operations for Compare.
 func (r Remote[T]) Fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
-	return previous(r.fetch(ctx, op, v))
+	return previous(r.fetch(ctx, "Fetch", op, v))
 }
 
 // Apply does what Fetch does, but has no result, so it sends less data (fi_atomic(3)).
 func (r Remote[T]) Apply(ctx context.Context, op atomic.Op, v T) error {
-	b := toBytes(v)
-	return r.do(ctx, wire.VerbAtomic, op, b[:r.size], nil, nil)
+	return r.apply(ctx, "Apply", op, v)
 }
 
 // Compare runs any operation of fi_compare_atomic(3), and returns the previous value of
 // the word: atomic.CswapLT, say, sets the word to v if comparand is less than it.
 // atomic.Mswap, on integers, sets the bits that are set in comparand to those of v.
 func (r Remote[T]) Compare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
-	return previous(r.compare(ctx, op, comparand, v))
+	return previous(r.compare(ctx, "Compare", op, comparand, v))
 }
 
 // previous returns the previous value of a word, or an error that can be settled to it.
@@ -156,28 +159,36 @@ func previous[T Element](old T, err error) (T, error) {
 	return old, nil
 }
 
-// compare runs a compare atomic and returns the previous value.
-func (r Remote[T]) compare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
+// apply runs an atomic for a method.
+func (r Remote[T]) apply(ctx context.Context, method string, op atomic.Op, v T) error {
+	b := toBytes(v)
+	return r.do(ctx, method, wire.VerbAtomic, op, b[:r.size], nil, nil)
+}
+
+// compare runs a compare atomic for a method, and returns the previous value.
+func (r Remote[T]) compare(ctx context.Context, method string, op atomic.Op, comparand, v T) (old T, err error) {
 	var was [wide]byte
 	c, b := toBytes(comparand), toBytes(v)
-	err = r.do(ctx, wire.VerbCompare, op, b[:r.size], c[:r.size], was[:r.size])
+	err = r.do(ctx, method, wire.VerbCompare, op, b[:r.size], c[:r.size], was[:r.size])
 	return fromBytes[T](was), err
 }
 
-// fetch runs a fetch atomic and returns the previous value.
-func (r Remote[T]) fetch(ctx context.Context, op atomic.Op, v T) (old T, err error) {
+// fetch runs a fetch atomic for a method, and returns the previous value.
+func (r Remote[T]) fetch(ctx context.Context, method string, op atomic.Op, v T) (old T, err error) {
 	var was [wide]byte
 	b := toBytes(v)
 	operand := b[:r.size]
 	if op == atomic.Read {
 		operand = nil
 	}
-	err = r.do(ctx, wire.VerbFetch, op, operand, nil, was[:r.size])
+	err = r.do(ctx, method, wire.VerbFetch, op, operand, nil, was[:r.size])
 	return fromBytes[T](was), err
 }
 
-func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand, compare, result []byte) error {
-	if err := r.check(verb, op); err != nil {
+// do runs an operation for a method.
+func (r Remote[T]) do(ctx context.Context, method string, verb wire.Verb, op atomic.Op,
+	operand, compare, result []byte) error {
+	if err := r.check(method, verb, op); err != nil {
 		return err
 	}
 	for attempt := 0; ; attempt++ {
@@ -190,7 +201,7 @@ func (r Remote[T]) do(ctx context.Context, verb wire.Verb, op atomic.Op, operand
 		if err == nil {
 			return nil
 		}
-		if err, again := r.bind.after(ctx, err, at, attempt); !again {
+		if err, again := r.bind.after(ctx, err, at, attempt, r.of(method)); !again {
 			return err
 		}
 	}

@@ -93,7 +93,7 @@ var ErrCancelled = reason(syscall.ECANCELED, "cancelled before it began")
 // OpError is the failure of one operation. errors.Is finds both the certainty
 // (ErrNotExecuted, ErrOutcomeUnknown, ErrPeerRestarted) and the cause.
 type OpError struct {
-	Op        string // such as `fetch sum uint64[1] at 0x0 of region "x"`
+	Op        string // such as `Add of word 3 of region "x"`, or here `fetch sum uint64[1] at 0x18`
 	Peer      string // the peer's address; empty for a receive without a message
 	Certainty error  // nil for a receive, which is no operation of a peer's memory: the cause says all
 	Cause     error
