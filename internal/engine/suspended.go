@@ -75,18 +75,36 @@ func (c *conn) suspend(why session.Reason) {
 // wait lets time pass for a suspended session, and returns the next deadline.
 func (c *conn) wait(now int64) int64 {
 	r := c.r
-	switch {
-	case now < c.until:
-		if r.conn == nil || r.conn.spent() {
-			r.retry()
-			return min(c.until, max(r.retryAt, now+1))
-		}
-	case c.doubted:
+	if c.doubted && now >= c.until {
 		c.suspend(r.undecided())
-	default:
+	}
+	switch {
+	case now >= c.until:
 		c.close(session.GaveUp)
+	case r.conn != nil && !r.conn.spent():
+	case !c.doubted && c.outdone():
+		c.close(session.PeerRestarted)
+	default:
+		r.retry()
+		return min(c.until, max(r.retryAt, now+1))
 	}
 	return c.until
+}
+
+// outdone reports whether another process than that of the suspended session has refused
+// the next one. Its answer has the nonce of a hello that was made after the former
+// process had accepted the session, so that is over. Nothing proves it where a key would
+// have to, and what outlives processes may go on with the session.
+func (c *conn) outdone() bool {
+	r := c.r
+	if r.conn == nil || r.conn == c || r.origin.key != nil || c.ini.Lasting() != 0 {
+		return false
+	}
+	switch _, why := r.conn.ini.State(); why {
+	case session.RefusedEndpoint, session.RefusedFull, session.RefusedClosing:
+		return c.ini.Life() != 0 && r.conn.ini.Life() != c.ini.Life()
+	}
+	return false
 }
 
 // undecided returns why no session has followed the one in doubt within the give-up time:
