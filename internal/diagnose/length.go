@@ -23,19 +23,27 @@ import (
 const sessions = 8
 
 // apart runs f with a session of its own, so that one that gets stuck holds up no other.
-func (d *diagnosis) apart(ctx context.Context, f func(context.Context, *xdpfab.Peer) error) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.Timeout, xdpfab.ErrPeerSilent)
-	defer cancel()
+// If the peer is silent, and twice is set, it runs f once more with the next session of
+// the same endpoint, whose packets come to the same queue of the peer.
+func (d *diagnosis) apart(ctx context.Context, twice bool, f func(context.Context, *xdpfab.Peer) error) (err error) {
 	box, err := d.dom.NewMailbox(xdpfab.MailboxAttr{Number: fi.AnyNumber, Receives: 1, Buffered: 4096})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = box.Close() }()
-	p, err := box.Dial(ctx, d.addr)
-	if err != nil {
-		return err
+	once := func() error {
+		ctx, cancel := context.WithTimeoutCause(ctx, d.Timeout, xdpfab.ErrPeerSilent)
+		defer cancel()
+		p, err := box.Dial(ctx, d.addr)
+		if err != nil {
+			return err
+		}
+		return f(ctx, p)
 	}
-	return f(ctx, p)
+	if err = once(); twice && errors.Is(err, xdpfab.ErrPeerSilent) && ctx.Err() == nil {
+		err = once()
+	}
+	return err
 }
 
 // tryQueues opens sessions from several endpoints, which come to several queues of the
@@ -44,27 +52,45 @@ func (d *diagnosis) tryQueues(ctx context.Context) Step {
 	if d.peer == nil {
 		return leftOut(d.noPeer())
 	}
-	answered, last := 0, error(nil)
-	for range sessions {
-		err := d.apart(ctx, func(ctx context.Context, p *xdpfab.Peer) error {
+	answered, err := answers(sessions, func(twice bool) (bool, error) {
+		err := d.apart(ctx, twice, func(ctx context.Context, p *xdpfab.Peer) error {
 			_, err := p.Lookup(ctx, nothing)
 			return err
 		})
-		switch {
-		case err == nil || errors.Is(err, xdpfab.ErrNoRegion):
-			answered++
-		case errors.Is(err, xdpfab.ErrPeerSilent):
-			last = err
-		default:
-			return doubtful("a further session: "+tell.Plain(err), "")
+		if err == nil || errors.Is(err, xdpfab.ErrNoRegion) {
+			return true, nil
 		}
+		if errors.Is(err, xdpfab.ErrPeerSilent) {
+			return false, nil
+		}
+		return false, err
+	})
+	if err != nil {
+		return doubtful("a further session: "+tell.Plain(err), "")
 	}
-	if last != nil {
+	if answered < sessions {
 		return failed(fmt.Sprintf("%d of %d further sessions were answered", answered, sessions),
 			"the peer's interface has queues that nobody serves: give its daemon more --queues, or fewer to the NIC "+
 				"(ethtool -L), or use --steer there")
 	}
 	return ok(fmt.Sprintf("%d of %d further sessions answer", answered, sessions))
+}
+
+// answers counts the sessions that are answered. A busy machine may answer too late. So a
+// session that is not answered is asked twice, until one has been silent both times: then
+// some queue is deaf, and the next ones need not wait twice.
+func answers(n int, ask func(twice bool) (bool, error)) (answered int, err error) {
+	deaf := false
+	for range n {
+		is, err := ask(!deaf)
+		if err != nil {
+			return answered, err
+		}
+		if deaf = deaf || !is; is {
+			answered++
+		}
+	}
+	return answered, nil
 }
 
 // mtus are the lengths that are tried, longest first, bytes: those of usual links and
@@ -148,7 +174,7 @@ func (d *diagnosis) longest(ctx context.Context, mtu int,
 		if length == mtu {
 			n = 2 * mtu // the first frame of them is a full one
 		}
-		err := d.apart(ctx, func(ctx context.Context, p *xdpfab.Peer) error { return try(ctx, p, n) })
+		err := d.apart(ctx, false, func(ctx context.Context, p *xdpfab.Peer) error { return try(ctx, p, n) })
 		if errors.Is(err, xdpfab.ErrPeerSilent) || errors.Is(err, context.DeadlineExceeded) {
 			return false, nil
 		}
