@@ -277,8 +277,7 @@ func onlyDaemon(dir string) (string, error) {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrPermission) {
 			return "", err
 		}
-		return "", fmt.Errorf("%w: none in %s; start xdpfabd, or name its socket with --control",
-			control.ErrNoDaemon, dir)
+		return "", control.NoneIn(dir)
 	}
 	return "",
 		&codeError{fmt.Errorf("several daemons: choose one with --control %s", strings.Join(found, " or ")), exitUsage}

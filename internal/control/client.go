@@ -14,8 +14,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/process"
 )
 
 // maxAnswer bounds what a client reads, bytes; a status of thousands of regions is far
@@ -194,6 +198,8 @@ func explain(path string, err error) error {
 	case isOther(path):
 		return fmt.Errorf("%w: %s is no socket: give the path of the daemon's, which its log has as control=",
 			ErrNoDaemon, path)
+	case errors.Is(err, os.ErrNotExist) && removed(path) != nil:
+		return removed(path)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%w: %s: %w: start xdpfabd, or give its path", ErrNoDaemon, path, cause(err))
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -208,6 +214,32 @@ func explain(path string, err error) error {
 			cause(err))
 	}
 	return fmt.Errorf("control socket %s: %w", path, cause(err))
+}
+
+// removed is an error about sockets whose paths match a pattern: a daemon listens, and
+// somebody has removed its socket. Nil if there is none.
+func removed(pattern string) error {
+	for _, l := range process.ListenersAt(pattern) {
+		if _, err := os.Lstat(l.Path); !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		who := "a daemon"
+		if l.PID != 0 {
+			who = fmt.Sprintf("process %d (%s)", l.PID, process.Name(l.PID))
+		}
+		return errno.Refuse(ErrNoDaemon, "control socket %s has been removed, or is in another container's file "+
+			"system; %s still listens there: restart that daemon, which makes the socket anew, or run this in its "+
+			"container", l.Path, who)
+	}
+	return nil
+}
+
+// NoneIn is the error of a folder that has no control socket.
+func NoneIn(folder string) error {
+	if err := removed(filepath.Join(folder, "*.sock")); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: none in %s; start xdpfabd, or name its socket with --control", ErrNoDaemon, folder)
 }
 
 // gone reports whether the daemon has ended a conversation, as its end does.

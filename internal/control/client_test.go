@@ -56,6 +56,31 @@ func TestNoDaemon(t *testing.T) {
 	}
 }
 
+// A daemon whose socket was removed is named: to start another one would not help.
+func TestRemovedSocket(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "eth0.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("control socket %s has been removed, or is in another container's file system; process %d (%s) still listens there: restart",
+		path, os.Getpid(), process.Name(os.Getpid()))
+	_, err = Dial(path)
+	for _, err := range []error{err, NoneIn(folder)} {
+		if !errors.Is(err, ErrNoDaemon) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
+		}
+	}
+	if err := NoneIn(t.TempDir()); !errors.Is(err, ErrNoDaemon) || !strings.Contains(err.Error(), "start xdpfabd") {
+		t.Errorf("%v of a folder without sockets", err)
+	}
+}
+
 // A daemon that takes connections and answers none is given up, in the time that the
 // client has.
 func TestSilentDaemon(t *testing.T) {

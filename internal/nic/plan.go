@@ -7,6 +7,7 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -292,6 +293,9 @@ func (e *takenError) Error() string {
 	case pid == os.Getpid():
 		return fmt.Sprintf("%s is in use by another xdpfab domain of this process, and %s: close that one, or use it "+
 			"here", e.ifname, once)
+	case len(sockets) > 0 && process.Name(pid) == "xdpfabd" && absent(sockets[0]):
+		return fmt.Sprintf("%s, and %s: its control socket %s has been removed, or is in another container's file "+
+			"system: restart it, which makes the socket anew, and go through that", who, once, sockets[0])
 	case len(sockets) > 0 && process.Name(pid) == "xdpfabd":
 		return fmt.Sprintf("%s, and %s: go through it by its control socket, %s (--control, XDPFAB_CONTROL, "+
 			"DomainAttr.Control)", who, once, sockets[0])
@@ -308,3 +312,9 @@ func (e *takenError) Error() string {
 }
 
 func (e *takenError) Unwrap() error { return e.err }
+
+// absent reports whether a file is not there. One that this user may not see may be.
+func absent(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

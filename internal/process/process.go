@@ -114,15 +114,7 @@ func began(pid int) uint64 {
 // ListensAt lists the paths of the Unix sockets at which a process listens, in the order
 // of their descriptors, so as a rule the one that it made first comes first.
 func ListensAt(pid int) (paths []string) {
-	at := map[string]string{} // by inode
-	for line := range strings.Lines(string(read(pid, "net/unix"))) {
-		// Num RefCount Protocol Flags Type St Inode Path
-		const accepts, inode, path = 3, 6, 7
-		f := strings.Fields(line)
-		if len(f) > path && f[accepts] == "00010000" && strings.HasPrefix(f[path], "/") {
-			at["socket:["+f[inode]+"]"] = f[path]
-		}
-	}
+	at := listening(pid)
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 	for _, f := range files {
@@ -132,6 +124,53 @@ func ListensAt(pid int) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// listening are the paths of the Unix sockets in the network namespace of a process at
+// which one listens, by the links of descriptors. Whoever removes a socket's file does
+// not change that.
+func listening(pid int) map[string]string {
+	at := map[string]string{}
+	for line := range strings.Lines(string(read(pid, "net/unix"))) {
+		// Num RefCount Protocol Flags Type St Inode Path
+		const accepts, inode, path = 3, 6, 7
+		f := strings.Fields(line)
+		if len(f) > path && f[accepts] == "00010000" && strings.HasPrefix(f[path], "/") {
+			at["socket:["+f[inode]+"]"] = f[path]
+		}
+	}
+	return at
+}
+
+// Listener is a Unix socket at which a process of this network namespace listens.
+type Listener struct {
+	Path string
+	PID  int // 0 if this user may not see it
+}
+
+// ListenersAt lists the sockets whose paths match a pattern of filepath.Match.
+func ListenersAt(pattern string) (found []Listener) {
+	at := listening(os.Getpid())
+	for link, path := range at {
+		if is, _ := filepath.Match(pattern, path); !is {
+			delete(at, link)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	holders := map[string]int{} // by link
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, f := range files {
+		if link, _ := os.Readlink(f); at[link] != "" {
+			holders[link], _ = strconv.Atoi(strings.Split(f, "/")[2])
+		}
+	}
+	for link, path := range at {
+		found = append(found, Listener{path, holders[link]})
+	}
+	slices.SortFunc(found, func(a, b Listener) int { return cmp.Compare(a.Path, b.Path) })
+	return found
 }
 
 // read reads a file that the kernel has about a process; nil if there is none.

@@ -58,3 +58,31 @@ func TestListensAt(t *testing.T) {
 		t.Errorf("%q of a closed socket", got)
 	}
 }
+
+// A socket whose file was removed is still one at which its process listens.
+func TestListenersAt(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "x.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	want := []Listener{{path, os.Getpid()}}
+	for _, pattern := range []string{path, filepath.Join(folder, "*.sock")} {
+		if got := ListenersAt(pattern); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", pattern, got, want)
+		}
+	}
+	if got := ListenersAt(filepath.Join(folder, "*.lock")); got != nil {
+		t.Errorf("%v by another pattern", got)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := ListenersAt(path); got != nil {
+		t.Errorf("%v of a closed socket", got)
+	}
+}
