@@ -138,8 +138,12 @@ func (g *Guest) mayBorrow() error {
 	}
 	switch {
 	case g.limits.Queues == 0:
-		return fmt.Errorf("%s lets this program borrow no queue: have queues = 1 added to a rule that is about it: %w",
-			g.limits.Rule, errno.Denied)
+		if from, is := g.h.n.Dev.(node.Lender); !is || len(from.Spares()) == 0 {
+			return errno.Refuse(errno.Denied, "%s lets this program borrow no queue, and there is none to lend: have "+
+				"both, as in xdpfabd --lend 1 --guest allow:user=NAME,queues=1, or do without", g.limits.Rule)
+		}
+		return errno.Refuse(errno.Denied, "%s lets this program borrow no queue: have queues = 1 added to a rule that "+
+			"is about it, as in --guest allow:user=NAME,queues=1", g.limits.Rule)
 	case has >= g.limits.Queues:
 		return errno.Refuse(errno.Denied,
 			"%s lets programs of user %d borrow %d queues, and they have as many: give one back, or have the"+

@@ -34,22 +34,32 @@ type Wants struct {
 	Pin          string
 }
 
+// what names the first of the choices that only an XDP program can meet; empty if there
+// is none.
+func (w *Wants) what() string {
+	switch {
+	case w.Queues > 1:
+		return "second queue (DomainAttr.Queues)"
+	case w.Lend > 0:
+		return "queues to lend (DomainAttr.Lend)"
+	case w.Spread:
+		return "queues to spread sessions over (DomainAttr.Spread)"
+	case w.Pin != "":
+		return "resident regions to pin (DomainAttr.ResidentPin)"
+	case w.Copy:
+		return "copy mode of AF_XDP (DomainAttr.Copy)"
+	}
+	return ""
+}
+
 // check refuses what only an XDP program can do.
 func (w *Wants) check() error {
-	var what string
+	what := w.what()
 	switch {
 	case w.Queues > 1:
 		return errno.Refuse(errno.NotImplemented,
 			"domain over UDP sockets: %d queues: want 1, or 0, since it has one", w.Queues)
-	case w.Lend > 0:
-		what = "queues to lend (DomainAttr.Lend)"
-	case w.Spread:
-		what = "queues to spread sessions over (DomainAttr.Spread)"
-	case w.Pin != "":
-		what = "resident regions to pin (DomainAttr.ResidentPin)"
-	case w.Copy:
-		what = "copy mode of AF_XDP (DomainAttr.Copy)"
-	default:
+	case what == "":
 		return nil
 	}
 	return errno.Refuse(errno.NotImplemented,

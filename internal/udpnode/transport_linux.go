@@ -42,6 +42,9 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	switch {
 	case second != nil && slices.ContainsFunc(anyTransport, func(is error) bool { return errors.Is(err, is) }):
 		return nil, nil, err
+	case second != nil && w.what() != "":
+		return nil, nil, fmt.Errorf("%w; UDP sockets would do without that, but have no %s: leave that out to use them",
+			err, w.what())
 	case second != nil:
 		return nil, nil, fmt.Errorf("%w; nor by UDP sockets: %w", err, second)
 	}
@@ -49,7 +52,7 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 }
 
 // anyTransport are the errors that no transport changes.
-var anyTransport = []error{xsk.ErrNoInterface, xsk.ErrNoQueue, xsk.ErrInterfaceDown}
+var anyTransport = []error{xsk.ErrNoInterface, xsk.ErrNoQueue, xsk.ErrInterfaceDown, xsk.ErrZeroCopy}
 
 // taken reports whether another xdpfab has the interface, or may have it: its XDP program
 // would take the frames before UDP sockets see them.
