@@ -42,8 +42,9 @@ type app struct {
 	ran  bool       // an operation that changes something has run
 
 	// Where the configuration is; nil: nowhere.
-	env   func(string) string
-	files []string
+	env     func(string) string
+	environ []string // all of the environment; nil once it has been looked through
+	files   []string
 
 	exit   func(code int)          // ends the process; nil where the process has to go on
 	giveUp context.CancelCauseFunc // ends the command, for a reason other than a signal

@@ -121,7 +121,12 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading %s: %w", f.batch, err)
 	}
-	if failed == 0 {
+	switch {
+	case ran+failed == 0 && f.batch == "-":
+		return usage(c, "--batch: nothing came on standard input: %s", batchFormat)
+	case ran+failed == 0:
+		return usage(c, "--batch: %s has no operation: %s", f.batch, batchFormat)
+	case failed == 0:
 		return nil
 	}
 	rest := ""
@@ -228,9 +233,11 @@ func fromHex(field, text string) ([]byte, error) {
 	return b, nil
 }
 
+// batchFormat is what a line should be.
+const batchFormat = `want one JSON object, such as {"op":"sum","dt":"uint64","offset":8,"buf":"0500000000000000"}`
+
 // wanted adds to the error of a line that is not in the format what it should be.
 func wanted(err error) error {
-	const fields = `want one JSON object, such as {"op":"sum","dt":"uint64","offset":8,"buf":"0500000000000000"}`
 	typed := new(json.UnmarshalTypeError)
 	if errors.As(err, &typed) && typed.Field != "" {
 		return fmt.Errorf("%s: a %s: want a %s", typed.Field, typed.Value, map[string]string{"string": "text in quotes",
@@ -238,7 +245,7 @@ func wanted(err error) error {
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !unknown {
-		return fmt.Errorf("%w: %s", err, fields)
+		return fmt.Errorf("%w: %s", err, batchFormat)
 	}
 	name = strings.Trim(name, `"`)
 	known := []string{"func", "form", "op", "dt", "datatype", "offset", "n", "dst", "buf", "cmp", "out", "res"}

@@ -138,6 +138,8 @@ var refusals = []refusal{
 	{"atomic sum uint64 1 --offset 65536 --region r --peer PEER", exitFailed, "beyond the end"},
 	{"atomic --batch /absent/file --region r --peer PEER", exitUsage, "--batch: open /absent/file: no such file or directory: want a file that this user may read, or - for stdin"},
 	{"atomic --batch - sum", exitUsage, "takes no OP"},
+	{"atomic --batch - --region r --peer PEER", exitUsage, "--batch: nothing came on standard input: want one JSON object"},
+	{"atomic --batch /dev/null --region r --peer PEER", exitUsage, "--batch: /dev/null has no operation: want one JSON object"},
 	{"atomic add uint64 1", exitUsage, `unknown operation "add": here it is sum`},
 	{"watch PEER --region r --type uint64", exitUsage, "unknown flag: --type: here it is --datatype"},
 	{"ping PEER -n 3", exitUsage, "here it is --count"},

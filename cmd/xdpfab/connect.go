@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/names"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/way"
 	"github.com/xdpfab/xdpfab/internal/diagnose"
@@ -53,6 +54,11 @@ func (a *app) course(c *cobra.Command, f *linkFlags, peer string) (by course, er
 		return by, usage(c, "missing the peer's address: name it with --peer, as in --peer 10.0.0.2")
 	case peer == "":
 		return by, usage(c, "PEER is empty: want an address, as in `%s 10.0.0.2`", c.CommandPath())
+	}
+	if c.Flags().Changed("directory") && f.directory != "" { // which an address does not need
+		if err := names.Check(c.Context(), f.directory); err != nil {
+			return by, usage(c, "%v", err)
+		}
 	}
 	if by.to, err = f.peerAddresses(c, s, peer); err != nil {
 		return by, err
@@ -313,6 +319,11 @@ func (a *app) settings() (*settings.Settings, error) {
 	if env == nil {
 		env = func(string) string { return "" }
 	}
+	for _, name := range settings.Misspelt(a.environ) {
+		fmt.Fprintln(a.err, tell.Fold("xdpfab: nothing reads the environment variable "+name+
+			"; `xdpfab config --help` lists those that are read"))
+	}
+	a.environ = nil // told once
 	s, err := settings.Load(env, a.files)
 	if err != nil {
 		return nil, &codeError{err, exitUsage}
@@ -322,7 +333,7 @@ func (a *app) settings() (*settings.Settings, error) {
 
 // userSettings has an app read the configuration of the user.
 func (a *app) userSettings() {
-	a.env, a.files = os.Getenv, settings.Files(os.Getenv)
+	a.env, a.environ, a.files = os.Getenv, os.Environ(), settings.Files(os.Getenv)
 }
 
 func isAddress(text string) bool {

@@ -187,8 +187,11 @@ type copyReport struct {
 }
 
 func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error) {
+	if err := f.region.check(c); err != nil {
+		return err
+	}
 	switch {
-	case f.region.key != "" && f.region.name == "" && f.length == 0:
+	case f.region.name == "" && f.length == 0:
 		return usage(c, "the size of a region that is given by its key is not known: want --length")
 	case a.json && path == "-":
 		return usage(c, "--json prints to stdout, as do the bytes: want a file")
@@ -246,41 +249,6 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	return fmt.Errorf("%w; %d of %d bytes were copied: continue with --resume", err, x.sure, x.total)
 }
 
-// openTarget opens the file of a get, empty unless the get is resumed.
-func openTarget(c *cobra.Command, resume bool, path string) (*os.File, error) {
-	mode := os.O_TRUNC
-	if resume {
-		mode = os.O_APPEND
-	}
-	file, err := os.OpenFile(path, mode|os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, usage(c, "%v: want a file in a folder that is there, and that this user may write", err)
-	}
-	return file, nil
-}
-
-// length returns the number of bytes of a file that is a regular one, and 0 of any other.
-func length(f *os.File) (uint64, error) {
-	s, err := f.Stat()
-	switch {
-	case err != nil:
-		return 0, err
-	case s.IsDir():
-		return 0, fmt.Errorf("%s is a folder", f.Name())
-	case !s.Mode().IsRegular():
-		return 0, nil
-	}
-	return uint64(s.Size()), nil
-}
-
-// flushed writes results so that they are out at once.
-type flushed struct{ a *app }
-
-func (w flushed) Write(b []byte) (int, error) {
-	n, err := w.a.out.Write(b)
-	return n, joinOnce(err, w.a.flush())
-}
-
 // fetch reads the rest of the region, in order.
 func (x *copying) fetch(ctx context.Context, out io.Writer) error {
 	at := x.started()
@@ -325,6 +293,9 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 			return usage(c, "%v: want a file that this user may read, or - for stdin", err)
 		}
 		in = file
+		if size > 0 && f.skip > size {
+			return usage(c, "--skip %d: %s has %d bytes: want %d or less", f.skip, path, size, size)
+		}
 	}
 	x, err := a.copying(c, f, peer)
 	if err != nil {

@@ -85,6 +85,7 @@ func TestPutAndGet(t *testing.T) {
 		{"get PEER", exitUsage, "missing FILE"},
 		{"get PEER -", exitUsage, "missing the region: want --region NAME or --key KEY"},
 		{"get PEER - --key 5", exitUsage, "want --length"},
+		{"get PEER - --key zz", exitUsage, `key "zz": want a 64-bit number`},
 		{"get PEER - --region r --resume", exitUsage, "want a file"},
 		{"get PEER /absent/file --region r", exitUsage, "no such file"},
 		{"get PEER " + back + " --region r --length 5 --resume", exitUsage, "has 65536 bytes already"},
@@ -94,6 +95,7 @@ func TestPutAndGet(t *testing.T) {
 		{"put PEER /absent/file --region r", exitUsage, "no such file"},
 		{"put PEER " + in + " --region r --offset 1", exitFailed, "beyond the end"},
 		{"put PEER " + in + " --region r --skip 65537", exitUsage, "has 65536 bytes: want 65536 or less; see"},
+		{"put PEER " + in + " --region r --offset 1 --skip 65537", exitUsage, "--skip 65537: "},
 		{"put PEER " + in + " --region ro", exitFailed, "region \"ro\" grants read, and put takes write"},
 	} {
 		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)

@@ -58,6 +58,8 @@ func TestPeerOfDirectory(t *testing.T) {
 	checkRefusal(t, "no file", n.run("", n.line("ping node7")...), exitUsage, "/absent: no such file or directory: want a file with lines such as")
 	checkRefusal(t, "a wrong line", n.run("", n.line("ping node7 --directory "+write("wrong", "node7\n"))...), exitUsage, "line 1: node node7 has no address")
 	checkRefusal(t, "a wrong URL", n.run("", n.line("ping node7 --directory http://x:1")...), exitUsage, "want etcd, or etcds")
+	checkRefusal(t, "a wrong URL, beside an address", n.run("", n.line("ping PEER -c 1 --directory http://x:1")...), exitUsage, "want etcd, or etcds")
+	checkRefusal(t, "no file, beside an address", n.run("", n.line("ping PEER -c 1 --directory /absent")...), exitUsage, "/absent: no such file or directory")
 	checkRefusal(t, "whoever waits", n.run("", n.line("receive --directory "+file)...), exitUsage, "this command waits for peers")
 	if r := n.run("", n.line("ping "+peerAddr+" -c 1")...); r.code != exitOK {
 		t.Errorf("an address needs no directory: %+v", r)

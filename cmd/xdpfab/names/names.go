@@ -49,6 +49,20 @@ func Read(ctx context.Context, text string, log *slog.Logger) (*directory.Direct
 	return d, nil
 }
 
+// Check checks the text of a directory that no name is looked up in: the form of a URL,
+// or a file's lines. It asks no server.
+func Check(ctx context.Context, text string) error {
+	if !strings.Contains(text, "://") {
+		_, err := readFile(ctx, text)
+		return err
+	}
+	source, err := etcd.Open(text, nil)
+	if err != nil {
+		return err
+	}
+	return source.Close()
+}
+
 // readFile reads a file.
 func readFile(ctx context.Context, path string) (*directory.Directory, error) {
 	d, err := directory.Open(ctx, directory.File(path))

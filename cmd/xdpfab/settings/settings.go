@@ -224,5 +224,32 @@ func (s *Settings) All() []Value {
 	})
 }
 
+// prefix is that of the names of environment variables.
+const prefix = "XDPFAB_"
+
+// others are variables that packages below the client read.
+var others = []string{"XDPFAB_ETCD_PASSWORD"}
+
+// Misspelt lists the variables of an environment that nothing reads, although their names
+// are like one that is read, each with the question whether that was meant.
+func Misspelt(environ []string) (list []string) {
+	known := append(slices.Sorted(maps.Values(variables)), others...)
+	words := make([]string, len(known))
+	for i, name := range known {
+		words[i] = strings.TrimPrefix(name, prefix)
+	}
+	for _, line := range environ {
+		name, _, _ := strings.Cut(line, "=")
+		word, is := strings.CutPrefix(name, prefix)
+		if !is || slices.Contains(known, name) {
+			continue
+		}
+		if like, is := tell.Closest(word, words); is {
+			list = append(list, fmt.Sprintf("%s, did you mean %s?", name, prefix+like))
+		}
+	}
+	return list
+}
+
 // Variable returns the environment variable of a key.
 func Variable(key string) string { return variables[key] }

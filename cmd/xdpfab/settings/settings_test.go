@@ -97,6 +97,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A variable is told of if its name is nearly one that is read, and no other.
+func TestMisspelt(t *testing.T) {
+	got := Misspelt([]string{"XDPFAB_TIMEOT=3s", "XDPFAB_TIMEOUT=3s", "XDPFAB_ETCD_PASSWORD=x", "XDPFAB_INTERFCE=", "XDPFAB_ETCD=x", "XDPFAB_SEEDS=3", "TIMEOT=3s", "XDPFAB_=", "XDPFAB"})
+	want := []string{"XDPFAB_TIMEOT, did you mean XDPFAB_TIMEOUT?", "XDPFAB_INTERFCE, did you mean XDPFAB_INTERFACE?"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	for _, c := range []struct {
 		vars map[string]string
