@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/way"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/diagnose"
 )
@@ -83,7 +84,11 @@ func (a *app) diagnose(c *cobra.Command, f *linkFlags, peer string) error {
 	}
 	code := map[diagnose.Place]int{diagnose.Here: exitInterface, diagnose.There: exitUnreachable,
 		diagnose.Part: exitFailed}[r.Failed]
-	return &codeError{fmt.Errorf("%s: %w: %s", peer, errDiagnosed, r.Cause), code}
+	err = fmt.Errorf("%s: %w: %s", peer, errDiagnosed, r.Cause)
+	if other := way.Instead(f.ifname, by.to[0]); other != "" && by.chosen.Why == "" {
+		err = fmt.Errorf("%w; the route to %v is by %s: want -i %s, or no -i", err, by.to[0].IP, other, other)
+	}
+	return &codeError{err, code}
 }
 
 var errDiagnosed = errors.New("the way to the peer is not in order")

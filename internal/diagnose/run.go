@@ -41,6 +41,7 @@ type diagnosis struct {
 	dom        *xdpfab.Domain
 	shut       string // why dom is nil
 	peer       *xdpfab.Peer
+	refused    bool   // the session, by an answer of the peer
 	addr       string // at which peer answers
 	regions    []xdpfab.RemoteRegion
 }

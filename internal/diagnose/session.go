@@ -73,7 +73,15 @@ func (d *diagnosis) dial(ctx context.Context) Step {
 	case err == nil:
 		d.peer, d.addr = p, d.Peer.String()
 		return ok(fmt.Sprintf("%s answers over %s, protocol version %d", d.addr, wireKind(d.Peer), wire.Version))
+	case errors.Is(err, xdpfab.ErrRefused) && d.Peer.Endpoint != 0 && !errors.Is(err, fi.ErrAuthKey):
+		d.refused = true
+		to := d.Peer
+		to.Endpoint, to.Lane = 0, 0
+		return Step{Verdict: Failed, Place: Part, Detail: tell.Plain(err),
+			Remedy: fmt.Sprintf("give %v for the endpoint of its daemon; %d behind the slash is that of a program, "+
+				"which has to run there", to, d.Peer.Endpoint)}
 	case errors.Is(err, xdpfab.ErrRefused):
+		d.refused = true
 		return Step{Verdict: Failed, Place: Part, Detail: tell.Plain(err), Remedy: "a daemon has endpoint 0; look at " +
 			"the peer's log, and compare the versions of both"}
 	case errors.Is(err, xdpfab.ErrPeerSilent):
@@ -97,8 +105,13 @@ func (d *diagnosis) dialOther(ctx context.Context) Step {
 		d.Tried = nil
 		return leftOut("this node has UDP off")
 	}
+	said := "no answer from "
 	for _, addr := range d.Tried {
-		if p, err := d.attempt(ctx, addr); err == nil {
+		p, err := d.attempt(ctx, addr)
+		if errors.Is(err, xdpfab.ErrRefused) {
+			said = "refused, too, by "
+		}
+		if err == nil {
 			d.Answers = addr
 			if d.peer == nil {
 				d.peer, d.addr = p, addr
@@ -108,7 +121,7 @@ func (d *diagnosis) dialOther(ctx context.Context) Step {
 			return ok(addr + " answers, too")
 		}
 	}
-	text := "no answer from " + strings.Join(d.Tried, " and ")
+	text := said + strings.Join(d.Tried, " and ")
 	if d.peer != nil {
 		return ok(text + ": the peer serves one encapsulation")
 	}

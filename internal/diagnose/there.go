@@ -99,7 +99,7 @@ func (d *diagnosis) askMAC(ctx context.Context) Step {
 // left to ask of the port.
 func (d *diagnosis) answersOverUDP() bool {
 	if d.Peer.IsIP() {
-		return d.peer != nil && d.addr == d.Peer.String()
+		return d.refused || d.peer != nil && d.addr == d.Peer.String()
 	}
 	return d.Answers != ""
 }
