@@ -167,9 +167,12 @@ func permute(flags *pflag.FlagSet, args []string) []string {
 			operands = append(operands, s)
 		default:
 			options = append(options, s)
-			if takesNext(flags, s) && i+1 < len(args) {
+			switch needs := takesNext(flags, s); {
+			case needs && i+1 < len(args):
 				i++
 				options = append(options, args[i])
+			case needs:
+				return options // "--" would be its value
 			}
 		}
 	}

@@ -244,10 +244,15 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 	if at := slices.IndexFunc(values, isLongFlag); err != nil && at >= 0 {
 		return nil, fmt.Errorf("%w, and %s looks like a flag: flags go before --", err, values[at])
 	}
-	if err != nil && slices.ContainsFunc(values, isAddress) {
+	isList := func(v string) bool { return strings.Contains(v, ",") }
+	switch {
+	case err != nil && slices.ContainsFunc(values, isAddress):
 		return nil, fmt.Errorf("%w; a peer's address is for --peer", err)
-	}
-	if err != nil {
+	case err != nil && slices.ContainsFunc(values, isList):
+		return nil, fmt.Errorf("%w; several values have spaces between them", err)
+	case err != nil && strings.HasPrefix(what, "--") && !f.hex:
+		return nil, fmt.Errorf("%s: %w", what, err)
+	case err != nil:
 		return nil, err
 	}
 	if len(b) == dt.Size() {

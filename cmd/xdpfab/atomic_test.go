@@ -173,7 +173,7 @@ func TestBatchLines(t *testing.T) {
 		`{"line":4,"func":"fetch","op":"read","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
 		`{"line":5,"func":"compare","op":"cswap","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
 		`line 6: unknown field`, `line 7: unexpected EOF: want one JSON object, such as`, `more than one`, `two hex digits each`,
-		`buf has 2 bytes: want 1, for 1 elements of uint8`, `line 11: `, `use --offset 65535 or less`, `n -1`,
+		`buf has 2 bytes: want 1, for 1 element of uint8`, `line 11: `, `use --offset 65535 or less`, `n -1`,
 	}
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) != len(want) {

@@ -82,6 +82,9 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 			return usage(c, "--batch: %v: want a file that this user may read, or - for stdin", err)
 		}
 		defer file.Close()
+		if _, err := length(file); err != nil {
+			return usage(c, "--batch: %v: want a file that this user may read, or - for stdin", err)
+		}
 		in = file
 	}
 	cl, p, region, err := a.target(c, f)
@@ -212,13 +215,16 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 func (b *batchLine) lengths(r *request, dst []byte) error {
 	n := r.count * r.dt.Size()
 	if len(r.operand) != n && r.op != atomic.Read {
-		return fmt.Errorf("buf has %d bytes: want %d, for %d elements of %v", len(r.operand), n, r.count, r.dt)
+		return fmt.Errorf("buf has %s: want %d, for %s of %v", plural(len(r.operand), "byte"), n,
+			plural(r.count, "element"), r.dt)
 	}
 	if len(r.compare) != n && r.form == atomic.Compare {
-		return fmt.Errorf("cmp has %d bytes: want %d, for %d elements of %v", len(r.compare), n, r.count, r.dt)
+		return fmt.Errorf("cmp has %s: want %d, for %s of %v", plural(len(r.compare), "byte"), n,
+			plural(r.count, "element"), r.dt)
 	}
 	if b.Dst != nil && len(dst) != n {
-		return fmt.Errorf("dst has %d bytes: want %d, for %d elements of %v", len(dst), n, r.count, r.dt)
+		return fmt.Errorf("dst has %s: want %d, for %s of %v", plural(len(dst), "byte"), n,
+			plural(r.count, "element"), r.dt)
 	}
 	return nil
 }
@@ -242,6 +248,9 @@ func wanted(err error) error {
 	if errors.As(err, &typed) && typed.Field != "" {
 		return fmt.Errorf("%s: a %s: want a %s", typed.Field, typed.Value, map[string]string{"string": "text in quotes",
 			"int": "whole number", "uint64": "whole number, 0 or more"}[typed.Type.String()])
+	}
+	if typed.Field == "" && typed.Value != "" {
+		return fmt.Errorf("a JSON %s: %s", typed.Value, batchFormat)
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !unknown {

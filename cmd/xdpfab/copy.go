@@ -11,12 +11,12 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
-	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -102,9 +102,12 @@ func peerAndFile(c *cobra.Command, args []string) error {
 	if err := exactArgs("PEER", "FILE")(c, args); err != nil {
 		return err
 	}
-	_, isFile := wire.ParseAddr(args[0])
-	if _, isPeer := wire.ParseAddr(args[1]); isFile != nil && isPeer == nil {
-		return usage(c, "%q is no address, and %q is one: the order is PEER FILE", args[0], args[1])
+	is, host := "is", args[1]
+	if !isAddress(host) { // HOST:NAME, as in scp
+		is, host = "begins with", host[:max(strings.IndexByte(host, ':'), 0)]
+	}
+	if !isAddress(args[0]) && isAddress(host) {
+		return usage(c, "%q is no address, and %q %s one: the order is PEER FILE", args[0], args[1], is)
 	}
 	return nil
 }

@@ -87,6 +87,7 @@ func TestDirectoryAway(t *testing.T) {
 // nodes prints the entries of the directory.
 func TestNodes(t *testing.T) {
 	n := newNode(t)
+	checkRefusal(t, "a folder", n.run("", "nodes", "--directory", "/"), exitUsage, "is a directory: want a file in it, with lines such as")
 	checkRefusal(t, "no directory", n.run("", "nodes"), exitUsage, "no directory is named: want --directory")
 	file := filepath.Join(t.TempDir(), "nodes")
 	if err := os.WriteFile(file, []byte("node8 10.0.0.8\nnode7 10.0.0.7,02:00:00:00:00:0b scores counters\n"), 0o600); err != nil {

@@ -25,7 +25,8 @@ programs have left are those of ` + "`xdpfab kept`" + `.`,
 		Example: `  xdpfab region create scores=1MiB
   xdpfab region remove scores --interface eth0`,
 	}
-	c.Args, c.RunE = instead(map[string]string{"list": "`xdpfab stat regions`"}), help
+	c.Args, c.RunE = instead(map[string]string{"list": "`xdpfab stat regions`", "add": "`xdpfab region create`",
+		"delete": "`xdpfab region remove`", "rm": "`xdpfab region remove`", "withdraw": "`xdpfab region remove`"}), help
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "create NAME=SIZE[:OPTION,...]",
 		Short: "Have a running daemon serve another region",
@@ -64,6 +65,9 @@ func oneRegion(c *cobra.Command, args []string) error {
 	size, options, _ := strings.Cut(rest, ":")
 	if size == "" && strings.Contains(options, "backing=") {
 		return nil // a file has a size of its own
+	}
+	if number, option, is := strings.Cut(size, ","); is {
+		return usage(c, "%q: options stand behind a colon: %s=%s:%s", args[0], name, number, option)
 	}
 	if _, err := show.ParseSize(size); err != nil {
 		return usage(c, "%q: %v", args[0], err)

@@ -54,5 +54,5 @@ func valueOf(f *pflag.Flag) string {
 	}
 	_, help := pflag.UnquoteUsage(f)
 	help, _, _ = strings.Cut(help, "; default")
-	return ": want " + help
+	return ": want " + strings.ReplaceAll(help, "\n", " ")
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -114,8 +115,9 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 		err = fmt.Errorf("nobody receives at %s: run `xdpfab receive` there, or name the number of another mailbox: %w",
 			r.Peer, err)
 	}
-	if err != nil && !isAddress(addr) && isAddress(message) {
-		err = fmt.Errorf("%q is an address, and the order is PEER MESSAGE: %w", message, err)
+	unknown := exitCode(err) == exitUsage || errors.As(err, new(*net.DNSError))
+	if unknown && !isAddress(addr) && isAddress(message) {
+		err = usage(c, "%q names no peer, and %q is an address: the order is PEER MESSAGE", addr, message)
 	}
 	if err != nil {
 		return err

@@ -100,7 +100,7 @@ func (r *Resolver) noRoute(dst netip.Addr, cause error) error {
 		case other.Type == unix.RTN_LOCAL:
 			hint = "it is an address of another interface of this node"
 		case other.Type != unix.RTN_UNICAST:
-			hint = "it is not the address of one node"
+			hint = "it is not the address of one node: give that of the peer"
 		case err == nil && other.LinkIndex != r.index:
 			hint = fmt.Sprintf("the kernel would use %s; open that interface, or add a route", link.Attrs().Name)
 		}

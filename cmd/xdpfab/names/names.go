@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
+	"syscall"
 
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
 	"github.com/xdpfab/xdpfab/xdpfab/directory/etcd"
@@ -68,6 +69,10 @@ func readFile(ctx context.Context, path string) (*directory.Directory, error) {
 	d, err := directory.Open(ctx, directory.File(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w, or etcd://HOST:PORT", err)
+	}
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("%w: want a file in it, with lines such as \"node7 10.0.0.7 counters\", or "+
+			"etcd://HOST:PORT", err)
 	}
 	if err != nil {
 		return nil, err
