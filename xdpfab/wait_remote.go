@@ -32,7 +32,8 @@ import (
 // that is its guest, at all peers together. If the daemon ends while an operation waits,
 // or another one takes over, the error wraps ErrHostLost: see ErrNotExecuted and
 // ErrOutcomeUnknown. ErrOpNotSupported means that no operation can wait there: the memory
-// is another program's or resident, or the peer or the daemon is of an older release.
+// is resident, or only its program has mapped it, or the peer or the daemon is of an
+// older release.
 func (r Remote[T]) WaitCompareAndSwap(ctx context.Context, old, new T) error {
 	_, err := r.wait(ctx, "WaitCompareAndSwap", atomic.Cswap, old, new)
 	return err

@@ -31,8 +31,8 @@ func (x *Executor) Check() error {
 		return fmt.Errorf("executor: buffers for %d answers and %d early frames are lent, but sessions have %d and %d",
 			a, h, answers, holds)
 	}
-	if waiting != x.waiting {
-		return fmt.Errorf("executor: %d operations wait, but sessions have %d", x.waiting, waiting)
+	if waiting != *x.waiting {
+		return fmt.Errorf("executor: %d operations wait, but sessions have %d", *x.waiting, waiting)
 	}
 	for key, p := range x.parties {
 		if p.sessions != sessions[key] {

@@ -70,8 +70,8 @@ type Executor struct {
 	sessions map[*Session]struct{} // begun and not released
 	response wire.ResponseWriter   // of the frame of messages at hand
 
-	waitable bool // operations may wait for words of the memory
-	waiting  int  // that do: see waits
+	foreign bool // the memory is another program's: see WithMemory
+	waiting *int // operations that do: see waits; shared with executors for other memory
 }
 
 // party is all initiators at one address, as long as they have sessions.
@@ -104,17 +104,17 @@ func New(memory Memory, mtu, buffers int) (*Executor, error) {
 		answers: session.NewPool(payload, buffers),
 		holds:   session.NewPool(payload, buffers),
 		parties: map[session.Party]*party{}, sessions: map[*Session]struct{}{}, refused: new(session.Failures),
-		waitable: true,
+		waiting: new(int),
 	}, nil
 }
 
 // WithMemory returns an executor of requests on other memory, for the same engine. The
 // two share one set of buffers, and a party has one share of them, whatever memory its
-// sessions are about. No operation waits for words of that memory: its owner is another
-// program, whose own changes nobody would notice here.
+// sessions are about. The owner of that memory is another program, which tells nobody
+// here of its own changes: what waits for them is looked at now and then.
 func (x *Executor) WithMemory(memory Memory) *Executor {
 	return &Executor{memory: memory, answers: x.answers, holds: x.holds, parties: x.parties, sessions: x.sessions,
-		refused: x.refused}
+		refused: x.refused, foreign: true, waiting: x.waiting}
 }
 
 // Observer learns what a session has applied; see mr.Observer.
@@ -156,7 +156,7 @@ type Usage struct {
 
 // Usage returns what the sessions hold.
 func (x *Executor) Usage() Usage {
-	u := Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties), Waiting: x.waiting}
+	u := Usage{Answers: x.answers.Usage(), Holds: x.holds.Usage(), Parties: len(x.parties), Waiting: *x.waiting}
 	for s := range x.sessions {
 		u.Handed += s.ticketed()
 	}

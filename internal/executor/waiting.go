@@ -20,6 +20,10 @@ const (
 	mostWaitingOfOne = 64
 )
 
+// lookEvery is the time, in nanoseconds, between two looks at words that wait and that
+// another program may have changed: its own changes are seen that late.
+const lookEvery = int64(time.Millisecond)
+
 // silence is the time, in nanoseconds, after which an initiator that is not heard may be
 // dead: it asks at least once a second as long as something of it waits.
 const silence = int64(3 * time.Second)
@@ -43,6 +47,7 @@ func (p *parked) due() bool { return p.asked || !p.told && p.ended() }
 type waits struct {
 	all  []parked
 	gone []wire.Ticket // asked for, and not here
+	look int64         // when to look at the words, if the memory is another program's
 }
 
 // MayWait implements waiting.Session.
@@ -51,7 +56,7 @@ func (s *Session) MayWait() bool {
 	if s.waits != nil {
 		n = len(s.waits.all)
 	}
-	return n < mostWaitingOfOne && s.x.parties[s.party].waiting < mostOfParty && s.x.waiting < mostWaiting
+	return n < mostWaitingOfOne && s.x.parties[s.party].waiting < mostOfParty && *s.x.waiting < mostWaiting
 }
 
 // Park implements waiting.Session.
@@ -62,6 +67,9 @@ func (s *Session) Park(n *waiting.Note, index uint8, limit uint32) (psn uint32) 
 	p := parked{psn: s.PSN(), index: index, note: n}
 	if limit != wire.NoLimit {
 		p.deadline = s.now + int64(limit)*int64(time.Microsecond)
+	}
+	if s.Waiting() == 0 {
+		s.waits.look = s.now + lookEvery
 	}
 	s.waits.all = append(s.waits.all, p)
 	s.countWaits(1)
@@ -93,13 +101,13 @@ func (s *Session) heard() {
 
 func (s *Session) countWaits(n int) {
 	s.x.parties[s.party].waiting += n
-	s.x.waiting += n
+	*s.x.waiting += n
 }
 
-// serves says whose operations the frame at hand has, if any may wait: memory that
-// another program has, be it a guest's or attended, takes none that do.
+// serves says whose operations the frame at hand has, if any may wait: attended memory
+// takes none that do.
 func (s *Session) serves() {
-	if s.x.waitable && (s.attendant == nil || !s.attendant.Attends()) {
+	if s.attendant == nil || !s.attendant.Attends() {
 		s.x.memory.Serve(s)
 	} else {
 		s.x.memory.Serve(nil)
@@ -211,6 +219,9 @@ func (s *Session) Limit() (next int64) {
 			if !s.silent.Load() {
 				next = min(next, s.HeardAt()+silence)
 			}
+			if s.x.foreign {
+				next = min(next, s.waits.look)
+			}
 		}
 	}
 	return next
@@ -220,6 +231,10 @@ func (s *Session) Limit() (next int64) {
 func (s *Session) Expire(now int64) (next int64) {
 	if s.waits == nil {
 		return math.MaxInt64
+	}
+	if s.x.foreign && now >= s.waits.look {
+		s.lookAgain()
+		s.waits.look = now + lookEvery
 	}
 	if now-s.HeardAt() >= silence && !s.silent.Swap(true) {
 		for i := range s.waits.all {
@@ -232,6 +247,17 @@ func (s *Session) Expire(now int64) (next int64) {
 		}
 	}
 	return s.Limit()
+}
+
+// lookAgain looks at the words, once for each region.
+func (s *Session) lookAgain() {
+	var last *waiting.Queues
+	for i := range s.waits.all {
+		if p := &s.waits.all[i]; !p.ended() && p.note.At() != last {
+			last = p.note.At()
+			p.note.Look()
+		}
+	}
 }
 
 // endWaits ends the operations that wait: none of them runs from here on.

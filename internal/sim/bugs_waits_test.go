@@ -40,6 +40,8 @@ var bugsOfWaits = []bug{
 		{engineTicket, "\t\t\tf.fail(r)\n\t\t\t(&fragment{f: f}).settle()\n\t\t}\n\t\tx.settleQuiets()", "\t\t\t_ = r\n\t\t}\n\t\tx.settleQuiets()"}}},
 	{"a cancelled wait is not cancelled at the target", "TestWaitsUnderFaults", []edit{
 		{executorWaiting, "\t\tw.all[i].note.End(waiting.Cancelled)\n", ""}}},
+	{"the changes of another program are not looked at", "TestWaitsInForeignMemory", []edit{
+		{executorWaiting, "\t\ts.lookAgain()\n", ""}}},
 	{"what a guest waits for hinders a takeover", "TestGuestsWaitUnderFaults", []edit{
 		{shareWait, "\t\tf.recall(&f.ops[i], replaced)\n", "\t\t_ = i\n"}}},
 	{"a guest's recall is not passed on", "TestGuestsWaitUnderFaults", []edit{

@@ -49,6 +49,7 @@ type node struct {
 	boxes   [endpoints]*mailbox
 	guest   *guest // that has some of the memory; nil for none
 	// callee answers the calls of a session; nil for a node that has no function
+	foreign bool // the memory counts as that of another program, as a guest's does
 	// function answers the calls of a session in the guest; nil if it has none
 	function func(g *guest, told func()) session.Callee
 	callee   func(endpoint uint16, from wire.Addr, party session.Party, ended func()) session.Callee
@@ -149,13 +150,17 @@ func (n *node) engines(secret [32]byte, life uint64) {
 		if err != nil {
 			panic(err) // the plan is at fault: no executor can be like this
 		}
+		serves := exec
+		if n.foreign {
+			serves = exec.WithMemory(mem)
+		}
 		eng, err := engine.New(engine.Config{
 			Port: port, Local: n.link.Local, MTU: p.mtu, Session: cfg, Queue: q, Secret: secret, Life: life,
 			Resident: n.lasting,
 			Sessions: p.sessions, Buffers: p.buffers, Clock: n.clock, Random: w.random, Accept: n.accept,
 			Events: n.events, Inflow: n.inflow, Attendant: n.attendant, Callee: n.callee,
 			Padding: n.pads, Narrow: n.narrowed, Widened: n.widened,
-			Serve: func(now int64, p session.TargetParams) engine.Served { return exec.Begin(now, p, nil) },
+			Serve: func(now int64, p session.TargetParams) engine.Served { return serves.Begin(now, p, nil) },
 		})
 		if err != nil {
 			panic(err) // the plan is at fault: no engine can be like this

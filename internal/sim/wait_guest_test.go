@@ -117,4 +117,4 @@ func (g *guestUser) hold() {
 
 // What holds for programs with an interface of their own holds for guests, too, also when
 // they die, or another process is about to take the place of their host.
-func TestGuestsWaitUnderFaults(t *testing.T) { tryWaits(t, 12, 6, (*waitTrial).useGuest) }
+func TestGuestsWaitUnderFaults(t *testing.T) { tryWaits(t, 12, 6, false, (*waitTrial).useGuest) }

@@ -116,7 +116,7 @@ func (t *waitTrial) free() {
 	}
 	if x := t.all[id-1]; x.u.died != 0 || x.ended != 0 && x.end.Outcome != engine.Success {
 		clear(t.lock())
-		if r := t.w.nodes[0].regions[arrayRegion].reg; r != nil {
+		if r := t.w.nodes[0].regions[arrayRegion].reg; r != nil && !t.w.nodes[0].foreign {
 			r.Changed()
 			t.w.nodes[0].wake(t.w.now)
 		}
@@ -242,6 +242,12 @@ func (x *attempt) release() {
 	case now < u.t.holds:
 		u.t.w.at(u.t.holds, x.release)
 		return
+	case u.t.w.nodes[0].foreign: // the owner sees that it is done
+		if binary.LittleEndian.Uint64(u.t.lock()) == x.id {
+			clear(u.t.lock())
+		}
+		x.freed = true
+		return
 	}
 	r := &release{x: x}
 	if op := u.post(wire.VerbCompare, r, x.id, 0, r.result[:]); op != nil {
@@ -319,11 +325,14 @@ func (t *waitTrial) disturb(tb testing.TB, kind uint64) {
 // Under faults of the network, of programs and of the target, each attempt at a lock
 // that waits at the target gets it once or never, as its caller is told, those of a
 // program in their order, and none of them waits for ever.
-func TestWaitsUnderFaults(t *testing.T) { tryWaits(t, 15, 5, (*waitTrial).use) }
+func TestWaitsUnderFaults(t *testing.T) { tryWaits(t, 15, 5, false, (*waitTrial).use) }
+
+// So it is if the memory is another program's, which changes it without a word.
+func TestWaitsInForeignMemory(t *testing.T) { tryWaits(t, 5, 5, true, (*waitTrial).use) }
 
 // tryWaits runs seeds with programs whose life begin begins, and disturbs each seed in
-// one of so many kinds.
-func tryWaits(t *testing.T, seeds, kinds uint64, begin func(*waitTrial, testing.TB, int, bool)) {
+// one of so many kinds. The memory is the target's own, or foreign.
+func tryWaits(t *testing.T, seeds, kinds uint64, foreign bool, begin func(*waitTrial, testing.TB, int, bool)) {
 	var ends [4]int
 	for seed := range seeds {
 		w := lab(plan{nodes: 4, delay: cableDelay, session: session.Config{GiveUp: 2e9},
@@ -335,6 +344,7 @@ func tryWaits(t *testing.T, seeds, kinds uint64, begin func(*waitTrial, testing.
 			for n.features()&wire.FeatureWaits == 0 {
 				n.life++
 			}
+			n.foreign = foreign
 			n.boot()
 		}
 		x.watch(t)

@@ -157,6 +157,9 @@ func (n *Note) run() bool {
 	return true
 }
 
+// At returns the queues in which the note waits, or has waited.
+func (n *Note) At() *Queues { return n.at }
+
 // Look looks at the note and those behind it.
 func (n *Note) Look() {
 	if w := n.at; w != nil {

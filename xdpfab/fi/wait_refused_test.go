@@ -33,7 +33,7 @@ func cannotWait(t *testing.T, w xdpfab.Remote[uint64], says string) {
 }
 
 // A guest of an older daemon cannot wait at a peer, and neither can a peer for words of a
-// guest's memory, be it shared with the daemon or attended.
+// guest's attended memory, or the other memory of such a guest.
 func TestWaitOfGuestsRefused(t *testing.T) {
 	a, b, _ := pipeWithRegion(t, 4096)
 	g := guestOf(t, a, fi.DomainAttr{})
