@@ -103,7 +103,7 @@ too, with the exit code and the known facts about the operation. A command treat
 closed stdout like /dev/null.`,
 		Example: `  xdpfab info eth0
   xdpfab list 10.0.0.2
-  xdpfab atomic sum uint64 1 --peer node7 --region counters
+  xdpfab atomic sum uint64 1 --peer 10.0.0.2 --region counters
   sudo xdpfab demo`,
 		Version:       version.Version,
 		SilenceErrors: true,

@@ -93,14 +93,14 @@ func (a *app) atomicCmd() *cobra.Command {
 		Use:   "atomic OP DATATYPE [VALUE...]",
 		Short: "Run an atomic operation on a peer's memory",
 		Long:  atomicHelp,
-		Example: `  xdpfab atomic sum uint64 1 -i eth0 --peer 10.0.0.2 --region counters
-  xdpfab atomic diff_at_least uint32 3 --compare 0 -i eth0 --peer 10.0.0.2 --region quota
-  xdpfab atomic read double --count 4 --offset 64 -i eth0 --peer 10.0.0.2 --region sums
+		Example: `  xdpfab atomic sum uint64 1 --peer 10.0.0.2 --region counters
+  xdpfab atomic diff_at_least uint32 3 --compare 0 --peer 10.0.0.2 --region quota
+  xdpfab atomic read double --count 4 --offset 64 --peer 10.0.0.2 --region sums
   xdpfab atomic cswap int32 7 --compare 0 -i eth0 --peer 02:00:00:00:00:0b --key 0x1f
-  xdpfab atomic max long_double 1e4000 -2.5 --form base -i eth0 --peer 10.0.0.2 --region r
-  xdpfab atomic prod float_complex 0+1i --json -i eth0 --peer 10.0.0.2 --region r
-  xdpfab atomic bxor uint16 --hex ff00ff00 -i eth0 --peer 10.0.0.2 --region r
-  xdpfab atomic --batch vectors.jsonl -i eth0 --peer 10.0.0.2 --region scratch`,
+  xdpfab atomic max long_double 1e4000 -2.5 --form base --peer 10.0.0.2 --region r
+  xdpfab atomic prod float_complex 0+1i --json --peer 10.0.0.2 --region r
+  xdpfab atomic bxor uint16 --hex ff00ff00 --peer 10.0.0.2 --region r
+  xdpfab atomic --batch vectors.jsonl --peer 10.0.0.2 --region scratch`,
 		Annotations:       map[string]string{takesNumbers: "values"},
 		ValidArgsFunction: completeAtomic,
 		RunE: func(c *cobra.Command, args []string) error {

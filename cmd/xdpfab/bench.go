@@ -64,14 +64,14 @@ func (a *app) benchCmd() *cobra.Command {
 		Use:   "bench PEER...",
 		Short: "Measure latency or throughput, and verify the result",
 		Long:  benchHelp,
-		Example: `  xdpfab bench 10.0.0.2 -i eth0 --region counters --progress manual
-  xdpfab bench 10.0.0.2 -i eth0 --region counters --progress manual --mode throughput --spread --words 182
-  xdpfab bench 10.0.0.2 10.0.0.3 -i eth0 --region counters --mode throughput --op add --endpoints 4 --spread
-  xdpfab bench 10.0.0.2 -i eth0 --region sums --op fetch_sum --datatype double --count 100000
-  xdpfab bench 10.0.0.2 -i eth0 --region bulk --mode throughput --op put --size all --csv
-  xdpfab bench 10.0.0.2 -i eth0 --region bulk --mode throughput --op put --size 1MiB --both --endpoints 2
-  xdpfab bench 10.0.0.2 -i eth0 --mode throughput --op send --size 4KiB --both --endpoints 2
-  xdpfab bench 10.0.0.2 -i eth0 --op tagged --size 8,64,4KiB --percentiles 50,99,99.99 --json`,
+		Example: `  xdpfab bench 10.0.0.2 --region counters --progress manual
+  xdpfab bench 10.0.0.2 --region counters --progress manual --mode throughput --spread --words 182
+  xdpfab bench 10.0.0.2 10.0.0.3 --region counters --mode throughput --op add --endpoints 4 --spread
+  xdpfab bench 10.0.0.2 --region sums --op fetch_sum --datatype double --count 100000
+  xdpfab bench 10.0.0.2 --region bulk --mode throughput --op put --size all --csv
+  xdpfab bench 10.0.0.2 --region bulk --mode throughput --op put --size 1MiB --both --endpoints 2
+  xdpfab bench 10.0.0.2 --mode throughput --op send --size 4KiB --both --endpoints 2
+  xdpfab bench 10.0.0.2 --op tagged --size 8,64,4KiB --percentiles 50,99,99.99 --json`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return missingArgs(c, "PEER")

@@ -51,9 +51,9 @@ bytes are never torn; the region as a whole may change meanwhile.
 get writes the bytes in order, so the length of FILE shows how far an interrupted copy
 got. --resume keeps these bytes and fetches the rest. It does not notice whether the
 region has changed meanwhile.`,
-		Example: `  xdpfab get 10.0.0.2 counters.save -i eth0 --region counters
-  xdpfab get 10.0.0.2 counters.save -i eth0 --region counters --resume
-  xdpfab get 10.0.0.2 - -i eth0 --region log --offset 4096 --length 100 | xxd`,
+		Example: `  xdpfab get 10.0.0.2 counters.save --region counters
+  xdpfab get 10.0.0.2 counters.save --region counters --resume
+  xdpfab get 10.0.0.2 - --region log --offset 4096 --length 100 | xxd`,
 		Args: peerAndFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.get(c, &f, args[0], args[1]) },
 	}
@@ -82,10 +82,10 @@ or another one. Whoever waits for it finds the file: a program on the peer by
 xdpfab.Wait, a script by ` + "`xdpfab watch --until`" + `. The signal and the last bytes, less
 than 1 MiB, are one operation. A copy that fails has given no signal, unless the error
 says that this is unknown.`,
-		Example: `  xdpfab put 10.0.0.2 counters.save -i eth0 --region counters
-  xdpfab put 10.0.0.2 counters.save -i eth0 --region counters --skip 3145728
-  xdpfab put 10.0.0.2 model -i eth0 --region model --signal flags:8=1
-  head -c 100 /dev/zero | xdpfab put 10.0.0.2 - -i eth0 --region log --offset 4096`,
+		Example: `  xdpfab put 10.0.0.2 counters.save --region counters
+  xdpfab put 10.0.0.2 counters.save --region counters --skip 3145728
+  xdpfab put 10.0.0.2 model --region model --signal flags:8=1
+  head -c 100 /dev/zero | xdpfab put 10.0.0.2 - --region log --offset 4096`,
 		Args: peerAndFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.put(c, &f, args[0], args[1]) },
 	}

@@ -55,10 +55,10 @@ a row, or when the peer refuses one, for example because it may not read the reg
 
 With --interval, ping prints a line for each round trip, otherwise a line each second.
 A summary follows at the end, even if ping is interrupted.`,
-		Example: `  xdpfab ping 10.0.0.2 -i eth0
+		Example: `  xdpfab ping 10.0.0.2
   xdpfab ping 02:00:00:00:00:0b -i eth0 -c 100000 --region counters --progress manual
-  xdpfab ping 10.0.0.2 -i eth0 -c 0 --interval 1s
-  xdpfab ping 10.0.0.2 -i eth0 -c 10 --interval 1s --json`,
+  xdpfab ping 10.0.0.2 -c 0 --interval 1s
+  xdpfab ping 10.0.0.2 -c 10 --interval 1s --json`,
 		Args: exactArgs("PEER"),
 		RunE: func(c *cobra.Command, args []string) error { return a.ping(c, &f, args[0]) },
 	}

@@ -60,10 +60,10 @@ a peer that falls silent, not for one that has not sent anything.
 receive takes messages with and without tags, unless --tag names one. It cuts a message
 that is longer than --size. Through a daemon, receive can only make the mailbox if the
 daemon's rules allow this user to serve its number.`,
-		Example: `  xdpfab receive -i eth0
+		Example: `  xdpfab receive
   xdpfab receive -i eth0 --mailbox 9 --tag 7 --count 1 --wait 10s
-  xdpfab receive -i eth0 --json | jq .text
-  xdpfab receive -i eth0 --raw --count 1 > message`,
+  xdpfab receive --json | jq .text
+  xdpfab receive --raw --count 1 > message`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "unexpected argument %q: receive takes messages of all peers, at the number of "+

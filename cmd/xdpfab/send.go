@@ -57,9 +57,9 @@ or it is 5. With --lines, each line of stdin is a message.
 
 If send succeeds, the message has arrived exactly once. If the mailbox has no room for
 it, send waits. The messages of one send arrive in order.`,
-		Example: `  xdpfab send 10.0.0.2 hello -i eth0
+		Example: `  xdpfab send 10.0.0.2 hello
   xdpfab send 02:00:00:00:00:0b/9 "job 1" -i eth0 --tag 7
-  tail -f events | xdpfab send 10.0.0.2 -i eth0 --lines`,
+  tail -f events | xdpfab send 10.0.0.2 --lines`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

@@ -50,10 +50,10 @@ element has the value of --until, after --count changes, or when it is interrupt
 
 Without a region, watch waits until the peer is gone, and says why: exit code 3 means
 that the peer restarted, 4 that it is silent, and 1 that it closed its session.`,
-		Example: `  xdpfab watch 10.0.0.2 -i eth0 --region counters
-  xdpfab watch 10.0.0.2 -i eth0 --region temperatures --offset 16 --datatype double --interval 1s
-  xdpfab watch 10.0.0.2 -i eth0 --region barrier --until 8 --wait 1m
-  xdpfab watch 10.0.0.2 -i eth0`,
+		Example: `  xdpfab watch 10.0.0.2 --region counters
+  xdpfab watch 10.0.0.2 --region temperatures --offset 16 --datatype double --interval 1s
+  xdpfab watch 10.0.0.2 --region barrier --until 8 --wait 1m
+  xdpfab watch 10.0.0.2`,
 		Args: exactArgs("PEER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.region == (regionFlags{}) {

@@ -76,7 +76,7 @@ func (a *app) workCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "work NAME PEER",
 		Short:   "Run a workload of the demo and check its result",
-		Example: "  xdpfab work counter 10.0.0.2 -i eth0 --region demo --clients 8 --rounds 1000",
+		Example: "  xdpfab work counter 10.0.0.2 --region demo --clients 8 --rounds 1000",
 		Hidden:  true,
 		Args:    exactArgs("NAME", "PEER"),
 		RunE: func(c *cobra.Command, args []string) error {
