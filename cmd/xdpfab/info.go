@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -158,6 +159,13 @@ func (a *app) info(ctx context.Context, f *infoFlags, args []string) error {
 	s, err := a.settings()
 	if err != nil {
 		return err
+	}
+	if f.socket != "" && !f.probe { // a probe has an advice of its own
+		d, err := control.Dial(f.socket)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
 	}
 	socket := cmp.Or(f.socket, s.Get(settings.Control).Value)
 	var found *probed

@@ -140,7 +140,11 @@ func parseComplex(f *format, b []byte, s string) error {
 	s = strings.TrimSuffix(strings.TrimPrefix(s, "("), ")")
 	body, imaginary := strings.CutSuffix(s, "i")
 	if !imaginary {
-		return f.parse(b[:half], s)
+		err := f.parse(b[:half], s)
+		if errors.Is(err, ErrSyntax) {
+			err = fmt.Errorf("%w: want a number such as 0.5, or parts such as 1+2i", ErrSyntax)
+		}
+		return err
 	}
 	for i := len(body) - 1; i > 0; i-- {
 		if body[i] != '+' && body[i] != '-' {
