@@ -7,6 +7,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	stdnet "net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -83,6 +84,16 @@ func TestMistakes(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "xdpfab", "config.toml"), []byte("# mine\n\ntimeout = \"5\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
+	if err := net.A.Do(func() error { // a daemon whose socket somebody removes
+		l, err := stdnet.Listen("unix", filepath.Join(dir, "gone.sock"))
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return os.Remove(filepath.Join(dir, "gone.sock"))
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for _, m := range []mistake{
 		{name: "no such interface", line: "list $P -i eth9", code: 5, wrong: `"eth9"`, want: "no such interface in this network namespace", remedy: "`ip link` lists them"},
 		{name: "no such interface to an IP", line: "list 10.77.0.2 -i eth9", code: 5, wrong: `xdpfab: "eth9"`, want: "no such interface in this network namespace", remedy: "`ip link` lists them"},
@@ -146,6 +157,11 @@ func TestMistakes(t *testing.T) {
 		{name: "own MAC", line: "list $OWN -i $I", code: 1, wrong: "is an address of this node", want: "give that of the peer", remedy: "`ip address` shows there"},
 		{name: "MAC nobody has", line: "list 02:00:00:00:00:77 -i $I --timeout 2s", code: 4, wrong: "no host with 02:00:00:00:00:77 is known", want: "`ip link` at the peer", remedy: "`xdpfab diagnose 02:00:00:00:00:77 -i veth0`"},
 		{name: "no daemon there", line: "list 10.77.0.1 -i $I --timeout 3s --control " + n.socket, side: b, code: 4, wrong: "peer does not answer", want: "the host 10.77.0.1 is up, but nothing there takes UDP port 34997", remedy: "start xdpfabd there"},
+		{name: "removed socket of a live daemon", line: "stat --control $D/gone.sock", code: 4, wrong: dir + "/gone.sock has been removed", want: "still listens there", remedy: "restart that daemon, which makes the socket anew"},
+		{name: "empty batch", line: "atomic --batch - -i $I --peer $P --region counters", code: 2, wrong: "--batch: nothing came on standard input", want: "want one JSON object", remedy: `such as {"op":"sum"`},
+		{name: "directory beside an address", line: "list $P -i $I --directory $D/none", code: 2, wrong: "/none: no such file or directory", want: "want a file with lines such as", remedy: "or etcd://HOST:PORT"},
+		{name: "skip beyond the file", line: "put $P $D/large -i $I --region counters --skip 6000", code: 2, wrong: "--skip 6000", want: "large has 5000 bytes", remedy: "want 5000 or less"},
+		{name: "list of values", line: "atomic sum uint64 1,2 -i $I --peer $P --region counters", code: 2, wrong: `"1,2"`, want: "want an integer", remedy: "several values have spaces between them"},
 		{name: "region by name and key", line: "get $P $D/out -i $I --region counters --key 5", code: 2, wrong: `--region "counters" and --key "5" each name a region`, want: "want one of them", remedy: "--help"},
 		{name: "no region", line: "get $P $D/out -i $I", code: 2, wrong: "missing the region", want: "want --region NAME or --key KEY", remedy: "`xdpfab list PEER` shows those of a peer"},
 		{name: "value that does not come", line: "watch $P -i $I --region counters --until 9 --wait 1s", code: 1, wrong: "gave up after 1s: ", want: "wait longer", remedy: "with --wait"},
