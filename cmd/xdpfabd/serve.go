@@ -69,6 +69,10 @@ func begin(cfg Config, log *slog.Logger) error {
 	if l == nil { // without this right others are missing, as a rule: Open reports those first
 		l = noListener{}
 	}
+	folder := cfg.pinFolder(log)
+	if err := cfg.fitsLeft(folder); err != nil {
+		return errors.Join(&exitError{code: exitUsage, err: err}, l.Close())
+	}
 	if cfg.monitor, err = cfg.openMonitor(ctx); err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
@@ -78,7 +82,7 @@ func begin(cfg Config, log *slog.Logger) error {
 		return errors.Join(errFailure(err), l.Close())
 	}
 	claimFiles(regions, nil, log)
-	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, cfg.pinFolder(log)))
+	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, folder))
 	if ctx.Err() != nil && h == nil {
 		return errFailure(errors.Join(free(regions), l.Close())) // asked to end before it began
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -22,8 +23,12 @@ type Left struct {
 	Whole     bool     `json:"whole"`  // the kernel serves it
 	Interface string   `json:"interface,omitempty"`
 	Regions   []string `json:"regions"` // their names
-	Sessions  int      `json:"sessions"`
-	Trouble   string   `json:"trouble,omitempty"` // why no more is known
+
+	// Sizes are those of the memories on which the regions are, in bytes, by the names
+	// under which NewMemory finds them.
+	Sizes    map[string]int `json:"-"`
+	Sessions int            `json:"sessions"`
+	Trouble  string         `json:"trouble,omitempty"` // why no more is known
 }
 
 // List returns the folders below a path that have a state, of any version.
@@ -64,7 +69,7 @@ func stateName(s string) bool {
 }
 
 func look(folder, state string) Left {
-	l := Left{Folder: folder, Regions: []string{}, Whole: (&Folder{path: folder}).Whole()}
+	l := Left{Folder: folder, Regions: []string{}, Sizes: map[string]int{}, Whole: (&Folder{path: folder}).Whole()}
 	if f, err := lockFolder(folder); err == nil {
 		_ = f.Close()
 	} else {
@@ -112,5 +117,21 @@ func (l *Left) read(at string) error {
 		l.Regions = append(l.Regions, b.nameOf(key).Name)
 	}
 	slices.Sort(l.Regions)
-	return all.Err()
+	if err := all.Err(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(at)
+	for _, e := range entries {
+		if name, size, is := pinnedMemory(e.Name()); is {
+			l.Sizes[name] = size
+		}
+	}
+	return err
+}
+
+// pinnedMemory takes the name of a pin apart; it reports whether that is a memory's.
+func pinnedMemory(pin string) (name string, size int, is bool) {
+	var hex []byte
+	n, err := fmt.Sscanf(pin, memoryPin+"%d-%x", &size, &hex)
+	return string(hex), size, err == nil && n == 2
 }
