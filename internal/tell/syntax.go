@@ -75,6 +75,8 @@ func lacks(line, what, value string) string {
 		return ": want straight quotation marks, \" or '"
 	case strings.HasSuffix(what, "is already defined"):
 		return ": want it once"
+	case strings.HasSuffix(what, "already exists as an array of tables"):
+		return ": want two brackets: [" + strings.TrimSpace(line) + "]"
 	case strings.HasPrefix(what, "invalid character at start of key"):
 		return ": want lines such as key = \"value\""
 	case strings.HasPrefix(what, "expected newline"):
