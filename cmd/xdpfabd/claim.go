@@ -149,7 +149,7 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 	v = verdict{Progress: true, Queues: s.host.Node().Dev.Info().Queues, lending: s.lending(), Pin: s.host.Folder(),
 		VLAN: s.cfg.VLAN.String()}
 	for _, r := range given {
-		id, e := r.file()
+		id, _, e := r.file()
 		v.Regions, v.Keys, v.Files = append(v.Regions, r.legacy()), append(v.Keys, r.reg.Key()), append(v.Files, id)
 		err = errors.Join(err, e)
 	}

@@ -55,7 +55,8 @@ bytes, which other users must not be able to read. Clients prove it with --auth-
 The XDP program itself executes the operations of peers on a resident region,
 without a poller. This needs Linux 5.18. If the daemon is killed, the kernel keeps
 serving resident regions and the sessions that use them. The next daemon takes back each
-region that it configures with the same name and size; everything else is new.
+region that it configures with the same name and size. It refuses to start if it has
+that name with another size or backing; regions that it does not name end.
 --pin names the folder of this state. A daemon that ends normally removes the state
 and tells its peers, unless --leave is given; "xdpfab resident remove" removes the
 state of a dead daemon.
@@ -197,12 +198,13 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.SetFlagErrorFunc(flagError)
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&a.config, "config", "", "read the TOML `file`")
+	flags.VarPF(once(textField(&a.config, nil), "want one file"), "config", "", "read the TOML `file`")
 	for _, o := range options {
 		v := o.at(&a.flagged)
 		short := ""
 		if o.key == "interface" {
 			short = "i" // as the client has it
+			v = once(v, "one daemon serves one interface; start one for each")
 		}
 		f := flags.VarPF(v, o.key, short, o.usage)
 		if v.shape == shapeBool {
@@ -280,6 +282,9 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 		}
 	}
 	if err := a.override(&cfg, f, changed); err != nil {
+		return cfg, err
+	}
+	if err := cfg.resolve(); err != nil {
 		return cfg, err
 	}
 	found := cfg.validate()

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -119,6 +120,34 @@ func (c Config) controlPath() string {
 		return c.Control
 	}
 	return control.DefaultPath(c.Interface)
+}
+
+// resolve makes paths absolute: this daemon's status shows them to programs elsewhere, and
+// a next daemon may begin in another folder.
+func (c *Config) resolve() error {
+	paths := []*string{&c.Control}
+	for i := range c.Sockets {
+		paths = append(paths, &c.Sockets[i].Path)
+	}
+	for i := range c.Guests {
+		paths = append(paths, &c.Guests[i].Socket)
+	}
+	for i := range c.Regions {
+		if c.Regions[i].isFile() {
+			paths = append(paths, &c.Regions[i].Backing)
+		}
+	}
+	for _, p := range paths {
+		if *p == "" || filepath.IsAbs(*p) {
+			continue
+		}
+		at, err := filepath.Abs(*p)
+		if err != nil {
+			return fmt.Errorf("%s: %w: want an absolute path", *p, err)
+		}
+		*p = at
+	}
+	return nil
 }
 
 // beside returns the path of a file beside the control socket.

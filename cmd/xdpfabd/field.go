@@ -86,6 +86,19 @@ func textField(p *string, check func(string) error) field {
 	}, get: func() string { return *p }}
 }
 
+// once makes a flag refuse a second value that differs from the first.
+func once(f field, remedy string) field {
+	set, first, given := f.set, "", false
+	f.set = func(s string) error {
+		if given && s != first {
+			return fmt.Errorf("given twice, as %q and %q: %s", first, s, remedy)
+		}
+		first, given = s, true
+		return set(s)
+	}
+	return f
+}
+
 // intField is a decimal number from lo to hi.
 func intField(p *int, lo, hi int) field {
 	return field{shape: shapeInt, set: func(s string) error {

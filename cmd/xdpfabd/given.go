@@ -144,13 +144,13 @@ type fileID struct{ Dev, Ino uint64 }
 
 func fileOf(st *unix.Stat_t) fileID { return fileID{st.Dev, st.Ino} }
 
-// file returns the file in which the region lies.
-func (r *region) file() (id fileID, err error) {
+// file returns the file in which the region lies, and the file's length in bytes.
+func (r *region) file() (id fileID, length int64, err error) {
 	var st unix.Stat_t
 	if r.isFile() {
 		err = unix.Fstat(r.mem.FD(), &st)
 	}
-	return fileOf(&st), err
+	return fileOf(&st), st.Size, err
 }
 
 // inherit opens the region's file, which has to be the one in which the former daemon has
@@ -161,7 +161,7 @@ func (r *region) inherit(want fileID) (err error) {
 		if r.mem, err = r.memory(); err != nil {
 			return err
 		}
-		if is, err := r.file(); err == nil && is == want {
+		if is, _, err := r.file(); err == nil && is == want {
 			return nil
 		}
 		err = errors.Join(err, r.mem.Close())

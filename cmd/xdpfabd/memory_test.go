@@ -51,7 +51,7 @@ func TestFileOfTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = free(list) }()
-	id, err := list[0].file()
+	id, _, err := list[0].file()
 	if err != nil || id == (fileID{}) {
 		t.Fatalf("%+v, %v", id, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,7 +49,11 @@ func launch(t *testing.T, side *testnet.Side, path string, caps []uintptr, args 
 	p := &process{side: side, path: path, done: make(chan struct{})}
 	// The binary is started by descriptor: go test keeps it in a folder that only root
 	// can read.
-	p.cmd = exec.Command("/proc/self/fd/3", append([]string{"--interface", side.IfName, "--control", path}, args...)...)
+	given := []string{"--control", path}
+	if !slices.Contains(args, "--interface") {
+		given = append(given, "--interface", side.IfName)
+	}
+	p.cmd = exec.Command("/proc/self/fd/3", append(given, args...)...)
 	p.cmd.ExtraFiles = []*os.File{self}
 	p.cmd.Env = append(os.Environ(), asDaemon+"=1", "NOTIFY_SOCKET=")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,6 +49,10 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	}
 	if found := (Config{Regions: []RegionConfig{c}}).validateRegions(); len(found) > 0 {
 		return nil, control.Wrong(fmt.Errorf("%s: %s", strings.TrimPrefix(found[0].key, "region[0]."), found[0].text))
+	}
+	if c.isFile() && !filepath.IsAbs(c.Backing) {
+		return nil, control.Wrong(fmt.Errorf("backing: %q: want an absolute path: the daemon's folder is another one",
+			c.Backing))
 	}
 	if err := c.readKey(); err != nil {
 		return nil, fmt.Errorf("auth-key: %w", err)
