@@ -106,6 +106,7 @@ type Arrivals struct {
 	refused  atomic.Bool        // something waits for room
 	open     map[uint64]*inflow // by number
 	callees  map[uint64]*callee // likewise
+	away     int                // requests that the guest has
 
 	attends map[uint64]*attendant // by number; likewise given out
 	pairs   map[pairOf]*attended

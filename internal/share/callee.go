@@ -6,6 +6,7 @@ package share
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -26,6 +27,10 @@ type callee struct {
 	ended []*reply // the oldest first
 	spare []*reply
 }
+
+// mostAway bounds the requests that a guest has: each holds a buffer of the host until it
+// is answered.
+const mostAway = 1 << 12
 
 // request is what is known of a request that the guest has.
 type request struct {
@@ -61,9 +66,10 @@ func (c *callee) Ask(psn uint32, x *wire.Call) wire.Status {
 	switch {
 	case a.ended:
 		return wire.StatusNotExecuted
-	case !a.fits(spanOf(len(x.Request))):
+	case a.away == mostAway || !a.fits(spanOf(len(x.Request))):
 		return wire.StatusNoRoom
 	}
+	a.away++
 	c.away |= 1 << (psn % session.MaxWindow)
 	c.asked[psn%session.MaxWindow] = request{psn, x.Most}
 	r := c.head
@@ -103,6 +109,7 @@ func (c *callee) Close() {
 	defer c.a.mu.Unlock()
 	if c.a.callees[c.head.Session] == c {
 		delete(c.a.callees, c.head.Session)
+		c.a.away -= bits.OnesCount64(c.away)
 	}
 }
 
@@ -148,6 +155,7 @@ func (a *Arrivals) reply(number, psn uint64, status wire.Status, r *wire.Reply) 
 		return nil, err
 	}
 	c.away &^= 1 << i
+	a.away--
 	e := c.take()
 	e.psn, e.status = uint32(psn), status
 	e.said = wire.Reply{Kind: r.Kind, Length: r.Length, Bytes: append(e.said.Bytes[:0], r.Bytes...)}
@@ -212,6 +220,7 @@ func (a *Arrivals) restoreCallees(all []CalleeState) {
 			c.away |= 1 << (q.PSN % session.MaxWindow)
 			c.asked[q.PSN%session.MaxWindow] = q
 		}
+		a.away += len(s.Asked)
 		a.callees[s.Number] = c
 	}
 }

@@ -211,6 +211,38 @@ func TestGuestCallsWantRoom(t *testing.T) {
 	}
 }
 
+// A guest that never replies holds no more than so many buffers of the host, and gives
+// them back with its sessions.
+func TestGuestCallsAreBounded(t *testing.T) {
+	d := newDesk(t, small)
+	var all []*callee
+	c := d.callee()
+	for n := range uint32(mostAway + 1) {
+		if n%session.MaxWindow == 0 {
+			c = d.callee()
+			all = append(all, c)
+		}
+		want := wire.StatusOK
+		if n == mostAway {
+			want = wire.StatusNoRoom
+		}
+		if status := c.Ask(n, &wire.Call{Most: 10}); status != want {
+			t.Fatalf("request %d: %v, want %v", n, status, want)
+		}
+		d.serve()
+	}
+	all[0].Close()
+	if status := c.Ask(1<<20, &wire.Call{Most: 10}); status != wire.StatusOK {
+		t.Error(status)
+	}
+	for _, c := range all[1:] {
+		c.Close()
+	}
+	if d.host.away != 0 {
+		t.Errorf("%d requests count as those of the guest", d.host.away)
+	}
+}
+
 // Another host goes on with the calls that a guest has.
 func TestGuestCallsMove(t *testing.T) {
 	d := newDesk(t, small)
