@@ -57,6 +57,8 @@ var bugs = []bug{
 		{"atomic/bounded.go", "d, exact := a.difference(t, b)\n\t\treturn d, exact && !a.less(d, c)", "d, _ := a.difference(t, b)\n\t\treturn d, !a.less(d, c)"}}},
 	{"acknowledged without having run, for want of a buffer", "", []edit{
 		{executorSession, "return session.NoBuffer, wire.ReasonOK", "s.Executed(nil, 0, ops, 0)\n\t\treturn session.Execute, wire.ReasonOK"}}},
+	{"a refusal by the same process ends a suspended session", "", []edit{
+		{engineSuspended, "return c.ini.Life() != 0 && r.conn.ini.Life() != c.ini.Life()", "return true"}}},
 	{"ack covers frames that are only held", "", []edit{
 		{sessionAnswer, "Ack: t.expected - 1,", "Ack: t.expected - 1 + uint32(bits.OnesCount64(t.heldMask)),"}}},
 	{"epoch of requests ignored", "", []edit{
