@@ -24,8 +24,8 @@ import (
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
-// Config is everything that can be set. It is made of defaults, the file and the
-// flags, in this order, and does not change while the daemon runs.
+// Config is everything that can be set. It is made of defaults, the file and the flags,
+// in this order, and does not change while the daemon runs.
 type Config struct {
 	Interface      string
 	Queues         int // 0: at most nic.DefaultQueues
@@ -122,8 +122,8 @@ func (c Config) controlPath() string {
 	return control.DefaultPath(c.Interface)
 }
 
-// resolve makes paths absolute: this daemon's status shows them to programs elsewhere, and
-// a next daemon may begin in another folder.
+// resolve makes paths absolute: this daemon's status shows them to programs elsewhere,
+// and a next daemon may begin in another folder.
 func (c *Config) resolve() error {
 	paths := []*string{&c.Control}
 	for i := range c.Sockets {

@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,4 +186,22 @@ func flatten(err error) []error {
 		return many.Unwrap()
 	}
 	return []error{err}
+}
+
+// Paths mean the same to this daemon, to programs and to a next daemon.
+func TestPathsAreResolved(t *testing.T) {
+	at, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, code, msg := load(t, "--interface=e", "--control=c", "--socket=./s", "--guest=allow:socket=s", "--guest=allow:socket=c",
+		"--region=a=:backing=../f", "--region=b=1:memfd")
+	if code != exitOK {
+		t.Fatal(msg)
+	}
+	got := []string{c.Control, c.Sockets[0].Path, c.Guests[0].Socket, c.Guests[1].Socket, c.Regions[0].Backing, c.Regions[1].Backing}
+	want := []string{at + "/c", at + "/s", at + "/s", at + "/c", filepath.Dir(at) + "/f", backingMemfd}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
 }

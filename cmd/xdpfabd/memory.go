@@ -87,8 +87,8 @@ func claimFiles(regions, others []*region, log *slog.Logger) {
 		}
 		id, length, _ := r.file()
 		if page := int64(os.Getpagesize()); length > (int64(r.Size)+page-1)/page*page && r.Size > 0 {
-			log.Warn("the file is longer than its region: peers reach its beginning alone; leave out the region's size "+
-				"to serve the whole file", "region", r.Name, "size", r.Size, "file", r.Backing, "length", length)
+			log.Warn("the file is longer than its region: peers reach its beginning alone; leave out the region's "+
+				"size to serve the whole file", "region", r.Name, "size", r.Size, "file", r.Backing, "length", length)
 		}
 		if first, taken := lies[id]; taken && first != r.Name {
 			log.Warn("two regions have one file: they are the same memory, and operations on one change the other",

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 func TestAllocateAllOrNothing(t *testing.T) {
@@ -125,5 +126,49 @@ func TestOneFileOfTwoRegions(t *testing.T) {
 				t.Errorf("%s: %s; want %s", name, log, want)
 			}
 		}
+	}
+}
+
+// A region that is the beginning of a file is a warning; one that is all its pages is
+// not.
+func TestFileLongerThanRegion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, make([]byte, 8192), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for size, long := range map[int]bool{4000: true, 4096: true, 4097: false, 8192: false, 0: false} {
+		list, err := allocate([]RegionConfig{{Name: "a", Size: size, Backing: path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		claimFiles(list, nil, slog.New(slog.NewTextHandler(&out, nil)))
+		if got := strings.Contains(out.String(), "longer than its region"); got != long {
+			t.Errorf("%d of 8192 bytes: %q", size, out.String())
+		}
+		if err := free(list); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A daemon that cannot have resident memory says which region wants it, and why, and
+// gives back what it has.
+func TestServeWithoutResidence(t *testing.T) {
+	cfg := testConfig(t)
+	r, err := parseRegion("hot=4KiB:resident")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Regions = append(cfg.Regions, r)
+	p := servePipe(t, cfg)
+	select {
+	case err = <-p.done:
+	case <-limited(t).Done():
+		t.Fatal("serve does not return")
+	}
+	if !errors.Is(err, xdpfab.ErrNotImplemented) || !strings.Contains(err.Error(), `resident memory "hot"`) {
+		t.Errorf("serve: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -52,9 +53,9 @@ func (c Config) resides() bool {
 }
 
 // pinFolder returns the folder that resident regions are kept in, also those that a
-// command adds; empty for none. By itself the daemon takes one of this network
-// namespace and interface, if it can: below a folder that was made for it, which is all
-// that a service or a container may see of the file system, or below one that it makes.
+// command adds; empty for none. By itself the daemon takes one of this network namespace
+// and interface, if it can: below a folder that was made for it, which is all that a
+// service or a container may see of the file system, or below one that it makes.
 func (c Config) pinFolder(log *slog.Logger) string {
 	switch {
 	case c.Pin == pinNone, c.Transport == udpnode.UDP:
@@ -104,8 +105,8 @@ func canPin(folder string) error {
 	return nil
 }
 
-// fitsLeft refuses to begin with a region that differs from one of its name which a former
-// daemon has left in the folder of resident regions: its contents would be lost.
+// fitsLeft refuses to begin with a region that differs from one of its name which a
+// former daemon has left in the folder of resident regions: its contents would be lost.
 func (c Config) fitsLeft(folder string) error {
 	if folder == "" {
 		return nil
@@ -115,19 +116,19 @@ func (c Config) fitsLeft(folder string) error {
 		return nil // nothing to lose, or none of this daemon's business: opening says more
 	}
 	for _, r := range c.Regions {
-		is, left := all[0].Sizes[r.Name]
+		sizes := all[0].Sizes[r.Name]
+		if len(sizes) == 0 || r.Backing == backingResident && slices.Contains(sizes, r.Size) {
+			continue
+		}
+		is := sizes[0]
 		has, want := fmt.Sprintf("%d bytes", is), fmt.Sprintf("%d", r.Size)
 		if r.Backing != backingResident {
 			has, want = "resident memory", "backing "+r.Backing
-		} else if is == r.Size {
-			continue
 		}
-		if left {
-			return fmt.Errorf("region %q has %s in what a former daemon has left in %s, and this one wants %s, which "+
-				"would destroy its contents: to go on with them, want %s:resident; to begin anew without any of that "+
-				"daemon's regions, end them with `xdpfab resident remove %s`", r.Name, has, folder, want,
-				regionOf(r.Name, is), folder)
-		}
+		return fmt.Errorf("region %q has %s in what a former daemon has left in %s, and this one wants %s, which "+
+			"would destroy its contents: to go on with them, want %s:resident; to begin anew without any of that "+
+			"daemon's regions, end them with `xdpfab resident remove %s`", r.Name, has, folder, want,
+			regionOf(r.Name, is), folder)
 	}
 	return nil
 }

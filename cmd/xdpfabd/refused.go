@@ -16,6 +16,7 @@ import (
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/nic"
+	proc "github.com/xdpfab/xdpfab/internal/process"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
@@ -122,6 +123,13 @@ func nobodyAt(cfg Config) error {
 		if s, err := daemonAt(path); err == nil && s.Interface.Name == cfg.Interface && !s.Elsewhere() {
 			return fmt.Errorf("no daemon serves at %s, but process %d serves %s at %s: give --control %s", at, s.PID,
 				cfg.Interface, path, path)
+		}
+	}
+	for _, l := range proc.ListenersAt(at) {
+		if l.PID != 0 && missing(at) {
+			return fmt.Errorf("the control socket %s was removed, or is in another mount namespace, and a takeover "+
+				"takes it: process %d (%s) still listens there; stop that one (its sessions end) and start this one "+
+				"without --takeover", at, l.PID, proc.Name(l.PID))
 		}
 	}
 	return fmt.Errorf("no daemon serves at %s, whose place this one could take: start it without --takeover, or "+

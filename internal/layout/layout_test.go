@@ -73,7 +73,7 @@ var imports = map[string][]string{
 	"internal/tell":              {},
 	"internal/capture":           {"internal/wire"},
 	"internal/control":           {"internal/capture", "internal/errno", "internal/host", "internal/node", "internal/process", "internal/share", "internal/trust"},
-	"cmd/xdpfabd":                {"bpf", "internal/capture", "internal/control", "internal/death", "internal/host", "internal/nic", "internal/node", "internal/share", "internal/tell", "internal/trust", "internal/udpnode", "internal/version", "internal/wire", "mr", "xdpfab/directory", "xdpfab/directory/etcd", "xsk"},
+	"cmd/xdpfabd":                {"bpf", "internal/capture", "internal/control", "internal/death", "internal/host", "internal/nic", "internal/node", "internal/process", "internal/resident", "internal/share", "internal/tell", "internal/trust", "internal/udpnode", "internal/version", "internal/wire", "mr", "xdpfab/directory", "xdpfab/directory/etcd", "xsk"},
 	"cmd/xdpfab":                 {"*"},
 	"cmd/xdpfab/value":           {"atomic"},
 	"cmd/xdpfab/show":            {"internal/tell"},

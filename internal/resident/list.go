@@ -24,11 +24,11 @@ type Left struct {
 	Interface string   `json:"interface,omitempty"`
 	Regions   []string `json:"regions"` // their names
 
-	// Sizes are those of the memories on which the regions are, in bytes, by the names
-	// under which NewMemory finds them.
-	Sizes    map[string]int `json:"-"`
-	Sessions int            `json:"sessions"`
-	Trouble  string         `json:"trouble,omitempty"` // why no more is known
+	// Sizes are those of the memories, in bytes, by the names under which NewMemory finds
+	// them. A process that died in the middle may have left several of one name.
+	Sizes    map[string][]int `json:"-"`
+	Sessions int              `json:"sessions"`
+	Trouble  string           `json:"trouble,omitempty"` // why no more is known
 }
 
 // List returns the folders below a path that have a state, of any version.
@@ -69,7 +69,7 @@ func stateName(s string) bool {
 }
 
 func look(folder, state string) Left {
-	l := Left{Folder: folder, Regions: []string{}, Sizes: map[string]int{}, Whole: (&Folder{path: folder}).Whole()}
+	l := Left{Folder: folder, Regions: []string{}, Sizes: map[string][]int{}, Whole: (&Folder{path: folder}).Whole()}
 	if f, err := lockFolder(folder); err == nil {
 		_ = f.Close()
 	} else {
@@ -123,7 +123,7 @@ func (l *Left) read(at string) error {
 	entries, err := os.ReadDir(at)
 	for _, e := range entries {
 		if name, size, is := pinnedMemory(e.Name()); is {
-			l.Sizes[name] = size
+			l.Sizes[name] = append(l.Sizes[name], size)
 		}
 	}
 	return err

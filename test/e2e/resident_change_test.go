@@ -85,6 +85,11 @@ func changeResident(t *testing.T, kept bool) {
 		regions = append(regions, "--region", "hot=4KiB:resident")
 		c.crash()
 		more()
+		for _, other := range []string{"hot=8KiB:resident", "hot=4KiB"} { // the contents would be lost
+			start(t, c.net.B, xdpfabdPath, append([]string{"--interface", c.net.B.IfName, "--control", c.socket, "--region", other},
+				c.flags...), env("NOTIFY_SOCKET=")).wants(2, `region "hot" has`, "want hot=4KiB:resident", "`xdpfab resident remove ")
+		}
+		more()
 		c.node = again(t, c.net.B, c.socket, append(c.flags, regions...)...)
 		more()
 		c.add("new", 7)
