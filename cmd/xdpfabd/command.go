@@ -26,91 +26,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-const examples = `  xdpfabd --interface eth0 --region counters=64KiB
-  xdpfabd --interface eth0 --region counters=64KiB --region scores=1MiB:ro,key=0x7
-  xdpfabd --interface eth0 --region counters=64KiB --region hot=4KiB:resident
-  xdpfabd --interface eth0 --region ledger=1GiB:backing=/var/lib/xdpfabd/ledger
-  xdpfabd --interface eth0 --region ledger=1MiB:auth-key=/etc/xdpfab/ledger.key
-  xdpfabd --interface eth0 --socket-group fabric --guest allow:group=fabric,memory=1GiB
-  xdpfabd --config /etc/xdpfab/xdpfabd.toml --cores 2,3 --log-format json
-  xdpfabd --config xdpfabd.toml --check
-  xdpfabd --interface eth0 --region counters=64KiB --print-config > xdpfabd.toml`
-
-const long = `xdpfabd serves named memory regions on a network interface: other nodes run
-atomic operations on them. The interface keeps its other traffic.
-
-The configuration comes from the file, if --config names one; flags override it. A
-flag has the name of the file's key. --region replaces the file's region of the
-same name, or adds one:
-
-  --region name=size[:option[,option]...]   without =size: a file, as large as it is
-  option: ro, wo, rw, memfd, resident, key=0x7, access=read|write|both,
-          backing=anonymous|memfd|resident|/path, huge=auto|never|require,
-          auth-key=/path; a comma in a path is \,
-
-Any peer that can reach the interface can use a region as its access says, unless the
-region has an auth-key. Then peers have to prove the key in that file: 16 to 64 random
-bytes, which other users must not be able to read. Clients prove it with --auth-key-file.
-
-The XDP program itself executes the operations of peers on a resident region,
-without a poller. This needs Linux 5.18. If the daemon is killed, the kernel keeps
-serving resident regions and the sessions that use them. The next daemon takes back each
-region that it configures with the same name and size. It refuses to start if it has
-that name with another size or backing; regions that it does not name end.
---pin names the folder of this state. A daemon that ends normally removes the state
-and tells its peers, unless --leave is given; "xdpfab resident remove" removes the
-state of a dead daemon.
-
-"xdpfab region create" and "xdpfab region remove" add and remove regions of any kind
-while the daemon runs. To keep a region after a restart, put it into the configuration,
-too.
-
-Programs on this machine use the interface through the daemon: they open it as
-usual, attach at the control socket, and need no privilege. --socket-group and
---socket-mode decide who can write to the socket; rules decide which of these programs
-may attach. The first rule that fits a program's user and groups decides; if none fits,
-only root and the daemon's own user may attach. Rules are [[guest]] in the file; rules
-of --guest come before them:
-
-  --guest allow|deny[:setting[,setting]...]
-  setting: user=NAME, group=NAME (or numbers; left out: any), socket=PATH to which
-           the program connects (left out: any), serve=PATTERN of names of regions
-           (* for any text; empty: none), guests (programs at a time); limits of
-           each: entries, arena, arrivals, endpoints, peers, regions, memory,
-           queues that it borrows (see --lend); kept, for regions that outlive
-           their programs; weight, its share in proportion to others' weights
-
-More control sockets, say one for each container, are [[socket]] in the file, or:
-
-  --socket path[:setting[,setting]...]
-  setting: mode=0660, group=NAME
-
-SIGTERM and SIGINT end the daemon: it closes its sessions and releases the
-interface. A second signal ends it at once, unless it comes within a second of the
-first. SIGHUP changes nothing, because the daemon reads its configuration only once.
-SIGQUIT ends it at once, with its stacks for a report of a bug on the standard error.
-To apply a new configuration, use --takeover, as "systemctl reload" does.
-
-Peers reach the daemon by the interface's MAC address, and over UDP by the IP
-addresses that the interface has at each moment; it may have none at the start.
-The daemon continues while the interface is down, and when its name changes. It ends
-with code 1 when peers can no longer reach it: the interface is removed, replaced,
-moved to another network namespace or given another hardware address, another
-program detaches the XDP program, or the MTU is set below its value at the start.
-Raising the MTU and setting it back does no harm. With --transport udp the daemon
-notices none of this: until it is stopped, it serves the IP addresses that the interface
-had at the start.
-
-` + takeoverHelp + `
-
-The daemon needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
-CAP_IPC_LOCK or a sufficient limit of locked memory (ulimit -l). It does not need
-root.
-
-Exit codes: 0 the daemon ended on request; 1 failure; 2 wrong arguments or
-configuration; 5 the interface is missing, in use or unsuitable, the control socket is in
-use or cannot be made, or privileges are missing.`
-
 // arguments are the flags that are not options.
 type arguments struct {
 	config       string
@@ -118,6 +33,7 @@ type arguments struct {
 	guests       []string
 	sockets      []string
 	check, print bool
+	helpAll      bool
 	takeover     bool
 	unsteer      bool
 	flagged      Config // the options that were given as flags
@@ -196,6 +112,14 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	cmd.SetFlagErrorFunc(flagError)
+	full := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c != cmd {
+			full(c, args)
+			return
+		}
+		_, _ = io.WriteString(stdout, brief)
+	})
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.VarPF(once(textField(&a.config, nil), "want one file"), "config", "", "read the TOML `file`")
@@ -220,7 +144,12 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
 	flags.BoolVar(&a.unsteer, "unsteer", false,
 		"put back the NIC's settings that a daemon with --steer or --busy-poll left when it was killed, and exit")
+	flags.BoolVar(&a.helpAll, "help-all", false, "print all of the help: the manual page has the same")
 	cmd.RunE = func(*cobra.Command, []string) error {
+		if a.helpAll {
+			full(cmd, nil)
+			return nil
+		}
 		cfg, err := a.load(flags.Changed)
 		if err != nil {
 			return &exitError{code: exitUsage, err: err}

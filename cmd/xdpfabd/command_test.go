@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -79,6 +80,8 @@ func TestWrongArguments(t *testing.T) {
 		"takeover":      {[]string{"--takeover=2"}, `--takeover: "2": want true or false`},
 		"no directory":  {[]string{"--interface=e", "--node=n"}, `--node: "n" is a name in the directory, and none is configured; want directory`},
 		"blank":         {[]string{"--interface=e", "--region=a b=4KiB"}, `name: "a b": want a name of printable characters without spaces`},
+		"two of them":   {[]string{"--interface=e", "-i", "f"}, `--interface: given twice, as "e" and "f": one daemon serves one interface`},
+		"two files":     {[]string{"--config", path, "--config", "/x"}, `and "/x": want one file`},
 		"replaced":      {[]string{"--config", path, "--region=a="}, "xdpfabd: --region a: size: missing"},
 	} {
 		if _, code, msg := load(t, c.args...); code != exitUsage || !strings.HasPrefix(msg, "xdpfabd: ") || !strings.Contains(msg, c.want) {
@@ -105,8 +108,11 @@ func TestWrongArguments(t *testing.T) {
 
 func TestHelpAndCompletion(t *testing.T) {
 	var out bytes.Buffer
-	if code := run([]string{"--help"}, &out, &out); code != exitOK {
+	if code := run([]string{"--help"}, &out, &out); code != exitOK || out.String() != brief {
 		t.Errorf("--help: %d", code)
+	}
+	if code := run([]string{"--help-all"}, &out, &out); code != exitOK {
+		t.Errorf("--help-all: %d", code)
 	}
 	for line := range strings.Lines(examples) {
 		if !strings.Contains(out.String(), strings.TrimRight(line, "\n")) {
@@ -116,6 +122,9 @@ func TestHelpAndCompletion(t *testing.T) {
 	newCommand(&out, &out).Flags().VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(out.String(), "--"+f.Name) {
 			t.Errorf("help lacks --%s", f.Name)
+		}
+		if !regexp.MustCompile(`--` + f.Name + `\b`).MatchString(brief) {
+			t.Errorf("the brief help lacks --%s", f.Name)
 		}
 	})
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -130,11 +139,14 @@ func TestHelpAndCompletion(t *testing.T) {
 	}
 }
 
-// The text above the flags fits a terminal.
+// The text above the flags fits a terminal, and --help is two screens of one.
 func TestHelpWidth(t *testing.T) {
-	for line := range strings.SplitSeq(long, "\n") {
-		if n := utf8.RuneCountInString(line); n > 90 {
-			t.Errorf("%d columns, want at most 90: %s", n, line)
+	for line := range strings.SplitSeq(long+"\n"+brief, "\n") {
+		if n := utf8.RuneCountInString(line); n > 100 {
+			t.Errorf("%d columns, want at most 100: %s", n, line)
 		}
+	}
+	if n := strings.Count(brief, "\n"); n > 80 {
+		t.Errorf("the brief help has %d lines, want at most 80", n)
 	}
 }

@@ -33,7 +33,7 @@ var options = []option[Config]{
 	{"queues", "use `n` queues, from queue 0 on; 0: four queues, or all if there are fewer. The others pass " +
 		"their frames on with a copy",
 		func(c *Config) field { return intField(&c.Queues, 0, 64) }},
-	{"lend", "keep the next `n` queues ready to lend to guests whose rule allows queues; needs Linux 6.4",
+	{"lend", "keep the next `n` queues ready to lend to guests whose rule has queues=N; needs Linux 6.4",
 		func(c *Config) field { return intField(&c.Lend, 0, 63) }},
 	{"spread", "distribute sessions over the queues in turn, for a NIC that puts all frames into one queue",
 		func(c *Config) field { return boolField(&c.Spread) }},

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -82,7 +83,13 @@ func complete(name, out string) error {
 
 // walk writes the page of a command, and those of the commands below it.
 func (m manual) walk(program string, path []string, short, out string) error {
-	text, err := exec.Command(program, append(path[1:len(path):len(path)], "--help")...).Output()
+	ask := func(flag string) ([]byte, error) {
+		return exec.Command(program, append(path[1:len(path):len(path)], flag)...).Output()
+	}
+	text, err := ask("--help")
+	if err == nil && bytes.Contains(text, []byte("--help-all")) { // that help is brief
+		text, err = ask("--help-all")
+	}
 	if err != nil {
 		return fmt.Errorf("%s --help: %w", strings.Join(path, " "), err)
 	}
