@@ -144,7 +144,6 @@ var refusals = []refusal{
 	{"put /dev/null 10.0.0.2:r", exitUsage, `"/dev/null" is no address, and "10.0.0.2:r" begins with one: the order is PEER FILE`},
 	{"region create x=4KiB,ro", exitUsage, `"x=4KiB,ro": options stand behind a colon: x=4KiB:ro`},
 	{"atomic sum float_complex 1+2", exitUsage, `bad value "1+2" for float_complex: not a value of this datatype: want a number such as 0.5, or parts such as 1+2i`},
-	{"atomic sum uint8 1 --key 0", exitUsage, `key "0": no region has this one; ` + "`xdpfab list PEER`"},
 	{"region delete x", exitUsage, `unknown command "delete": that is ` + "`xdpfab region remove`"},
 	{"atomic --batch - --region r --peer PEER", exitUsage, "--batch: nothing came on standard input: want one JSON object"},
 	{"atomic --batch /dev/null --region r --peer PEER", exitUsage, "--batch: /dev/null has no operation: want one JSON object"},

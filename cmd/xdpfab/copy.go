@@ -243,6 +243,9 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return err
 	}
 	if errors.Is(err, xdpfab.ErrNoKey) {
+		if oe, is := errors.AsType[*xdpfab.OpError](err); is {
+			err = oe // without the advice for programs
+		}
 		return fmt.Errorf("%w: %s", err, publishedKeys)
 	}
 	if path == "-" {

@@ -91,6 +91,7 @@ func TestPutAndGet(t *testing.T) {
 		{"get PEER " + back + " --region r --length 5 --resume", exitUsage, "has 65536 bytes already"},
 		{"get PEER - --region r --offset 65537", exitFailed, "beyond the end"},
 		{"get PEER - --region r --offset 65535 --length 2", exitFailed, "beyond the end"},
+		{"get PEER - --key 0 --length 2", exitFailed, "unknown, or revoked: `xdpfab list` shows the keys"},
 		{"get PEER - --key 0x99 --length 2", exitFailed, "no memory region with this key"},
 		{"put PEER /absent/file --region r", exitUsage, "no such file"},
 		{"put PEER " + in + " --region r --offset 1", exitFailed, "beyond the end"},
