@@ -74,6 +74,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedName() == "mtu":
 		return fmt.Errorf("%w: the MTU is the interface's: `ip link set dev eth0 mtu 9000`", err)
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("%w%s; see `xdpfabd --help`", err, likeLetter(cmd.Flags(), unknown))
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w%s; see `xdpfabd --help`", err, tell.LikeFlag(cmd.Flags(), unknown))
 	case errors.As(err, &missing):
@@ -92,6 +94,21 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
 	return fmt.Errorf("%w; see `xdpfabd --help`", err)
+}
+
+// likeLetter asks whether a letter was meant for the flags that begin with it: the common
+// ones have no letters but that of the interface.
+func likeLetter(flags *pflag.FlagSet, err *pflag.NotExistError) string {
+	var like []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, err.GetSpecifiedName()) {
+			like = append(like, "--"+f.Name)
+		}
+	})
+	if len(like) == 0 || len(like) > 4 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(like, " or ") + "?"
 }
 
 // exampleValues are values of flags that most command lines have.

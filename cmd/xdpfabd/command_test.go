@@ -82,6 +82,10 @@ func TestWrongArguments(t *testing.T) {
 		"blank":         {[]string{"--interface=e", "--region=a b=4KiB"}, `name: "a b": want a name of printable characters without spaces`},
 		"two of them":   {[]string{"--interface=e", "-i", "f"}, `--interface: given twice, as "e" and "f": one daemon serves one interface`},
 		"two files":     {[]string{"--config", path, "--config", "/x"}, `and "/x": want one file`},
+		"letter":        {[]string{"-i", "e", "-r", "a=4KiB"}, "did you mean --rto-min or --resident-sessions or --region?; see"},
+		"comma":         {[]string{"-i", "e", "--region=a=4KiB,ro"}, `size: "4KiB,ro" has options behind a comma: want a colon before them: a=4KiB:ro`},
+		"colons":        {[]string{"-i", "e", "--region=a=4KiB:resident:ro"}, `"resident:ro": want commas between options: resident,ro`},
+		"short give-up": {[]string{"-i", "e", "--give-up=1ms"}, `--give-up: 1ms: want more than the 10ms of rto-min`},
 		"replaced":      {[]string{"--config", path, "--region=a="}, "xdpfabd: --region a: size: missing"},
 	} {
 		if _, code, msg := load(t, c.args...); code != exitUsage || !strings.HasPrefix(msg, "xdpfabd: ") || !strings.Contains(msg, c.want) {

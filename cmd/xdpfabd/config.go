@@ -239,7 +239,10 @@ func (c Config) validate() []problem {
 			add("node", "%v", err)
 		}
 	}
-	if c.RTOMin >= c.GiveUp {
+	if c.RTOMin >= c.GiveUp && c.RTOMin == defaultConfig().RTOMin {
+		add("give-up", "%v: want more than the %v of rto-min, or nothing is ever sent again; a smaller rto-min allows "+
+			"less", c.GiveUp, c.RTOMin)
+	} else if c.RTOMin >= c.GiveUp {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}
 	found = append(found, c.validateRegions()...)

@@ -100,6 +100,9 @@ var flagsAlone = []string{"config", "check", "takeover", "print-config", "unstee
 
 // meant asks whether an unknown key was meant for a known one, or for a table.
 func meant[T any](prefix, key string, options []option[T]) string {
+	if strings.HasPrefix(prefix, "guest[") && key == "allow" {
+		return ": a rule allows unless it has deny = true"
+	}
 	if prefix != "" {
 		return tell.DidYouMean(key, keys(options))
 	}

@@ -180,6 +180,10 @@ func parseRegion(s string) (RegionConfig, error) {
 		}
 		size, more, _ = strings.Cut(size, ":")
 	}
+	if size, options, is := strings.Cut(size, ","); is && more == "" {
+		return r, fmt.Errorf("size: %q has options behind a comma: want a colon before them: %s=%s:%s",
+			size+","+options, name, size, options)
+	}
 	settings := []string{"name=" + name}
 	if size != "" {
 		settings = append(settings, "size="+size)
@@ -226,6 +230,9 @@ func assignEach[T any](v *T, options []option[T], settings []string, want string
 			word, _, _ := strings.Cut(short, "=")
 			if i > 0 && strings.Contains(settings[i-1], "/") {
 				want += "; or write \\, for a comma in a path"
+			}
+			if first, _, is := strings.Cut(short, ":"); is && slices.Contains(words(options), first) {
+				return fmt.Errorf("%q: want commas between options: %s", short, strings.ReplaceAll(short, ":", ","))
 			}
 			return unlike(short, tell.DidYouMean(word, words(options)), want)
 		case other != "":

@@ -69,7 +69,7 @@ func (c Config) pinFolder(log *slog.Logger) string {
 		err = canPin(bpffs)
 	}
 	if err != nil {
-		if c.resides() {
+		if c.resides() || c.Leave {
 			log.Warn(endsWithDaemon, "cause", err)
 		}
 		return ""

@@ -63,6 +63,8 @@ func lacks(line, what, value string) string {
 	switch {
 	case strings.HasPrefix(line, "\ufeff"):
 		return ": the file begins with a byte order mark: save it as UTF-8 without one"
+	case strings.HasPrefix(line, "\xff\xfe"), strings.HasPrefix(line, "\xfe\xff"):
+		return ": the file is UTF-16: save it as UTF-8"
 	case strings.Contains(what, "cannot have new lines"), strings.Contains(what, "terminated"):
 		return ": want a quotation mark at the end of the text, like the one at its beginning"
 	case strings.HasPrefix(what, "invalid character at start of key"):
