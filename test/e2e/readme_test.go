@@ -28,9 +28,7 @@ func blocks(t *testing.T) (code []string, indented []shown) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		code = append(code, m[1])
-	}
+	code = goBlocks(string(text))
 	before, inside := "", false
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")
@@ -49,6 +47,14 @@ func blocks(t *testing.T) (code []string, indented []shown) {
 		}
 	}
 	return code, indented
+}
+
+// goBlocks are the blocks of Go in a page.
+func goBlocks(page string) (code []string) {
+	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		code = append(code, m[1])
+	}
+	return code
 }
 
 type shown struct {
@@ -222,8 +228,8 @@ func TestReadmeUnprivileged(t *testing.T) {
 	daemon.wants(0)
 }
 
-// README's Go runs as it stands, with a check behind each line: as the node with the
-// memory, and as another one.
+// README's Go and that of docs/go.md run as they stand, with a check behind each line: as
+// the node with the memory, and as another one.
 func TestReadmeGo(t *testing.T) {
 	testnet.Require(t)
 	if os.Getenv(testnet.ProgramsEnv) != "" {
@@ -231,8 +237,12 @@ func TestReadmeGo(t *testing.T) {
 	}
 	net := eth0(t)
 	code, _ := blocks(t)
-	if len(code) != 6 {
-		t.Fatalf("README has %d blocks of Go, want a server, a client, and messages and calls there and here", len(code))
+	if len(code) != 2 {
+		t.Fatalf("README has %d blocks of Go, want a server and a client", len(code))
+	}
+	code = append(code, goBlocks(read(t, "docs/go.md"))...)
+	if len(code) != 7 {
+		t.Fatalf("docs/go.md has %d blocks of Go, want bytes, and messages and calls there and here", len(code)-2)
 	}
 	path := filepath.Join(t.TempDir(), "readme")
 	build := exec.Command("go", "build", "-overlay", overlay(t, code), "-o", path, "./readme")
@@ -275,9 +285,9 @@ func server() {
 %s%s%s}
 
 func client() {
-%s%s%s}
-`, checked(code[0]), checked(code[4]), strings.Replace(checked(code[2]), "check(err)", `check(err); fmt.Println("ready")`, 1),
-		checked(code[1]), checked(code[5]), checked(code[3])) // the server ends with the last message
+%s%s%s%s}
+`, checked(code[0]), checked(code[5]), strings.Replace(checked(code[3]), "check(err)", `check(err); fmt.Println("ready")`, 1),
+		checked(code[1]), checked(code[2]), checked(code[6]), checked(code[4])) // the server ends with the last message
 	main := filepath.Join(t.TempDir(), "main.go")
 	root, err := filepath.Abs("../..")
 	if err != nil {
