@@ -93,9 +93,9 @@ func garbageAims(m *results) []aim {
 	return []aim{
 		atMost("fetch-add beside 1 GB/s of garbage of an attached program: p99.9",
 			m.median("garbage_attached", p999)/1e3, "µs", 100).of(m, "garbage_attached").
-			because("the daemon that sends and receives for it has no garbage"),
+			because("the daemon sends and receives, and has no garbage"),
 		atMost("the same, garbage of the target, resident region",
 			m.median("garbage_resident", p999)/1e3, "µs", 100).of(m, "garbage_resident").
-			because("the XDP program executes, and no thread of the target takes part"),
+			because("the XDP program executes, without a thread of the target"),
 	}
 }

@@ -48,13 +48,13 @@ func withMTU(mtu int, c *contest) *contest {
 func jumboAims(m *results) []aim {
 	return []aim{
 		m.atLeast("messages of 4 KiB, MTU 9000, to UCX", rate, "msg4k_jumbo", "ucx_msg4k_jumbo", 3).
-			because("one frame a message"),
+			because("a message is one frame"),
 		m.atLeast("writes of 1 MiB, MTU 9000: payload, to the floor that copies", goodput, "write_jumbo",
 			"floor_stream_copied_jumbo", 0.9).
-			because("a checksum and a joining copy of each byte are added, and little else"),
+			because("xdpfab adds a checksum and one copy"),
 		m.atLeast("the same, to UCX", goodput, "write_jumbo", "ucx_write_jumbo", 2).
-			because("the kernel's work a frame is the same for six times the bytes of an MTU of 1500"),
+			because("the kernel's work a frame is that of MTU 1500, for six times the bytes"),
 		m.atLeast("the same, to libfabric's TCP", goodput, "write_jumbo", "libfabric_write_jumbo", 0.9).
-			because("TCP hands veth 64 KiB as one packet; a NIC would cut it into frames"),
+			because("veth takes 64 KiB of TCP as one packet, which a NIC would not"),
 	}
 }

@@ -30,13 +30,13 @@ func mediatedAims(m *results) []aim {
 		m.median("mediated_fetch", allocsOfHost))
 	return []aim{
 		m.atMost("attached program: fetch-add RTT p50, to direct use", p50, "mediated_trip", "trip_domain", 1.6).
-			because("two hand-overs between cores in shared memory are added, and one thread is host and target"),
+			because("shared memory adds two hand-overs between cores"),
 		m.atLeast("attached program: fetch-adds, 1 word a post, to direct use", rate,
 			"mediated_single", "fetch_single_domain", 0.5).
-			because("host and target share one core, which both would fill"),
+			because("host and target share one core"),
 		m.atLeast("attached program: fetch-adds, 182 words a post, to direct use", rate,
 			"mediated_fetch", "fetch", 0.6).
-			because("host and target share one core, which by their CPU time a word allows 0.5 to 0.62"),
+			because("host and target share one core; their CPU time allows 0.5 to 0.62"),
 		atMost("the same, p99", m.median("mediated_fetch", p99)/1e3, "µs", 500).of(m, "mediated_fetch").
 			because("32 posts of 182 words take 280 µs at 21 M/s"),
 		atMost("allocations of the host for each post", host, "", 0.01).
@@ -159,13 +159,13 @@ func (r *sharedReport) aims() []aim {
 	}
 	return []aim{
 		atLeast(fmt.Sprintf("%d attached programs together, to one", r.Programs), sum/max(r.Alone, 1), "x", 0.9).
-			because("the host serves rings in turn, and more rings cost a look each"),
+			because("a ring more costs the host only a look"),
 		atLeast("the same: Jain's index of their rates", jain(r.Together), "", 0.95).
-			because("programs of one weight get one share"),
+			because("programs of the same weight get the same share"),
 		atMost("time to attach to a daemon, median", r.AttachMS, "ms", 5).
-			because("a program that runs for a moment may attach, as it may open a socket"),
+			because("attaching should suit programs that run only for a moment"),
 		atMost(fmt.Sprintf("idle daemon with %d attached programs: CPU", r.Attached), r.CPUPercent, "%", 1).
-			because("a program that does nothing costs the node nothing"),
+			because("a program that does nothing should cost nothing"),
 	}
 }
 

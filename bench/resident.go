@@ -65,26 +65,26 @@ func (n *network) hog(ctx context.Context) (*process, error) {
 func residentAims(m *results) []aim {
 	return []aim{
 		m.atMost("resident region: fetch-add RTT p50, to the floor", p50, "resident_trip", "floor", 0.75).
-			because("one sendto, without any protocol, takes 0.50 to 0.54 of the floor's round trip"),
+			because("one `sendto` takes 0.50 to 0.54 × by itself"),
 		m.atMost("the same, to UCX", p50, "resident_trip", "ucx", 0.33).
-			because("0.75 of the floor, which takes 0.43 of UCX's time"),
+			because("the aim for the floor, times 0.43, which is floor to UCX"),
 		m.atMost("the same, CPU of both sides, to the poller's", bothCPU, "resident_trip", "trip_domain", 0.6).
-			because("the target does not poll, so that half of the time is saved, less the program's"),
+			because("the target does not poll, which saves almost half"),
 		// The poller's seconds a word by the resident region's are the latter's rate by
 		// the former's, for each second.
 		atLeast("resident region: 182 words a post, rate for each CPU-second, to the poller's",
 			m.ratio("fetch", "resident_fetch", bothCPU), "x", 1.4).of(m, "fetch", "resident_fetch").
-			because("nobody polls, but the program takes 19 ns a word, where a sweep takes 3 to 4"),
+			because("nobody polls; but a word takes 19 ns, and a poller needs 3 to 4"),
 		atLeast("the same, 1 word a post", m.ratio("fetch_single_domain", "resident_single", bothCPU), "x", 1).
 			of(m, "fetch_single_domain", "resident_single").
-			because("the initiator's part, most of it here, is the same"),
+			because("most of the work is the initiator's, which stays the same"),
 		m.atLeast("resident region: one hot word of two sessions, to spread words", rate,
 			"resident_hot", "resident_pair", 0.8).
-			because("XDP programs of one queue run in turn, so that a hot word has no contention"),
+			because("XDP programs of a queue run in turn, so nothing competes for the word"),
 		m.atMost("resident region: p99, nobody awake, to the poller's", p99, "resident_asleep", "asleep", 0.5).
 			because("nobody has to be woken"),
 		m.atMost("the same, the target's core busy", p99, "resident_hogged", "hogged", 0.5).
-			because("the program runs in the kernel, and waits for no scheduler"),
+			because("the program runs in the kernel, without a scheduler"),
 	}
 }
 
