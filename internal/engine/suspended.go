@@ -77,6 +77,9 @@ func (c *conn) wait(now int64) int64 {
 	r := c.r
 	if c.doubted && now >= c.until {
 		c.suspend(r.undecided())
+		if c.outdone() { // what waited for the end of the doubt
+			r.failQueue(Result{Outcome: NotExecuted, Reason: r.refusal})
+		}
 	}
 	switch {
 	case now >= c.until:
