@@ -15,13 +15,13 @@ import (
 var (
 	// ErrUnsupported: the operation is not defined on the datatype, or not in
 	// this function (see [Valid]).
-	ErrUnsupported = errno.New("atomic: unsupported operation on this datatype", syscall.EOPNOTSUPP)
+	ErrUnsupported = errno.New("unsupported operation on this datatype", syscall.EOPNOTSUPP)
 	// ErrCount: the number of elements is zero or negative.
-	ErrCount = errno.New("atomic: bad element count", syscall.EINVAL)
+	ErrCount = errno.New("bad element count", syscall.EINVAL)
 	// ErrLength: a buffer is missing or too short for the count.
-	ErrLength = errno.New("atomic: buffer too short", syscall.EINVAL)
+	ErrLength = errno.New("buffer too short", syscall.EINVAL)
 	// ErrAlign: the target is not aligned to the datatype.
-	ErrAlign = errno.New("atomic: misaligned target", syscall.EINVAL)
+	ErrAlign = errno.New("misaligned target", syscall.EINVAL)
 )
 
 // Apply performs op on n elements of target, each atomically, and stores the
@@ -40,10 +40,10 @@ var (
 func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, n int) error {
 	k := KernelOf(f, op, dt)
 	if k == nil {
-		return fmt.Errorf("%w: %v %v on %v; ask Valid first", ErrUnsupported, f, op, dt)
+		return fmt.Errorf("xdpfab: %w: %v %v on %v: ask Valid first", ErrUnsupported, f, op, dt)
 	}
 	if n < 1 {
-		return fmt.Errorf("%w: %d; want at least 1", ErrCount, n)
+		return fmt.Errorf("xdpfab: %w: %d: want at least 1", ErrCount, n)
 	}
 	if n > maxElements {
 		return lengthError("target", target, dt, n)
@@ -60,7 +60,8 @@ func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, 
 		return lengthError("result", result, dt, n)
 	}
 	if off := misalignment(target, dt.Align()); off != 0 {
-		return fmt.Errorf("%w: %v needs a multiple of %d, the address is %d above one", ErrAlign, dt, dt.Align(), off)
+		return fmt.Errorf("xdpfab: %w: %v needs a multiple of %d, the address is %d above one", ErrAlign, dt,
+			dt.Align(), off)
 	}
 	// To a kernel, an empty slice means that there is none.
 	if op == Read {
@@ -80,5 +81,6 @@ func Apply(f Func, op Op, dt Datatype, target, operand, compare, result []byte, 
 const maxElements = math.MaxInt / 32
 
 func lengthError(name string, b []byte, dt Datatype, n int) error {
-	return fmt.Errorf("%w: %s has %d bytes; %d elements of %v need %d each", ErrLength, name, len(b), n, dt, dt.Size())
+	return fmt.Errorf("xdpfab: %w: %s has %d bytes; %d elements of %v need %d each", ErrLength, name, len(b), n, dt,
+		dt.Size())
 }

@@ -112,7 +112,7 @@ func (f Func) String() string {
 func ParseFunc(s string) (Func, error) { return parse[Func]("function", s, NumFuncs) }
 
 // ErrUnknownName is wrapped by the errors of the Parse functions.
-var ErrUnknownName = errno.New("atomic: unknown name", syscall.EINVAL)
+var ErrUnknownName = errno.New("unknown name", syscall.EINVAL)
 
 // parse finds the value below n whose name is s; "op(20)" is no name.
 func parse[T interface {
@@ -124,5 +124,5 @@ func parse[T interface {
 			return T(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: %s %q; want a lower-case name, %q to %q", ErrUnknownName, what, s, T(0), T(n-1))
+	return 0, fmt.Errorf("xdpfab: %w: %s %q: want a lower-case name, %q to %q", ErrUnknownName, what, s, T(0), T(n-1))
 }

@@ -46,10 +46,10 @@ func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
 	const requests, goroutines = 1024, 256
 	switch {
 	case a.Requests < 0 || a.Requests > mostRequests:
-		return a, errno.Refuse(ErrArgument, "xdpfab: handler: Requests of %d: want 1..%d, or 0 for %d", a.Requests,
+		return a, errno.Refuse(ErrArgument, "xdpfab: HandlerAttr.Requests of %d: want 1..%d, or 0 for %d", a.Requests,
 			mostRequests, requests)
 	case a.Goroutines < 0:
-		return a, errno.Refuse(ErrArgument, "xdpfab: handler: Goroutines of %d: want at least 1, or 0 for %d",
+		return a, errno.Refuse(ErrArgument, "xdpfab: HandlerAttr.Goroutines of %d: want at least 1, or 0 for %d",
 			a.Goroutines, goroutines)
 	}
 	if a.Requests == 0 {
@@ -89,7 +89,7 @@ func (d *Domain) Handle(attr HandlerAttr, f func(ctx context.Context, from Sende
 		return nil, err
 	}
 	if f == nil {
-		return nil, errno.Refuse(ErrArgument, "xdpfab: handler without a function: want one")
+		return nil, errno.Refuse(ErrArgument, "xdpfab: Handle without a function: want one")
 	}
 	h, err := calls.Of(d.Domain).OpenHandler(calls.HandlerAttr{Number: attr.Number, Requests: attr.Requests,
 		Goroutines: attr.Goroutines, TrafficClass: uint16(attr.TrafficClass), AuthKey: attr.AuthKey,

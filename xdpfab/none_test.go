@@ -95,11 +95,11 @@ func TestWrongArguments(t *testing.T) {
 			_, err := node.NewMailbox(xdpfab.MailboxAttr{Number: 70000})
 			return err
 		},
-		"mailbox: Receives of -1: want 1..1048576, or 0 for 1024": func() error {
+		"MailboxAttr.Receives of -1: want 1..1048576, or 0 for 1024": func() error {
 			_, err := node.NewMailbox(xdpfab.MailboxAttr{Receives: -1})
 			return err
 		},
-		"mailbox: Buffered of 1073741825 bytes: want at most 1073741824, 0 for 4194304, or less than 0 for none": func() error {
+		"MailboxAttr.Buffered of 1073741825 bytes: want at most 1073741824, 0 for 4194304, or less than 0 for none": func() error {
 			_, err := node.NewMailbox(xdpfab.MailboxAttr{Buffered: 1<<30 + 1})
 			return err
 		},
@@ -111,12 +111,13 @@ func TestWrongArguments(t *testing.T) {
 			_, err := mr.Alloc(0, mr.AllocOptions{})
 			return err
 		},
-		"handler without a function":                            func() error { _, err := node.Handle(xdpfab.HandlerAttr{}, nil); return err },
-		"handler: Requests of -1: want 1..65536, or 0 for 1024": func() error { _, err := node.Handle(xdpfab.HandlerAttr{Requests: -1}, echo); return err },
-		"network of 0 nodes":                                    func() error { _, err := xdpfab.NewNetwork(0); return err },
-		"node 1 of a network of 1":                              func() error { return w.Crash(1) },
-		"probability 2":                                         func() error { return w.SetFaults(0, 0, xdpfab.Faults{Loss: 2}) },
-		"GiveUp of -1ns":                                        func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: -1}); return err },
+		"Handle without a function":                                func() error { _, err := node.Handle(xdpfab.HandlerAttr{}, nil); return err },
+		"HandlerAttr.Requests of -1: want 1..65536, or 0 for 1024": func() error { _, err := node.Handle(xdpfab.HandlerAttr{Requests: -1}, echo); return err },
+		"network of 0 nodes":                                       func() error { _, err := xdpfab.NewNetwork(0); return err },
+		"node 1 of a network of 1":                                 func() error { return w.Crash(1) },
+		"probability 2":                                            func() error { return w.SetFaults(0, 0, xdpfab.Faults{Loss: 2}) },
+		"GiveUp of 1ns: want at least 1ms":                         func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: 1}); return err },
+		"GiveUp of -1ns":                                           func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: -1}); return err },
 	} {
 		if err := call(); !errors.Is(err, xdpfab.ErrArgument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want ErrArgument, and %q", err, want)

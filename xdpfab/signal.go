@@ -27,13 +27,14 @@ type Signal struct {
 func (s Signal) check() error {
 	switch {
 	case s.Region == RemoteRegion{}:
-		return errno.Refuse(ErrNoKey, "xdpfab: signal without a region: want Signal.Region, as from Peer.Lookup")
+		return errno.Refuse(ErrNoKey, "xdpfab: Signal.Region is a zero value: want one that Peer.Lookup has found")
 	case s.Op == atomic.Min:
 		return errno.Refuse(ErrOpNotSupported,
-			"xdpfab: signal without an operation: want Signal.Op, such as atomic.Sum or atomic.Write")
+			"xdpfab: Signal.Op is min, or left out: want another one, such as atomic.Sum or atomic.Write")
 	case !atomic.Valid(atomic.Base, s.Op, atomic.Uint64):
 		return errno.Refuse(ErrOpNotSupported,
-			"xdpfab: a signal by %v: want an operation of the base form on uint64", s.Op)
+			"xdpfab: Signal.Op is %v: want an operation of Remote.Apply on uint64, such as atomic.Sum or atomic.Write",
+			s.Op)
 	case s.Index > math.MaxUint64/8 || s.Region.Size != 0 && s.Index >= s.Region.Size/8:
 		return fmt.Errorf("xdpfab: signal in word %d of %s, which has %d words of 8 bytes: %w", s.Index,
 			named(s.Region), s.Region.Size/8, ErrOutOfBounds)

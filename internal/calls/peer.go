@@ -4,7 +4,6 @@ package calls
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +59,9 @@ func (p *Peer) Close() error {
 	return nil
 }
 
-func (p *Peer) errClosed() error { return fmt.Errorf("xdpfab: peer %s: %w", p.Name, errno.Closed) }
+func (p *Peer) errClosed() error {
+	return errno.Refuse(errno.Closed, "xdpfab: peer %s is closed: dial it again", p.Name)
+}
 
 // AfterClose calls f with the error of a closed peer when the peer is closed, unless
 // stop is called before.

@@ -74,9 +74,11 @@ func (s *Silence) causes() []string {
 	a, unread := wire.ParseAddr(s.Peer)
 	switch {
 	case s.inMemory():
-		return []string{"no domain is open there", "SetFaults or Partition loses the packets"}
+		return []string{"no domain is open there", "SetFaults or Partition loses the packets",
+			"its domain has ProgressManual, and nobody calls Progress"}
 	case s.Known != nil && s.Known.Answered:
-		return []string{"its program, its machine or the link has failed", "so has something on the way",
+		return []string{"its program, its machine or the link has failed, or the program has ProgressManual and does " +
+			"not call Progress", "something on the way has failed",
 			"packets as long as the MTU are lost: set the MTU of both ends to the least on the way"}
 	case unread == nil && !a.IsIP():
 		return []string{"no node on this network has this MAC address",

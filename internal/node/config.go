@@ -36,6 +36,9 @@ type Config struct {
 // machine keeps from answering.
 var DefaultGiveUp = 5 * time.Second
 
+// leastGiveUp leaves a peer time for an answer on the fastest network.
+const leastGiveUp = time.Millisecond
+
 // WithDefaults checks a configuration and fills in the defaults.
 func (c Config) WithDefaults() (Config, error) {
 	for name, d := range map[string]time.Duration{"GiveUp": c.GiveUp, "RTOMin": c.RTOMin, "Spin": c.Spin,
@@ -44,8 +47,12 @@ func (c Config) WithDefaults() (Config, error) {
 			return c, errno.Refuse(errno.Argument, "xdpfab: %s of %v: want more than 0, or 0 for its default", name, d)
 		}
 	}
+	if c.GiveUp > 0 && c.GiveUp < leastGiveUp {
+		return c, errno.Refuse(errno.Argument, "xdpfab: GiveUp of %v: want at least %v, or 0 for its default", c.GiveUp,
+			leastGiveUp)
+	}
 	if c.Window < 0 || c.Window > session.MaxWindow {
-		return c, errno.Refuse(errno.Argument, "xdpfab: window of %d frames: want 1..%d, or 0 for the default",
+		return c, errno.Refuse(errno.Argument, "xdpfab: Window of %d frames: want 1..%d, or 0 for the default",
 			c.Window, session.MaxWindow)
 	}
 	if err := checkCores(c.Cores); err != nil {

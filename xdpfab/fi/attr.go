@@ -174,37 +174,40 @@ func (a DomainAttr) withDefaults() (DomainAttr, error) {
 func (a DomainAttr) checked() (DomainAttr, error) {
 	switch {
 	case a.Progress > ProgressManual:
-		return a, fmt.Errorf("xdpfab: %v: want ProgressAuto or ProgressManual", a.Progress)
+		return a, fmt.Errorf("xdpfab: DomainAttr.Progress is %v: want ProgressAuto or ProgressManual", a.Progress)
 	case a.MRMode&^basicMR != 0:
 		return a, errno.Refuse(ErrNotImplemented,
-			"xdpfab: memory registration mode %v: want some of %v", a.MRMode, basicMR)
+			"xdpfab: DomainAttr.MRMode is %v: want some of %v", a.MRMode, basicMR)
 	case a.Threading > ThreadEndpoint:
-		return a, fmt.Errorf("xdpfab: %v: want ThreadSafe or another of the models", a.Threading)
+		return a, fmt.Errorf("xdpfab: DomainAttr.Threading is %v: want ThreadSafe or another of the models",
+			a.Threading)
 	case a.ResidentSessions < 0 || a.ResidentSessions > resident.MaxSessions:
-		return a, fmt.Errorf("xdpfab: %d resident sessions: want 1..%d, or 0 for the default", a.ResidentSessions,
-			resident.MaxSessions)
+		return a, fmt.Errorf("xdpfab: DomainAttr.ResidentSessions is %d: want 1..%d, or 0 for the default",
+			a.ResidentSessions, resident.MaxSessions)
 	case a.ResidentPin != "" && a.Attach == AttachAlways:
-		return a, fmt.Errorf("xdpfab: resident regions in %s take an interface of the domain's own: want no "+
-			"AttachAlways with ResidentPin", a.ResidentPin)
+		return a, fmt.Errorf("xdpfab: DomainAttr.ResidentPin is %s, which takes an interface of the domain's own: "+
+			"want no AttachAlways", a.ResidentPin)
 	case a.ResidentLeave && a.ResidentPin == "":
-		return a, errors.New("xdpfab: nothing is left without a folder: want ResidentPin with ResidentLeave")
+		return a, errors.New("xdpfab: DomainAttr.ResidentLeave takes a folder: want ResidentPin with it")
 	case a.Queues < 0:
-		return a, fmt.Errorf("xdpfab: %d queues: want 0 for at most 4, or more", a.Queues)
+		return a, fmt.Errorf("xdpfab: DomainAttr.Queues is %d: want 0 for at most 4, or more", a.Queues)
 	case a.Attach > AttachAlways:
-		return a, fmt.Errorf("xdpfab: %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
+		return a, fmt.Errorf("xdpfab: DomainAttr.Attach is %v: want AttachAuto, AttachNever or AttachAlways", a.Attach)
 	case a.Transport > TransportAuto:
-		return a, fmt.Errorf("xdpfab: %v: want TransportXDP, TransportUDP or TransportAuto", a.Transport)
+		return a, fmt.Errorf("xdpfab: DomainAttr.Transport is %v: want TransportXDP, TransportUDP or TransportAuto",
+			a.Transport)
 	case a.EthernetOnly && a.Transport != TransportXDP:
-		return a, fmt.Errorf("xdpfab: raw Ethernet alone takes AF_XDP: want no EthernetOnly with the transport %v, or "+
+		return a, fmt.Errorf("xdpfab: DomainAttr.EthernetOnly takes AF_XDP: want none with the transport %v, or "+
 			"TransportXDP", a.Transport)
 	case a.BusyPoll.Check() != nil:
-		return a, fmt.Errorf("xdpfab: %w", a.BusyPoll.Check())
+		return a, fmt.Errorf("xdpfab: DomainAttr.BusyPoll: %w", a.BusyPoll.Check())
 	case a.BusyPoll.Time > 0 && a.Transport == TransportUDP:
-		return a, errors.New("xdpfab: UDP sockets poll no driver: want no BusyPoll, or TransportXDP")
+		return a, errors.New("xdpfab: DomainAttr.BusyPoll takes AF_XDP, and UDP sockets poll no driver: want none, " +
+			"or TransportXDP")
 	case a.XDP > XDPAny:
-		return a, fmt.Errorf("xdpfab: %v: want XDPAuto, XDPNative, XDPGeneric or XDPAny", a.XDP)
+		return a, fmt.Errorf("xdpfab: DomainAttr.XDP is %v: want XDPAuto, XDPNative, XDPGeneric or XDPAny", a.XDP)
 	case a.Copy > ZeroCopyForce:
-		return a, fmt.Errorf("xdpfab: %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
+		return a, fmt.Errorf("xdpfab: DomainAttr.Copy is %v: want CopyAuto, CopyForce or ZeroCopyForce", a.Copy)
 	}
 	c, err := a.config().WithDefaults()
 	if err := errno.Join(err, a.checkLoans(), a.TrafficClass.check("domain"), a.AuthKey.check("domain")); err != nil {

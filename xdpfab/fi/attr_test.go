@@ -55,7 +55,7 @@ func TestOpenDomainMerges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, attr := range map[string]DomainAttr{"window of 1000": {Window: 1000}, "nothing0": {Window: 10}} {
+	for what, attr := range map[string]DomainAttr{"Window of 1000": {Window: 1000}, "nothing0": {Window: 10}} {
 		if _, err := f.OpenDomain(context.Background(), "nothing0", attr); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%+v: %v, want something about %s", attr, err, what)
 		}

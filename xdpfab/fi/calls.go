@@ -211,10 +211,10 @@ func (d asDialer) OpenBox(attr calls.BoxAttr) (*calls.Box, error) {
 // checkBox refuses attributes of a mailbox by the names that they have there.
 func checkBox(attr *calls.BoxAttr) error {
 	if attr.Buffered > maxBuffered {
-		return errno.Refuse(ErrTooBig, "xdpfab: mailbox: Buffered of %d bytes: want at most %d, 0 for %d, or less "+
+		return errno.Refuse(ErrTooBig, "xdpfab: MailboxAttr.Buffered of %d bytes: want at most %d, 0 for %d, or less "+
 			"than 0 for none", attr.Buffered, maxBuffered, defaultBuffered)
 	}
-	_, err := queueSize("mailbox: Receives", attr.Receives)
+	_, err := queueSize("MailboxAttr.Receives", attr.Receives)
 	return err
 }
 

@@ -51,6 +51,7 @@ func (d *Domain) busy() error {
 		return nil
 	}
 	slices.Sort(names)
+	names = counted(names)
 	const shown = 8
 	more := ""
 	if n := len(names); n > shown {
@@ -59,6 +60,22 @@ func (d *Domain) busy() error {
 	return errno.Refuse(ErrBusy,
 		"xdpfab: domain on %s: still open: %s%s: close them first, or everything with CloseAll",
 		d.label(), strings.Join(names, "; "), more)
+}
+
+// counted returns each of the sorted names once, with how often it came.
+func counted(names []string) (once []string) {
+	for len(names) > 0 {
+		n := 1
+		for n < len(names) && names[n] == names[0] {
+			n++
+		}
+		name := names[0]
+		if n > 1 {
+			name = fmt.Sprintf("%s (%d times)", name, n)
+		}
+		once, names = append(once, name), names[n:]
+	}
+	return once
 }
 
 // object is what address vectors, completion queues and counters have in common:

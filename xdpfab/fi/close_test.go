@@ -78,7 +78,7 @@ func TestCloseNamesChildren(t *testing.T) {
 	}
 }
 
-// With many children the message stays readable.
+// With many children the message stays readable. Those of one name are named once.
 func TestCloseNamesAFew(t *testing.T) {
 	a, b, err := xdpfab.Pipe()
 	if err != nil {
@@ -87,11 +87,15 @@ func TestCloseNamesAFew(t *testing.T) {
 	defer b.CloseAll()
 	defer a.CloseAll()
 	for range 100 {
+		if _, err := a.NewEndpoint(fi.EndpointAttr{Number: fi.AnyNumber}); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := a.NewCounter(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.Close(); !errors.Is(err, fi.ErrBusy) || !strings.Contains(err.Error(), "and 92 more") {
+	if err := a.Close(); !errors.Is(err, fi.ErrBusy) || !strings.Contains(err.Error(), "and 93 more") ||
+		!strings.Contains(err.Error(), "counter (100 times); ") {
 		t.Errorf("%v, want ErrBusy and a short list", err)
 	}
 }

@@ -31,7 +31,8 @@ func saysOfSilence(t *testing.T, err error, want string) {
 // which way, and whether it had answered before; and why that may be.
 func TestErrorOfSilentPeer(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{GiveUp: 200 * time.Millisecond}, 64)
-	const causes = `: likely causes: \(1\) no domain is open there; \(2\) SetFaults or Partition loses the packets`
+	const causes = `: likely causes: \(1\) no domain is open there; \(2\) SetFaults or Partition loses the packets; ` +
+		`\(3\) its domain has ProgressManual, and nobody calls Progress`
 	_, err := f.client.Dial(ctx(t), "02:00:00:00:00:77")
 	saysOfSilence(t, err, `xdpfab: connect on 02:00:00:00:00:77: not executed: peer does not answer: silent for \d.* and \d+ packets `+
 		`over raw Ethernet; it has never answered`+causes)
@@ -50,7 +51,7 @@ func TestErrorOfSilentPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = w.Add(ctx(t), 1)
-	saysOfSilence(t, err, `xdpfab: fetch sum uint64\[1\] at 0x0 on [0-9a-f:]+: outcome unknown: peer does not answer: silent for \d.* `+
+	saysOfSilence(t, err, `xdpfab: Add of word 0 of a region without a name on [0-9a-f:]+: outcome unknown: peer does not answer: silent for \d.* `+
 		`and \d+ packets over raw Ethernet; it had answered before`+causes)
 }
 
