@@ -281,6 +281,9 @@ func (f *benchFlags) explain(ctx context.Context, known []*xdpfab.Peer, peers []
 	if errors.Is(err, xdpfab.ErrAccess) && len(peers) == 1 {
 		return f.link.denied(err, peers[0].Region, "--op "+f.Op, f.rights())
 	}
+	if f.region.name == "" && errors.Is(err, xdpfab.ErrNoKey) {
+		return unknownKey(err)
+	}
 	if f.region.name == "" || exitCode(err) != exitFailed {
 		return err
 	}

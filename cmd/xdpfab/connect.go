@@ -262,8 +262,13 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 		addr := to[0].String()
 		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
 		p, err := dom.Dial(ctx, addr)
-		if err = f.keyed(trial.Explain(err)); !f.mailbox {
-			err = notNetwork(atEndpoint(err, to[0]), to)
+		said := trial.Explain(err)
+		told := said != err // as of an address of this node's
+		if err = f.keyed(said); !f.mailbox && !(told && to[0].Endpoint == 0) {
+			err = atEndpoint(err, to[0])
+		}
+		if !f.mailbox {
+			err = notNetwork(err, to)
 		}
 		if err == nil {
 			return &client{ctx: c.Context(), dom: dom, peer: p, addr: addr}, nil

@@ -243,10 +243,7 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return err
 	}
 	if errors.Is(err, xdpfab.ErrNoKey) {
-		if oe, is := errors.AsType[*xdpfab.OpError](err); is {
-			err = oe // without the advice for programs
-		}
-		return fmt.Errorf("%w: %s", err, publishedKeys)
+		return unknownKey(err)
 	}
 	if path == "-" {
 		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
@@ -333,6 +330,9 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		}
 		if err = f.link.denied(err, x.region, "put", mr.RemoteWrite); errors.Is(err, xdpfab.ErrAccess) {
 			return err
+		}
+		if errors.Is(err, xdpfab.ErrNoKey) && x.sure == 0 {
+			return unknownKey(err)
 		}
 		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
 	}

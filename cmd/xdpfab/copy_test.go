@@ -94,6 +94,7 @@ func TestPutAndGet(t *testing.T) {
 		{"get PEER - --key 0 --length 2", exitFailed, "unknown, or revoked: `xdpfab list` shows the keys"},
 		{"get PEER - --key 0x99 --length 2", exitFailed, "no memory region with this key"},
 		{"put PEER /absent/file --region r", exitUsage, "no such file"},
+		{"put PEER " + in + " --key 0x99", exitFailed, "unknown, or revoked: `xdpfab list` shows the keys"},
 		{"put PEER " + in + " --region r --offset 1", exitFailed, "beyond the end"},
 		{"put PEER " + in + " --region r --skip 65537", exitUsage, "has 65536 bytes: want 65536 or less; see"},
 		{"put PEER " + in + " --region r --offset 1 --skip 65537", exitUsage, "--skip 65537: "},

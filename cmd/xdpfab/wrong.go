@@ -22,7 +22,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
-	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // What a refused command line, or a refused operation, lacks to be right.
@@ -126,8 +125,13 @@ func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) er
 // what the number behind the slash means: in an address that was pasted with the length
 // of its prefix, that length.
 func atEndpoint(err error, to wire.Addr) error {
-	if !errors.Is(err, xdpfab.ErrRefused) || errors.Is(err, fi.ErrAuthKey) || to.Endpoint == 0 {
+	// Peers refuse for other reasons, too, which only the text tells apart.
+	if !errors.Is(err, xdpfab.ErrRefused) || !strings.Contains(err.Error(), "no such endpoint") {
 		return err
+	}
+	if to.Endpoint == 0 {
+		return fmt.Errorf("%w: a program has the interface there that serves no regions, or is just starting: want "+
+			"xdpfabd, or a program that serves some", err)
 	}
 	number, prefix := to.Endpoint, ""
 	if to.IsIP() && int(number) <= to.IP.BitLen() {
@@ -167,7 +171,7 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion, link *linkFlags) er
 	case errors.Is(err, xdpfab.ErrAccess):
 		return link.denied(err, at, r.op.String(), r.rights())
 	case errors.Is(err, xdpfab.ErrNoKey) && at.Name == "":
-		return fmt.Errorf("%w: %s", err, publishedKeys)
+		return unknownKey(err)
 	case at.Name == "":
 		return err
 	case errors.Is(err, xdpfab.ErrOutOfBounds):
@@ -244,6 +248,15 @@ func (r *request) unapplied(before []byte) (left []int) {
 
 // publishedKeys is the remedy for a key that the peer does not know.
 const publishedKeys = "`xdpfab list` shows the keys that the peer publishes"
+
+// unknownKey adds the remedy to the error of a key that the peer does not know, in place
+// of the advice for programs.
+func unknownKey(err error) error {
+	if oe, is := errors.AsType[*xdpfab.OpError](err); is {
+		err = oe
+	}
+	return fmt.Errorf("%w: %s", err, publishedKeys)
+}
 
 func parseOp(text string) (atomic.Op, error) {
 	op, err := atomic.ParseOp(text)
