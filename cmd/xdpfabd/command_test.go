@@ -101,7 +101,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 	errs.Reset()
 	const good = "the configuration is good: 1 region (a) on e, which is not there at present; 2 rules for programs; control socket /run/xdpfabd/e.sock\n"
-	if code := run([]string{"--config", path, "--guest=allow", "--guest=deny", "--check"}, &errs, &errs); code != exitOK || errs.String() != good {
+	if code := run([]string{"--config", path, "--guest=deny:user=1", "--guest=allow", "--check"}, &errs, &errs); code != exitOK || errs.String() != good {
 		t.Errorf("a check that finds nothing: %d, %q; want %q", code, errs.String(), good)
 	}
 	errs.Reset()

@@ -246,6 +246,7 @@ func (c Config) validate() []problem {
 		add("rto-min", "%v: want less than the %v of give-up, or nothing is ever sent again", c.RTOMin, c.GiveUp)
 	}
 	found = append(found, c.validateRegions()...)
+	found = append(found, c.validateGuests()...)
 	n := c.node()
 	n.Cores = nil
 	if err := refused(n); err != "" { // problems within the ranges of single options

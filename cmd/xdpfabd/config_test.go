@@ -81,15 +81,17 @@ size = 8
 backing = "resident"
 [[guest]]
 user = "1"
-entries = 64
 deny = true
+[[guest]]
+user = "2"
+entries = 64
 `)
 	want := Config{
 		Interface: "ens1f0np0", Queues: 2, Cores: []int{0, 1}, Spin: time.Millisecond, BusyPoll: 20 * time.Microsecond, BusyBudget: 16, Copy: xsk.ZeroCopy,
 		XDP: bpf.Any, UDP: true, Window: 8, GiveUp: 2 * time.Second, RTOMin: 20 * time.Millisecond,
 		BaseRTT: time.Millisecond, IdleRetire: 2 * time.Minute, Control: "/tmp/c.sock", LogLevel: -4, LogFormat: logJSON,
 		SocketGroup: "7", SocketMode: 0o666, Sessions: 100, ResidentSessions: 64, Pin: "/sys/fs/bpf/node", Leave: true,
-		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*", Limits: host.GuestLimits{Entries: 64}}},
+		Guests: []GuestConfig{{User: "1", Deny: true, Serve: "*"}, {User: "2", Serve: "*", Limits: host.GuestLimits{Entries: 64}}},
 		Regions: []RegionConfig{
 			{Name: "a", Size: 4096, Key: ptr(uint64(7)), Access: mr.RemoteRead, Backing: "anonymous", Huge: mr.HugeNever},
 			{Name: "b", Size: 2 << 20, Key: ptr(^uint64(0)), Access: mr.RemoteWrite, Backing: "memfd"},

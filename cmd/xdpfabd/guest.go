@@ -97,6 +97,36 @@ func newRules(guests []GuestConfig) (all rules, found []problem) {
 	return all, found
 }
 
+// validateGuests finds rules, and settings of rules, that have no effect.
+func (c Config) validateGuests() (found []problem) {
+	fresh := defaultGuest()
+	for i, g := range c.Guests {
+		at := fmt.Sprintf("guest[%d]", i)
+		if j := slices.IndexFunc(c.Guests[:i], func(former GuestConfig) bool { return former.covers(g) }); j >= 0 {
+			found = append(found, problem{key: at, text: fmt.Sprintf("%s: this rule is never reached: guest[%d] "+
+				"(%s) fits the same programs, and the first rule that fits decides; want this one before it, or "+
+				"neither", g, j, c.Guests[j])})
+		}
+		for _, o := range guestOptions[firstLimit : len(guestOptions)-1] {
+			if text := o.at(&g).String(); g.Deny && text != o.at(&fresh).String() {
+				found = append(found, problem{key: at + "." + o.key, text: fmt.Sprintf("%s: a program that may not "+
+					"attach has no limits; want no %s in a rule that denies", text, o.key)})
+			}
+		}
+		if g.Limits.Queues > 0 && c.Lend == 0 {
+			found = append(found, problem{key: at + ".queues", text: fmt.Sprintf("%d: this daemon lends none; want lend, "+
+				"too, with so many queues or more, or no queues in rules", g.Limits.Queues)})
+		}
+	}
+	return found
+}
+
+// covers reports whether a rule fits all programs that another one fits.
+func (g GuestConfig) covers(other GuestConfig) bool {
+	return (g.User == "" || g.User == other.User) && (g.Group == "" || g.Group == other.Group) &&
+		(g.Socket == "" || g.Socket == other.Socket)
+}
+
 // budgets returns those of the rule of a name. What another daemon's rule has kept counts
 // for those of all.
 func (all rules) budgets(name string) []*host.Budget {
@@ -245,6 +275,10 @@ func parseGuest(s string) (GuestConfig, error) {
 	settings := guestOptions[:len(guestOptions)-1] // deny is the verb
 	return g, assignEach(&g, settings, listed(more), "one of "+known(settings))
 }
+
+// firstLimit is the number of the first setting that says what a program may do, and not
+// which programs the rule fits.
+const firstLimit = 3
 
 // guestOptions are the settings of a rule. The last one has a word of its own in --guest.
 var guestOptions = []option[GuestConfig]{

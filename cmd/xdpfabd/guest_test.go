@@ -181,6 +181,27 @@ func TestGuestConfiguration(t *testing.T) {
 			t.Errorf("--guest %s: %d, %s; want %s", arg, code, msg, want)
 		}
 	}
+	for _, c := range []struct {
+		args []string
+		want string // empty: it is good
+	}{
+		{[]string{"allow:user=1", "deny:user=2", "allow"}, ""},
+		{[]string{"deny:user=1,group=2", "allow:user=1", "allow:group=1"}, ""},
+		{[]string{"allow", "deny:user=1"}, "guest[1]: deny:user=1: this rule is never reached: guest[0] (allow)"},
+		{[]string{"allow:user=1", "deny", "allow:group=1"}, "guest[2]: allow:group=1: this rule is never reached: guest[1] (deny)"},
+		{[]string{"allow:user=1", "deny:user=1,group=2"}, "guest[1]: "},
+		{[]string{"deny:user=1,memory=1GiB"}, "memory: 1GiB: a program that may not attach has no limits"},
+		{[]string{"deny:user=1,serve=a*"}, "serve: a*: a program"},
+		{[]string{"allow:queues=1"}, "queues: 1: this daemon lends none"},
+	} {
+		args := []string{"--interface=e"}
+		for _, a := range c.args {
+			args = append(args, "--guest", a)
+		}
+		if _, code, msg := load(t, args...); (code == exitOK) != (c.want == "") || !strings.Contains(strings.Join(strings.Fields(msg), " "), c.want) {
+			t.Errorf("%v: %d, %s; want %q", c.args, code, msg, c.want)
+		}
+	}
 	if _, code, msg := load(t, "--interface=e", "--socket-mode", "rw"); code != exitUsage || !strings.Contains(msg, "octal") {
 		t.Errorf("--socket-mode rw: %d, %s", code, msg)
 	}

@@ -83,8 +83,13 @@ func begin(cfg Config, log *slog.Logger) error {
 	}
 	claimFiles(regions, nil, log)
 	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, folder))
-	if ctx.Err() != nil && h == nil {
-		return errFailure(errors.Join(free(regions), l.Close())) // asked to end before it began
+	if ctx.Err() != nil { // asked to end before it began
+		if h != nil {
+			err = h.Close()
+		} else {
+			err = nil
+		}
+		return errFailure(errors.Join(err, free(regions), l.Close()))
 	}
 	if err != nil {
 		return errors.Join(errInterface(explainOpen(cfg, err)), free(regions), l.Close())
@@ -192,6 +197,9 @@ func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l n
 	doors, err := s.doors(ctx, l)
 	if err != nil {
 		return errors.Join(err, s.close())
+	}
+	if ctx.Err() != nil { // asked to end before it served
+		return errors.Join(closeDoors(doors), s.close())
 	}
 	h.Node().Resume()
 	return s.serve(ctx, doors)

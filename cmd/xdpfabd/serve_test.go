@@ -34,8 +34,7 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// asDaemon makes the test binary a daemon, so that process tests need no other
-// binary.
+// asDaemon makes the test binary a daemon, so that process tests need no other binary.
 const asDaemon = "XDPFABD_TEST_DAEMON"
 
 func TestMain(m *testing.M) {
@@ -114,6 +113,12 @@ func testConfig(t *testing.T) Config {
 // servePipe starts serve, and returns at once.
 func servePipe(t *testing.T, cfg Config) *piped {
 	t.Helper()
+	return servePipeUntil(t, context.Background(), cfg)
+}
+
+// servePipeUntil starts serve with a context that may have ended.
+func servePipeUntil(t *testing.T, ctx context.Context, cfg Config) *piped {
+	t.Helper()
 	p := &piped{log: &lockedBuffer{}, done: make(chan error, 1)}
 	client, end, err := fabrictest.Pipe(lively)
 	if err != nil {
@@ -136,7 +141,7 @@ func servePipe(t *testing.T, cfg Config) *piped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(ctx)
 	p.stop = stop
 	t.Cleanup(stop)
 	go func() { p.done <- serve(ctx, p.server, cfg, mems, l, newLogger(cfg, p.log)) }()
@@ -311,7 +316,31 @@ func TestServedInterface(t *testing.T) {
 	}
 }
 
-// A failure while serving ends the daemon with the reason.
+// A failure while serving ends the daemon with the reason. A daemon that was asked to end
+// while it started serves nothing, and tells nobody that it is ready.
+func TestEndBeforeServing(t *testing.T) {
+	conn := notifySocket(t)
+	cfg := testConfig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := servePipeUntil(t, ctx, cfg)
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+	if log := p.log.String(); strings.Contains(log, "msg=serving") {
+		t.Error(log)
+	}
+	if _, err := os.Stat(cfg.Control); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the control socket is left: %v", err)
+	}
+	if err := conn.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 100)); err == nil {
+		t.Errorf("systemd was told %d bytes", n)
+	}
+}
+
 func TestServeReportsFailure(t *testing.T) {
 	cfg := testConfig(t)
 	p := servePipe(t, cfg)
