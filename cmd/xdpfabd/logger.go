@@ -5,10 +5,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -131,4 +134,67 @@ func (l *logLimit) take(message string) (passes bool, left uint64) {
 	s.lines--
 	left, s.left = s.left, 0
 	return true, left
+}
+
+// patience is how long a line of the log waits for whoever reads the log.
+const patience = time.Second
+
+// patientWriter gives up lines that nobody reads: a terminal or a pager that is stopped,
+// or a pipe whose reader hangs, must not stop the daemon, which writes lines while it
+// serves and while it ends. A line is written when Write returns, unless it takes too
+// long.
+type patientWriter struct {
+	limit time.Duration
+	lines chan []byte   // to the goroutine that writes
+	done  chan struct{} // a line has been written
+
+	mu   sync.Mutex
+	late bool // a line is still being written
+	left int  // lines given up since
+}
+
+// patient wraps a file; other writers do not block, and stay as they are.
+func patient(w io.Writer) io.Writer {
+	if _, is := w.(*os.File); is {
+		return newPatient(w, patience)
+	}
+	return w
+}
+
+func newPatient(to io.Writer, limit time.Duration) *patientWriter {
+	w := &patientWriter{limit: limit, lines: make(chan []byte), done: make(chan struct{}, 1)}
+	go func() {
+		for line := range w.lines {
+			_, _ = to.Write(line) // there is nobody to tell
+			w.done <- struct{}{}
+		}
+	}()
+	return w
+}
+
+// Write implements io.Writer. It reports no error.
+func (w *patientWriter) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.late {
+		select {
+		case <-w.done:
+			w.late = false
+		default:
+			w.left++
+			return len(line), nil
+		}
+	}
+	text := bytes.Clone(line)
+	if w.left > 0 {
+		text = fmt.Appendf(nil, "xdpfabd: %d lines are missing here, since nobody read the log\n%s", w.left, line)
+		w.left = 0
+	}
+	w.lines <- text
+	select {
+	case <-w.done:
+	case <-time.After(w.limit):
+		w.late = true
+	}
+	return len(line), nil
 }

@@ -9,10 +9,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
@@ -177,5 +181,63 @@ func TestGuestRefusalsAreCounted(t *testing.T) {
 	}
 	if text := fmt.Sprint(rules.given[1].rights()...); !strings.Contains(text, "memory1GiB") || !strings.Contains(text, "guests1") || !strings.Contains(text, "serve*") {
 		t.Errorf("rights %q", text)
+	}
+}
+
+// Lines that nobody reads are given up, and counted in the next one.
+func TestLogIsPatient(t *testing.T) {
+	r, to := io.Pipe()
+	w := newPatient(to, time.Nanosecond)
+	defer close(w.lines)
+	write := func(line string) {
+		if n, err := w.Write([]byte(line)); n != len(line) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	write("one\n") // taken, and waits for a reader
+	write("two\n")
+	write("three\n")
+	got := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(r)
+		got <- string(text)
+	}()
+	testnet.Eventually(t, "the late line is written", func() bool { return len(w.done) > 0 })
+	write("four\n")
+	testnet.Eventually(t, "the next line is written", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return !w.late || len(w.done) > 0
+	})
+	_ = to.Close()
+	if text := <-got; text != "one\nxdpfabd: 2 lines are missing here, since nobody read the log\nfour\n" {
+		t.Errorf("%q", text)
+	}
+}
+
+// A daemon whose log nobody reads serves, and ends as it is asked to.
+func TestProcessUnreadLog(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	r, full, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer full.Close()
+	fd := int(full.Fd())
+	if err := unix.SetNonblock(fd, true); err != nil { // for this loop alone
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = unix.Write(fd, []byte("."))
+	}
+	if err := unix.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
+	p := launchInto(t, full, net.B, socketPath(t), nil)
+	p.ready(t)
+	p.signal(t, unix.SIGTERM)
+	if code := p.code(t); code != exitOK {
+		t.Errorf("exit code %d, want 0", code)
 	}
 }

@@ -58,6 +58,7 @@ func main() {
 
 // run is the whole program; it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
+	stderr = patient(stderr)
 	cmd := newCommand(stdout, stderr)
 	cmd.SetArgs(args)
 	err := cmd.Execute()

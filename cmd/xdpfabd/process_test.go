@@ -41,6 +41,12 @@ type process struct {
 // are any, and returns at once.
 func launch(t *testing.T, side *testnet.Side, path string, caps []uintptr, args ...string) *process {
 	t.Helper()
+	return launchInto(t, nil, side, path, caps, args...)
+}
+
+// launchInto is launch with a file for what the daemon says; nil for its buffer.
+func launchInto(t *testing.T, says *os.File, side *testnet.Side, path string, caps []uintptr, args ...string) *process {
+	t.Helper()
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +62,9 @@ func launch(t *testing.T, side *testnet.Side, path string, caps []uintptr, args 
 	p.cmd = exec.Command("/proc/self/fd/3", append(given, args...)...)
 	p.cmd.ExtraFiles = []*os.File{self}
 	p.cmd.Env = append(os.Environ(), asDaemon+"=1", "NOTIFY_SOCKET=")
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out; says != nil {
+		p.cmd.Stdout, p.cmd.Stderr = says, says
+	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if caps != nil {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{
