@@ -114,8 +114,8 @@ func (c Config) validateGuests() (found []problem) {
 			}
 		}
 		if g.Limits.Queues > 0 && c.Lend == 0 {
-			found = append(found, problem{key: at + ".queues", text: fmt.Sprintf("%d: this daemon lends none; want lend, "+
-				"too, with so many queues or more, or no queues in rules", g.Limits.Queues)})
+			found = append(found, problem{key: at + ".queues", text: fmt.Sprintf("%d: this daemon lends none; want "+
+				"lend, too, with so many queues or more, or no queues in rules", g.Limits.Queues)})
 		}
 	}
 	return found
