@@ -57,9 +57,22 @@ func labelNames(f *dto.MetricFamily) (names []string) {
 	return names
 }
 
+// shortNames returns, by the names of metrics, those of the counters of Status behind
+// them: that is how xdpfab stat shows them. A label's value is a word in capitals.
+func shortNames() map[string]string {
+	short := map[string]string{}
+	for name := range helps {
+		short["xdpfab_"+identifier(name)+"_total"] = "`" + name + "`"
+	}
+	for _, f := range families {
+		short["xdpfab_"+f.name] = "`" + f.prefix + strings.ToUpper(f.label) + "`"
+	}
+	return short
+}
+
 // The glossary is what the daemon says of its own metrics.
 func TestGlossary(t *testing.T) {
-	const path, begin, end = "../../docs/metrics.md", "| metric | kind | labels | |\n|---|---|---|---|\n", "\n## "
+	const path, begin, end = "../../docs/metrics.md", "| metric | kind | in `xdpfab stat` | labels | |\n|---|---|---|---|---|\n", "\n## "
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -69,11 +82,11 @@ func TestGlossary(t *testing.T) {
 	if !found || !more {
 		t.Fatalf("%s: no table that begins with %q, and a section behind it", path, begin)
 	}
-	all := everything(t)
+	all, short := everything(t), shortNames()
 	var table strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		f := all[name]
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(f.GetType().String()), strings.Join(labelNames(f), ", "), f.GetHelp())
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", name, strings.ToLower(f.GetType().String()), short[name], strings.Join(labelNames(f), ", "), f.GetHelp())
 	}
 	want := before + begin + table.String() + end + after
 	if *update {
