@@ -143,6 +143,20 @@ func TestHelpAndCompletion(t *testing.T) {
 	}
 }
 
+// The help has every setting of a rule. deny is the verb.
+func TestHelpHasGuestSettings(t *testing.T) {
+	_, text, _ := strings.Cut(long, "--guest allow|deny")
+	text, _, found := strings.Cut(text, "\n\n")
+	if !found {
+		t.Fatal("the help has no paragraph on --guest")
+	}
+	for _, o := range guestOptions[:len(guestOptions)-1] {
+		if !regexp.MustCompile(`\b` + o.key + `\b`).MatchString(text) {
+			t.Errorf("the help of --guest lacks %s", o.key)
+		}
+	}
+}
+
 // The text above the flags fits a terminal, and --help is two screens of one.
 func TestHelpWidth(t *testing.T) {
 	for line := range strings.SplitSeq(long+"\n"+brief, "\n") {

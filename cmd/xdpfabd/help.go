@@ -123,9 +123,11 @@ of --guest come before them:
   setting: user=NAME, group=NAME (or numbers; left out: any), socket=PATH to which
            the program connects (left out: any), serve=PATTERN of names of regions
            (* for any text; empty: none), guests (programs at a time); limits of
-           each: entries, arena, arrivals, endpoints, peers, regions, memory;
-           kept, for regions that outlive their programs; weight, its share in
-           proportion to others' weights
+           each: entries, arena, arrivals, endpoints, peers, regions, memory, host
+           (the daemon's own memory); limits of all programs of the rule together:
+           total (memory), kept (regions that outlive their programs); queues, which
+           programs of one user may borrow; weight, its share in proportion to
+           others' weights
 
 More control sockets, say one for each container, are [[socket]] in the file, or:
 
