@@ -532,6 +532,20 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// The transcript of a newcomer has the protocols of this release.
+func TestTranscriptOfVersions(t *testing.T) {
+	text, err := os.ReadFile("../../docs/transcripts/newcomer.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := build()
+	for line := range strings.Lines(r.Text("xdpfab")) {
+		if strings.Contains(line, "  version ") && !strings.Contains(string(text), line) {
+			t.Errorf("docs/transcripts/newcomer.txt lacks %q: make test-newcomer UPDATE=1 writes it anew", line)
+		}
+	}
+}
+
 func TestInfo(t *testing.T) {
 	n := newNode(t)
 	r := n.run("", "info", "lo")
