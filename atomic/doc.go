@@ -20,11 +20,11 @@
 //     never leaves the page, so access rights are those of the element.
 //   - 4 and 8 bytes: sync/atomic on the element itself, so that this package
 //     and any Go code using sync/atomic on the same bytes exclude each other.
-//   - 16 bytes: CMPXCHG16B on amd64. Loads use an aligned 16-byte MOVDQA, which
-//     Intel and AMD document as atomic on CPUs with AVX, and which works on
-//     read-only mappings. Without AVX, loads also use CMPXCHG16B, which faults
-//     on a read-only mapping. Without CMPXCHG16B (and on other architectures)
-//     the lock table below serves.
+//   - 16 bytes: CMPXCHG16B on amd64, CASP on arm64 (Armv8.1); elsewhere, and on CPUs
+//     without them, the lock table below. On amd64, loads use an aligned 16-byte
+//     MOVDQA, which Intel and AMD document as atomic on CPUs with AVX, and which works
+//     on read-only mappings. Without AVX, loads also use CMPXCHG16B, which faults on a
+//     read-only mapping.
 //   - 32 bytes (LongDoubleComplex), and complex elements that are not aligned to
 //     their size, though to that of their parts as in C: a table of spin locks
 //     shared by all users of the package in the process. Exclusion holds between

@@ -88,10 +88,11 @@
 // endpoint has [fi.OrderNone].
 //
 // Each element is atomic against everything else on the target's node, including the
-// target's own code that uses sync/atomic. There are two exceptions: elements of 32 bytes
-// (long double complex), and complex elements that are not aligned to their whole size.
-// These are atomic only against operations of the same datatype that the same process
-// executes. An array as a whole is not atomic.
+// target's own code that uses sync/atomic. There are three exceptions: elements of 32
+// bytes (long double complex), those of 16 bytes where the CPU cannot exchange 16 at
+// once, and complex elements that are not aligned to their whole size. These are atomic
+// only against operations of the same datatype that the same process executes. An array
+// as a whole is not atomic.
 //
 // # When a peer restarts
 //
