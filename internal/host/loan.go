@@ -108,12 +108,12 @@ func (g *Guest) borrow(_ context.Context, b share.Borrow) (any, error) {
 func (h *Host) lend(g *Guest) (*port.Loan, error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	if err := g.mayBorrow(); err != nil {
-		return nil, err
-	}
 	if h.n.Dev.Medium() == wire.OnSocket {
 		return nil, fmt.Errorf("the host has no queues to lend, since it has UDP sockets: have it started with AF_XDP "+
 			"and some (xdpfabd --transport xdp --lend), or do without: %w", errno.Busy)
+	}
+	if err := g.mayBorrow(); err != nil {
+		return nil, err
 	}
 	from, is := h.n.Dev.(node.Lender)
 	if !is || len(from.Spares()) == 0 {

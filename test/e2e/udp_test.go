@@ -34,7 +34,7 @@ func TestSockets(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	socket := filepath.Join(nobodysDir(t), socketName)
 	d := &node{start(t, net.B, xdpfabdPath, []string{"--interface", net.B.IfName, "--control", socket,
-		"--transport", "udp", "--region", "r=4KiB", "--guest", "allow:user=0,queues=1"}, env("NOTIFY_SOCKET="), unprivileged), net.B, socket}
+		"--transport", "udp", "--region", "r=4KiB", "--guest", "allow:user=0"}, env("NOTIFY_SOCKET="), unprivileged), net.B, socket}
 	d.ready()
 	if s, err := d.ask(); err != nil || s.Interface.Transport != "udp" {
 		t.Errorf("%+v, %v: want the transport udp", s.Interface, err)
