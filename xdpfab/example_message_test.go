@@ -38,7 +38,7 @@ func ExampleMailbox() {
 		}
 	}()
 
-	answers, err := client.NewMailbox(xdpfab.MailboxAttr{})
+	answers, err := client.NewMailbox(xdpfab.MailboxAttr{Number: xdpfab.AnyNumber})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -23,7 +23,8 @@ type Handler struct{ h calls.Handler }
 // default.
 type HandlerAttr struct {
 	// Number is the endpoint number by which peers dial the handler, 0 to 65535. It is an
-	// int since AnyNumber, -1, picks a free one.
+	// int since AnyNumber, -1, picks a free one. 0 is taken where Serve or a daemon serves
+	// regions.
 	Number int
 	// Requests is the most requests that are held at a time: those that the function has,
 	// those that wait for it, and those whose replies are about to be sent; 1024, 65536
@@ -166,7 +167,7 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 	if err := p.there(); err != nil {
 		return 0, err
 	}
-	if len(request) > math.MaxUint16 {
+	if len(request) > p.longestRequest() {
 		return 0, p.tooLong(request)
 	}
 	to, err := p.to.Caller(ctx)
@@ -197,14 +198,19 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 	return 0, err
 }
 
+// longestRequest returns how many bytes a frame to the peer has room for, if the MTU at
+// the other end is not smaller.
+func (p *Peer) longestRequest() int {
+	const heads = wire.HeaderLen + wire.CallHead
+	frame := p.to.Node.Dev.MTU() - p.to.Peer.Link().Kind.Overhead()
+	return (frame - heads) &^ 3 // a record is a multiple of 4 bytes
+}
+
 // tooLong is the error of a request that no frame can hold.
 func (p *Peer) tooLong(request []byte) error {
-	const heads = wire.HeaderLen + wire.CallHead
-	mtu := p.to.Node.Dev.MTU()
-	most := (mtu - heads) &^ 3 // a record is a multiple of 4 bytes
 	return errno.Refuse(ErrTooMany, "xdpfab: request of %d bytes to %s: %w: it has to fit into one frame: want at "+
-		"most %d bytes, which an MTU of %d leaves, 28 less over IPv4 and 48 less over IPv6, or less if the peer has a "+
-		"smaller one", len(request), p.to.Name, ErrNotExecuted, most, mtu)
+		"most %d bytes, which an MTU of %d leaves, or less if the peer has a smaller one", len(request), p.to.Name,
+		ErrNotExecuted, p.longestRequest(), p.to.Node.Dev.MTU())
 }
 
 // open takes the reply out of the result of a call.
@@ -214,9 +220,15 @@ func (p *Peer) open(result, reply []byte) (n int, err error) {
 		return 0, &FunctionError{p.to.Name, string(r.Bytes), r.Kind == wire.ReplyPanic}
 	}
 	n = int(min(uint64(r.Length), math.MaxInt))
-	if got := copy(reply, r.Bytes); got < n {
-		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: give a longer "+
-			"buffer, or have the function reply with less than a frame", n, p.to.Name, got)
+	got := copy(reply, r.Bytes)
+	switch {
+	case got == n:
+	case got == len(reply):
+		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: give a buffer of as "+
+			"many", n, p.to.Name, got)
+	default:
+		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: a frame takes no "+
+			"more: have the function reply with at most as many", n, p.to.Name, got)
 	}
 	return n, err
 }

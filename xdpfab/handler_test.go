@@ -159,6 +159,16 @@ func TestLongestCall(t *testing.T) {
 		t.Errorf("%d bytes each way: %d, %v", most, n, err)
 	}
 	want := fmt.Sprintf("want at most %d bytes", most)
+	behind := setUpBoth(t, xdpfab.DomainAttr{Attach: fi.AttachAlways}, xdpfab.DomainAttr{}, 64<<10)
+	_, q := handle(t, behind, xdpfab.HandlerAttr{}, upper)
+	for _, p := range []*xdpfab.Peer{p, q} { // a client with an interface, and one behind a daemon
+		for _, n := range []int{most + 1, 2000, 1 << 16} {
+			if _, err := p.Call(ctx(t), make([]byte, n), nil); !errors.Is(err, xdpfab.ErrNotExecuted) ||
+				!errors.Is(err, xdpfab.ErrTooMany) || !strings.Contains(err.Error(), want) {
+				t.Errorf("a request of %d bytes: %v, want %q", n, err, want)
+			}
+		}
+	}
 	if _, err := ask(most+1, 2); !errors.Is(err, xdpfab.ErrNotExecuted) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a request of %d bytes: %v, want %q", most+1, err, want)
 	}

@@ -136,8 +136,8 @@ func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if number != AnyNumber {
-		if number < 0 || number > 0xffff {
-			return 0, errno.Refuse(errno.Argument, "xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
+		if err := CheckNumber(number); err != nil {
+			return 0, err
 		}
 		if n.taken(uint16(number)) || n.blocks[uint16(number)] != of {
 			return 0, errno.Refuse(errno.Busy,
@@ -158,6 +158,14 @@ func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 		}
 	}
 	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", errno.Busy)
+}
+
+// CheckNumber refuses what is no endpoint number, and not AnyNumber.
+func CheckNumber(number int) error {
+	if number != AnyNumber && (number < 0 || number > 0xffff) {
+		return errno.Refuse(errno.Argument, "xdpfab: endpoint number %d: want 0..65535 or AnyNumber", number)
+	}
+	return nil
 }
 
 // SomeNumber returns a free number at random, or AnyNumber. A guest that comes from a

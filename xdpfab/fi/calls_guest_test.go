@@ -126,3 +126,20 @@ func TestGuestsCallGuests(t *testing.T) {
 		}
 	}
 }
+
+// A number that is taken, and one that is none, are told in the same words behind a
+// daemon as without one.
+func TestNumbersOfGuests(t *testing.T) {
+	a, _, _ := pipeWithRegion(t, 4096)
+	g := guestOf(t, a, fi.DomainAttr{})
+	if _, err := a.NewMailbox(xdpfab.MailboxAttr{Number: 3}); err != nil {
+		t.Fatal(err)
+	}
+	for number, want := range map[int]error{3: fi.ErrBusy, 70_000: fi.ErrArgument, -2: fi.ErrArgument} {
+		_, direct := a.NewMailbox(xdpfab.MailboxAttr{Number: number})
+		_, behind := g.NewMailbox(xdpfab.MailboxAttr{Number: number})
+		if !errors.Is(direct, want) || !errors.Is(behind, want) || direct.Error() != behind.Error() {
+			t.Errorf("number %d: %v, and behind a daemon %v; want %v", number, direct, behind, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package fi
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -158,8 +159,15 @@ func (d *Domain) newEndpoint(attr EndpointAttr, number uint16, identity uint64) 
 
 // pickNumber checks or chooses an endpoint number. d.mu is held.
 func (d *Domain) pickNumber(attr EndpointAttr, identity uint64) (uint16, error) {
+	if err := node.CheckNumber(attr.Number); err != nil {
+		return 0, err
+	}
 	number, given, err := d.node.Dev.Number(attr.toHost(identity))
-	if err != nil {
+	switch {
+	case err == nil:
+	case strings.HasPrefix(err.Error(), "xdpfab: "): // the host's own words
+		return 0, err
+	default:
 		return 0, fmt.Errorf("xdpfab: endpoint: %w", err)
 	}
 	if given {

@@ -30,11 +30,16 @@ type Sequencer struct {
 	free, end uint64
 }
 
+// mostNumbers is the most that are taken at a time: so few that the word never wraps
+// around, if programs take as many a thousand times a second for a century.
+const mostNumbers = 1 << 20
+
 // NewSequencer returns the sequencer at a place. Next takes block numbers at a time, so
 // it sends one operation for every block calls.
 func NewSequencer(ctx context.Context, at Place, block int) (*Sequencer, error) {
-	if block < 1 {
-		return nil, errno.Refuse(ErrParameter, "xdpfab: NewSequencer with blocks of %d numbers: want at least 1", block)
+	if block < 1 || block > mostNumbers {
+		return nil, errno.Refuse(ErrParameter, "xdpfab: NewSequencer with blocks of %d numbers: want 1 to %d", block,
+			mostNumbers)
 	}
 	p, err := newPart(ctx, at, kindSequencer, SequencerBytes/8)
 	return made(&Sequencer{part: p, block: uint64(block)}, err)
@@ -47,8 +52,8 @@ func (s *Sequencer) Take(ctx context.Context, n int) (first uint64, err error) {
 		return 0, err
 	}
 	defer s.named("Take", &err)
-	if n < 1 {
-		return 0, errno.Unsent(errno.Refuse(xdpfab.ErrCount, "xdpfab: %d numbers: want at least 1", n))
+	if n < 1 || n > mostNumbers {
+		return 0, errno.Unsent(errno.Refuse(xdpfab.ErrCount, "xdpfab: %d numbers: want 1 to %d", n, mostNumbers))
 	}
 	for {
 		err := s.run(ctx, func(m *memory) error {

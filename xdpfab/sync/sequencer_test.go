@@ -6,11 +6,14 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // block is numbers that a program got, and when.
@@ -79,10 +82,12 @@ func TestSequencerNext(t *testing.T) {
 		}
 		last = n
 	}
-	if _, err := s.Take(ctx, 0); err == nil {
-		t.Error("a block of no numbers is taken")
-	}
-	if _, err := NewSequencer(ctx, w.at(1, 0), 0); err == nil {
-		t.Error("blocks of no numbers are accepted")
+	for _, n := range []int{-1, 0, mostNumbers + 1, 1 << 62} { // so many could come round
+		if _, err := s.Take(ctx, n); !errors.Is(err, xdpfab.ErrCount) {
+			t.Errorf("%d numbers at a time: %v", n, err)
+		}
+		if _, err := NewSequencer(ctx, w.at(1, 0), n); !errors.Is(err, ErrParameter) {
+			t.Errorf("blocks of %d numbers: %v", n, err)
+		}
 	}
 }
