@@ -23,8 +23,8 @@ type Handler struct{ h calls.Handler }
 // default.
 type HandlerAttr struct {
 	// Number is the endpoint number by which peers dial the handler, 0 to 65535. It is an
-	// int since AnyNumber, -1, picks a free one. 0 is taken where Serve or a daemon serves
-	// regions.
+	// int since AnyNumber, -1, picks a free one. 0 is taken where Serve or a daemon
+	// serves regions.
 	Number int
 	// Requests is the most requests that are held at a time: those that the function has,
 	// those that wait for it, and those whose replies are about to be sent; 1024, 65536
@@ -224,8 +224,8 @@ func (p *Peer) open(result, reply []byte) (n int, err error) {
 	switch {
 	case got == n:
 	case got == len(reply):
-		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: give a buffer of as "+
-			"many", n, p.to.Name, got)
+		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: give a buffer of "+
+			"as many", n, p.to.Name, got)
 	default:
 		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: a frame takes no "+
 			"more: have the function reply with at most as many", n, p.to.Name, got)

@@ -26,8 +26,8 @@ type Mailbox struct{ box *calls.Box }
 // default.
 type MailboxAttr struct {
 	// Number is the endpoint number by which peers dial the mailbox, 0 to 65535. It is an
-	// int since AnyNumber, -1, picks a free one; see EndpointAttr.Number. 0 is taken where
-	// Serve or a daemon serves regions.
+	// int since AnyNumber, -1, picks a free one; see EndpointAttr.Number. 0 is taken
+	// where Serve or a daemon serves regions.
 	Number int
 	// Receives is the most calls that wait for messages at the same time, and the most
 	// messages that are kept; 1024. Further calls wait until one of these has returned,

@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -55,6 +56,10 @@ func (r Remote[T]) wait(ctx context.Context, method string, op atomic.Op, compar
 	var was [wide]byte
 	c, b := toBytes(comparand), toBytes(v)
 	err = r.do(ctx, method, wire.VerbWait, op, b[:r.size], c[:r.size], was[:r.size])
+	if oe, is := errors.AsType[*OpError](err); is && errors.Is(err, ErrOpNotSupported) {
+		oe.Cause = errno.Refuse(ErrOpNotSupported, "no operation can wait there: the memory is resident, or only its "+
+			"program has mapped it, or the peer is of an older release: poll with CompareAndSwap")
+	}
 	return previous(fromBytes[T](was), err)
 }
 
