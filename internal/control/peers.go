@@ -90,8 +90,8 @@ func (n *PeerNode) add(x *PeerNode) {
 }
 
 // byNode sums sessions up by node, in the order in which the nodes come first.
-func byNode(sessions []host.PeerInfo) (nodes []PeerNode) {
-	at := map[string]int{}
+func byNode(sessions []host.PeerInfo) []PeerNode {
+	nodes, at := []PeerNode{}, map[string]int{} // never null in JSON
 	for i := range sessions {
 		n := nodeOf(&sessions[i])
 		if known, is := at[n.Peer]; is {

@@ -5,6 +5,7 @@
 package control
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,6 +104,18 @@ func TestPeerNodes(t *testing.T) {
 		var got PeerNodes
 		if err := c.Call(ask(t), "peer-nodes", x.ask, &got); err != nil || got.Total != 3 || !slices.Equal(got.Peers, x.want) {
 			t.Errorf("%s: %v, %+v; want %+v", name, err, got, x.want)
+		}
+	}
+}
+
+// A node without sessions has an empty list, which jq can go through, and not null.
+func TestNoPeers(t *testing.T) {
+	t.Parallel()
+	c := dial(t, start(t, steady, PeersVerbs(func() []host.PeerInfo { return []host.PeerInfo{} })...))
+	for _, verb := range []string{"peers", "peer-nodes"} {
+		var got json.RawMessage
+		if err := c.Call(ask(t), verb, AskPeers{Limit: 1}, &got); err != nil || string(got) != `{"total":0,"peers":[]}` {
+			t.Errorf("%s: %s, %v", verb, got, err)
 		}
 	}
 }
