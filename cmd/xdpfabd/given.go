@@ -139,20 +139,6 @@ func (c *Config) keysFit(promised []legacyOf, keys []uint64) error {
 	return nil
 }
 
-// fileID tells a file from others, whatever its path is. It is zero for no file.
-type fileID struct{ Dev, Ino uint64 }
-
-func fileOf(st *unix.Stat_t) fileID { return fileID{st.Dev, st.Ino} }
-
-// file returns the file in which the region lies, and the file's length in bytes.
-func (r *region) file() (id fileID, length int64, err error) {
-	var st unix.Stat_t
-	if r.isFile() {
-		err = unix.Fstat(r.mem.FD(), &st)
-	}
-	return fileOf(&st), st.Size, err
-}
-
 // inherit opens the region's file, which has to be the one in which the former daemon has
 // it. It looks before it opens, since opening makes or extends a file.
 func (r *region) inherit(want fileID) (err error) {

@@ -69,6 +69,20 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 	return m, err
 }
 
+// fileID tells a file from others, whatever its path is. It is zero for no file.
+type fileID struct{ Dev, Ino uint64 }
+
+func fileOf(st *unix.Stat_t) fileID { return fileID{st.Dev, st.Ino} }
+
+// file returns the file in which the region lies, and the file's length in bytes.
+func (r *region) file() (id fileID, length int64, err error) {
+	var st unix.Stat_t
+	if r.isFile() {
+		err = unix.Fstat(r.mem.FD(), &st)
+	}
+	return fileOf(&st), st.Size, err
+}
+
 // claimFiles marks the regions' files as served, until they are freed, and warns of those
 // that others serve too: another region, or another process. Nothing is lost, since the
 // operations of both are atomic, but it is rarely intended. The end of the process takes
