@@ -142,20 +142,23 @@ var families = []struct{ prefix, name, label, help string }{
 
 // helps describe the other counters. One that is missing here is still reported.
 var helps = map[string]string{
-	"packets_received":           "Packets taken from the sockets.",
-	"packets_sent":               "Packets sent by the sockets, and those to this node itself, which bypass them.",
-	"ops_sent":                   "Operation records sent for the first time.",
-	"frames_resent":              "Request frames sent again.",
-	"requests_executed":          "Request frames of peers executed.",
-	"ops_executed":               "Operation records of peers executed.",
-	"lookups_not_found":          "Lookups by peers of regions that do not exist, and pings; no refusals.",
-	"resident_ops_executed":      "Operation records that the XDP program executed.",
+	"packets_received":  "Packets taken from the sockets.",
+	"packets_sent":      "Packets sent by the sockets, and those to this node itself, which bypass them.",
+	"ops_sent":          "Operation records sent for the first time.",
+	"frames_resent":     "Request frames sent again.",
+	"requests_executed": "Request frames of peers executed.",
+	"ops_executed":      "Operation records of peers executed.",
+	"lookups_not_found": "Lookups by peers of regions that do not exist, and pings; no refusals.",
+	"resident_ops_executed": "Operation records that the XDP program executed, also those of " +
+		"frames that user space passed to it.",
 	"resident_requests_executed": "Request frames that the XDP program executed as they arrived.",
 	"resident_duplicates":        "Repeated request frames that the XDP program answered again without executing them.",
-	"resident_early":             "Frames of resident sessions that arrived before their turn, or for a capture.",
-	"resident_passed":            "Frames of resident sessions that the XDP program left to user space.",
-	"resident_relayed":           "Frames that user space answered because the XDP program's answer may be lost.",
-	"resident_answers_lost":      "Answers of the XDP program that did not arrive in time.",
+	"resident_early": "Frames of resident sessions that arrived before their turn, or for a " +
+		"capture, and went to user space or got a nak.",
+	"resident_passed":  "Frames of resident sessions that the XDP program left to user space.",
+	"resident_relayed": "Frames that user space answered because the XDP program's answer may be lost.",
+	"resident_answers_lost": "Answers of the XDP program that did not arrive in time, so that their " +
+		"requests were sent again.",
 	"resident_sessions_relayed":  "Sessions that user space began to answer because the program's answers were lost.",
 	"resident_refused":           "Frames of resident sessions that were stale or contradicted their session.",
 	"resident_busy":              "Frames dropped because another CPU was working on their resident session.",
