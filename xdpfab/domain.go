@@ -24,7 +24,8 @@ func (d *Domain) Close() error {
 }
 
 // CloseAll closes the domain and everything that belongs to it. Closing twice is no
-// error. See [fi.Domain.CloseAll].
+// error. The memory of its services is unmapped, so no goroutine of the program may use
+// its words or bytes any more: see [Service]. See [fi.Domain.CloseAll].
 func (d *Domain) CloseAll() error {
 	if err := d.there(); err != nil {
 		return err

@@ -79,7 +79,8 @@ func (w *Network) Node(i int) *Domain {
 
 // Crash ends node i as the end of its process or a power cut does: no peer is told, and
 // nothing that was sent to it arrives. The domain is closed with all that belongs to it.
-// Another crash of a dead node is no error.
+// Goroutines that use the words of its services go on: those words stay, and no peer
+// reaches them. Another crash of a dead node is no error.
 func (w *Network) Crash(i int) error {
 	if err := w.check(i); err != nil {
 		return err

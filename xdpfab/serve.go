@@ -15,7 +15,9 @@ import (
 // Service is a region of this node that peers can use.
 type Service struct {
 	// Region is the memory. Its methods give the owner its words, as variables of
-	// sync/atomic, and its bytes.
+	// sync/atomic, and its bytes. They must not be used once the domain is closed, which
+	// unmaps the memory: the process would crash. End the goroutines that use them before
+	// CloseAll. At a Pipe or a Network the memory stays as long as anything points to it.
 	Region *mr.Region
 
 	name  string

@@ -4,12 +4,14 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // PipeMTU is the MTU of Ethernet.
@@ -68,6 +70,27 @@ func (p *PipeEnd) MTU() int { return PipeMTU }
 
 // Close implements Device.
 func (p *PipeEnd) Close() error { return nil }
+
+// mostInMemory is the most bytes that a region of a node in memory has. The Go runtime
+// ends the process if the heap cannot grow.
+const mostInMemory = 1 << 36
+
+// Memory returns memory of the Go heap. It stays as long as anything points to it: a test
+// crashes a node while the owner's goroutines use its words, and they go on.
+func (p *PipeEnd) Memory(_ string, size int) (*mr.Memory, error) {
+	if size > mostInMemory {
+		return nil, fmt.Errorf("%w: %d bytes, want at most %d at a node in memory", mr.ErrSize, size, mostInMemory)
+	}
+	m, err := mr.Alloc(size, mr.AllocOptions{Huge: mr.HugeNever}) // the system refuses what it does not have
+	if err != nil || m.Kind() == mr.KindAdopted {
+		return m, err
+	}
+	n := len(m.Bytes())
+	if err := m.Close(); err != nil {
+		return nil, err
+	}
+	return mr.Adopt(make([]byte, n)) // of whole pages, so it begins with one
+}
 
 // Nothing about a pipe ever changes.
 func (p *PipeEnd) Watch(func(port.Event)) {}

@@ -20,7 +20,9 @@ func (d *Domain) Close() error { return d.closeWith(false) }
 
 // CloseAll closes the domain and everything that belongs to it: it ends every session
 // (peers learn which of their operations never ran), completes the operations that wait,
-// deregisters memory and frees the interface. Closing twice is no error.
+// deregisters memory and frees the interface. Closing twice is no error. It unmaps what
+// NewRegion has allocated, unless the domain is one of a Pipe: then the program must not
+// use its words or bytes any more.
 func (d *Domain) CloseAll() error { return d.closeWith(true) }
 
 // keep adds a child of the domain, with a name for messages, and remove takes it out.

@@ -30,7 +30,8 @@ func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 }
 
 // NewRegion allocates zeroed memory of size bytes, on huge pages when there are any, and
-// registers it under a name with all rights. It is freed when the domain closes.
+// registers it under a name with all rights. It is freed when the domain closes. At a
+// Pipe the memory is of the Go heap, and stays as long as anything points to it.
 func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	m, err := d.node.Allocate(name, size)
 	if err != nil {
