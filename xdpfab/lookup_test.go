@@ -39,3 +39,52 @@ func TestLookupOfADeadNode(t *testing.T) {
 	_, err = xdpfab.Vector[uint64](ctx(t), peer, "w")
 	never("Vector", err)
 }
+
+// A look-up changes nothing, so one that is sent in the session with the former life is
+// repeated with the present one: also the first call after a restart knows the regions of
+// that life.
+func TestLookupAfterARestart(t *testing.T) {
+	for name, look := range map[string]func(*xdpfab.Peer, xdpfab.Remote[uint64]) error{
+		"Lookup": func(p *xdpfab.Peer, _ xdpfab.Remote[uint64]) error {
+			_, err := p.Lookup(ctx(t), "w")
+			return err
+		},
+		"Regions": func(p *xdpfab.Peer, _ xdpfab.Remote[uint64]) error {
+			list, err := p.Regions(ctx(t))
+			if err == nil && len(list) != 1 {
+				t.Errorf("%v, want one region", list)
+			}
+			return err
+		},
+		"Word": func(p *xdpfab.Peer, _ xdpfab.Remote[uint64]) error {
+			h, err := xdpfab.Word[uint64](ctx(t), p, "w", 0)
+			if err == nil {
+				_, err = h.Add(ctx(t), 1)
+			}
+			return err
+		},
+		"Rebind": func(_ *xdpfab.Peer, h xdpfab.Remote[uint64]) error { return h.Rebind(ctx(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNetwork(t, 2)
+			h := wordOn(t, w, 0, 1)
+			if _, err := h.Add(ctx(t), 1); err != nil {
+				t.Fatal(err)
+			}
+			p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := w.Restart(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Serve("w", 64); err != nil {
+				t.Fatal(err)
+			}
+			if err := look(p, h); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

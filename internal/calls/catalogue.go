@@ -41,14 +41,21 @@ func (p *Peer) Entry(ctx context.Context, index int) (Region, uint32, error) {
 	return p.entry(ctx, Call{Verb: wire.VerbList, Count: uint32(index)})
 }
 
-// entry asks for one catalogue entry. It also returns the number of entries.
+// entry asks for one catalogue entry. It also returns the number of entries. The session
+// may be one with a process that has ended, which the question then finds out. Since it
+// changes nothing, it is asked once more, of the present process, unless it is one of a
+// list that has begun: a list is that of one process.
 func (p *Peer) entry(ctx context.Context, c Call) (Region, uint32, error) {
 	var (
 		b [wire.EntryLen]byte
 		e wire.Entry
 	)
 	c.Result = b[:]
-	if err := p.Do(ctx, c); err != nil {
+	err := p.Do(ctx, c)
+	if begun := c.Verb == wire.VerbList && c.Count > 0; !begun && p.Poster.Stale(err) {
+		err = p.Do(ctx, c)
+	}
+	if err != nil {
 		return Region{}, 0, err
 	}
 	if r := e.Parse(b[:]); r != wire.ReasonOK {

@@ -26,6 +26,9 @@ type Poster interface {
 	Hand(Claimed)
 	// Failed returns the error of an operation that failed.
 	Failed(s *engine.Submission, c *engine.Completion, later *engine.Later, peer string) error
+	// Stale reports whether it is the error of an operation that was sent in a session
+	// which the peer's process does not know: another one had begun it, or it is over.
+	Stale(err error) bool
 	// Left returns the error of a call whose context ended with the cause, from that
 	// of the operation that was abandoned. An operation without effect counts as not
 	// executed.

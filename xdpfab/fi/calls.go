@@ -167,6 +167,9 @@ func (p *poster) Failed(s *engine.Submission, c *engine.Completion, later *engin
 	return e
 }
 
+// Stale implements calls.Poster.
+func (p *poster) Stale(err error) bool { return errors.Is(err, ErrSessionLost) }
+
 // Left implements calls.Poster.
 func (p *poster) Left(err, cause error, effect bool) error {
 	var oe *OpError
