@@ -93,7 +93,7 @@ func safe(path string, uid int) error {
 	}
 	if m := info.Mode(); m&0o022 != 0 && m&fs.ModeSticky == 0 {
 		return fmt.Errorf("%s has mode %04o, so other users can replace what is in it: want a folder to which"+
-			" only root and user %d can write (`chmod go-w %s`), or choose another one",
+			" only root and user %d can write (`chmod go-w %s`)",
 			path, m.Perm(), uid, path)
 	}
 	return nil
@@ -104,7 +104,7 @@ func owned(path string, info fs.FileInfo, uid int) error {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if ok && s.Uid != 0 && int(s.Uid) != uid {
 		return fmt.Errorf("%s belongs to user %d, who can replace what is in it:"+
-			" want one of root's or of user %d, or choose another one", path, s.Uid, uid)
+			" want one of root's or of user %d", path, s.Uid, uid)
 	}
 	return nil
 }
