@@ -180,7 +180,7 @@ func (f *Folder) stateAlone() error {
 		return fmt.Errorf("resident: %w", err)
 	}
 	for _, e := range entries {
-		if !stateName(e.Name()) {
+		if !isState(filepath.Join(f.path, e.Name())) {
 			return fmt.Errorf("%w: %s has %s, which is no state of resident regions; want a folder that `xdpfab "+
 				"resident list` shows", ErrConfig, f.path, e.Name())
 		}

@@ -224,3 +224,29 @@ func TestDamagedState(t *testing.T) {
 		}
 	}
 }
+
+// An interface can have a name like that of a version. Its folder is no state for that.
+func TestInterfaceNamedLikeAVersion(t *testing.T) {
+	root := testnet.BPFFS(t)
+	folder := filepath.Join(root, "ns", "v0")
+	f, err := OpenFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := left(t, folder, nil)
+	if err := errors.Join(x.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{root, folder} {
+		all, err := List(from)
+		if err != nil || len(all) != 1 || all[0].Folder != folder || all[0].Interface != "eth9" {
+			t.Errorf("from %s: %+v, %v", from, all, err)
+		}
+	}
+	if err := RemoveFolder(filepath.Dir(folder)); !errors.Is(err, ErrConfig) {
+		t.Errorf("the folder of all interfaces: %v", err)
+	}
+	if err := RemoveFolder(folder); err != nil {
+		t.Error(err)
+	}
+}

@@ -43,7 +43,7 @@ func List(root string) (all []Left, err error) {
 		if err != nil || !e.IsDir() {
 			return err
 		}
-		if !stateName(e.Name()) {
+		if !isState(path) {
 			return nil
 		}
 		all = append(all, look(filepath.Dir(path), e.Name()))
@@ -53,6 +53,18 @@ func List(root string) (all []Left, err error) {
 		return nil, fmt.Errorf("resident: looking below %s: %w", root, err)
 	}
 	return all, nil
+}
+
+// isState reports whether a folder is a state: it has the name of a version, and is not
+// that of an interface with such a name, which has states in it.
+func isState(path string) bool {
+	if !stateName(filepath.Base(path)) {
+		return false
+	}
+	entries, err := os.ReadDir(path)
+	return err != nil || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() && stateName(e.Name())
+	})
 }
 
 // stateName reports whether a folder has the name of a version: v and digits.
