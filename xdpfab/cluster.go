@@ -87,7 +87,7 @@ func (c *Cluster) first(ctx context.Context, n directory.Node, use func(*Peer) e
 // at returns the peer at an address, which it dials if nobody has.
 func (c *Cluster) at(ctx context.Context, addr string) (*Peer, error) {
 	c.mu.Lock()
-	p, err := c.peers[addr], c.open()
+	p, err := c.dialled(addr), c.open()
 	c.mu.Unlock()
 	if p != nil || err != nil {
 		return p, err
@@ -98,11 +98,20 @@ func (c *Cluster) at(ctx context.Context, addr string) (*Peer, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if other := c.peers[addr]; other != nil || c.closed {
+	if other := c.dialled(addr); other != nil || c.closed {
 		return other, errno.Join(p.Close(), c.open())
 	}
 	c.peers[addr] = p
 	return p, nil
+}
+
+// dialled returns the peer at an address, unless nobody has dialled it, or somebody has
+// closed it. The caller holds the lock.
+func (c *Cluster) dialled(addr string) *Peer {
+	if p := c.peers[addr]; p != nil && !p.to.Closed() {
+		return p
+	}
+	return nil
 }
 
 // besides is the failure of an address after those of others, in one line.

@@ -113,6 +113,26 @@ func TestClusterFinds(t *testing.T) {
 	}
 }
 
+// Who closes a peer that a cluster has given out ends that use alone: the cluster dials
+// again.
+func TestClusterPeerIsClosed(t *testing.T) {
+	w := newNetwork(t, 2)
+	c := newCluster(t, w.Node(0), newNames(t, "one "+w.Node(1).Name(0)+" w\n"))
+	for range 3 {
+		p, err := c.Dial(ctx(t), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := xdpfab.Word[uint64](ctx(t), c, "w", 3)
+		if err == nil {
+			_, err = h.Add(ctx(t), 5)
+		}
+		if err := errors.Join(err, p.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The second address of a node is dialled when the first one does not answer.
 func TestClusterTriesAddresses(t *testing.T) {
 	w := newNetwork(t, 2, xdpfab.DomainAttr{GiveUp: 2 * time.Second})

@@ -59,6 +59,9 @@ func (p *Peer) Close() error {
 	return nil
 }
 
+// Closed reports whether this use of the peer has ended.
+func (p *Peer) Closed() bool { return p.closed.Load() }
+
 func (p *Peer) errClosed() error {
 	return errno.Refuse(errno.Closed, "xdpfab: peer %s is closed: dial it again", p.Name)
 }
