@@ -110,7 +110,7 @@ const mostAtOnce = 1 << 20
 // ReadAt implements [io.ReaderAt]: it reads by Peer.Read, a MiB at a time. At the end of
 // the region the error is io.EOF.
 func (r *RemoteBytes) ReadAt(b []byte, off int64) (n int, err error) {
-	if err := r.there(); err != nil {
+	if err := r.sized(); err != nil {
 		return 0, err
 	}
 	rest := r.Size() - off
@@ -132,13 +132,22 @@ func (r *RemoteBytes) ReadAt(b []byte, off int64) (n int, err error) {
 // MiB behind them. Bytes that do not fit the region are refused with ErrOutOfBounds, and
 // then none is written.
 func (r *RemoteBytes) WriteAt(b []byte, off int64) (n int, err error) {
-	if err := r.there(); err != nil {
+	if err := r.sized(); err != nil {
 		return 0, err
 	}
 	if off < 0 || int64(len(b)) > r.Size()-off {
 		return 0, outside("write", len(b), off, r.region)
 	}
 	return r.parts(b, off, r.peer.Write)
+}
+
+// sized refuses a region whose size is not known: its end would be its beginning.
+func (r *RemoteBytes) sized() error {
+	if err := r.there(); err != nil || r.region.Size > 0 {
+		return err
+	}
+	return errno.Unsent(errno.Refuse(ErrArgument, "xdpfab: BytesAt of %s: its size is not known: want a RemoteRegion "+
+		"of Peer.Lookup, or one with Size", named(r.region)))
 }
 
 // outside is the error of a read or a write of bytes that a region does not have.

@@ -108,3 +108,19 @@ func TestBytesAt(t *testing.T) {
 		t.Error("a refused write has changed memory")
 	}
 }
+
+// A region whose size nobody has said is not taken for an empty one.
+func TestBytesAtWithoutSize(t *testing.T) {
+	_, p, r := dialled(t, fi.DomainAttr{})
+	r.Size = 0
+	b := xdpfab.BytesAt(ctx(t), p, r)
+	if n, err := b.ReadAt(make([]byte, 8), 0); n != 0 || !errors.Is(err, xdpfab.ErrArgument) {
+		t.Errorf("read: %d, %v, want ErrArgument", n, err)
+	}
+	if n, err := b.WriteAt(make([]byte, 8), 0); n != 0 || !errors.Is(err, xdpfab.ErrArgument) {
+		t.Errorf("write: %d, %v, want ErrArgument", n, err)
+	}
+	if n, err := io.Copy(io.Discard, io.NewSectionReader(b, 0, 8)); n != 0 || err == nil {
+		t.Errorf("copy: %d, %v, want an error", n, err)
+	}
+}
