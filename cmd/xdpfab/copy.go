@@ -74,8 +74,9 @@ once; the region as a whole does not. put refuses a file that does not fit befor
 writes anything.
 
 If the copy is interrupted, the error names the number of bytes that are certain
-to be there: continue with --skip and that number. Some bytes behind them may have
-been written as well; writing them again does no harm.
+to be there: continue with --skip and that number. After a restart of the peer that
+holds for a region in a file and for a resident one; other memory is new then. Some
+bytes behind them may have been written as well; writing them again does no harm.
 
 With --signal a word of 64 bits changes when the whole file is there, in this region
 or another one. Whoever waits for it finds the file: a program on the peer by
@@ -333,6 +334,10 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		}
 		if errors.Is(err, xdpfab.ErrNoKey) && x.sure == 0 {
 			return unknownKey(err)
+		}
+		if errors.Is(err, xdpfab.ErrPeerRestarted) {
+			return fmt.Errorf("%w; if region %v is in a file, or resident, %d bytes are certain to be there: continue "+
+				"with --skip %d; otherwise its memory is new: put all of it again", err, &f.region, x.sure, x.sure)
 		}
 		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
 	}

@@ -116,7 +116,7 @@ func testPutBrokenOff(t *testing.T) {
 	_, _ = feed.Write(c.data[copySize/2:]) // fails when the client ends
 	_ = feed.Close()
 	put.wants(3, "peer restarted")
-	said := regexp.MustCompile(`; (\d+) bytes are certain to be there: continue with --skip (\d+)\n$`).FindStringSubmatch(put.err.String())
+	said := regexp.MustCompile(`[;,] (\d+) bytes are certain to be there: continue with --skip (\d+)`).FindStringSubmatch(put.err.String())
 	if said == nil || said[1] != said[2] {
 		t.Fatalf("stderr %q: want to be told how to continue", put.err.String())
 	}
