@@ -85,7 +85,8 @@
 // certainty, as above. If an unknown outcome can still become known, [Settle] waits for
 // it, and returns the result that the call would have returned. The operations of one
 // endpoint to one peer take effect in the order in which they were begun, unless the
-// endpoint has [fi.OrderNone].
+// endpoint has [fi.OrderNone]. Calls have no order, and operations that wait at the peer
+// take effect when their conditions hold.
 //
 // Each element is atomic against everything else on the target's node, including the
 // target's own code that uses sync/atomic. There are three exceptions: elements of 32
