@@ -44,7 +44,8 @@ type Config struct {
 	Accel  Accel // KVM or TCG; see Cache.Accel
 	Append string
 	// BootLimit is how long the guest may take to say hello, and Silence how long it
-	// may be silent later; 0 means a time that suits the accelerator.
+	// may be silent later, while QEMU has a processor; 0 means a time that suits the
+	// accelerator.
 	BootLimit, Silence time.Duration
 
 	Cable *os.File // an end of NewCable; Start takes it
@@ -72,8 +73,8 @@ type Machine struct {
 	mu     sync.Mutex // guards what follows, and writing to the port
 	calls  map[int]*call
 	serial int
-	cause  error // why it ended
-	alive  *time.Timer
+	cause  error         // why it ended
+	quiet  time.Duration // for which the guest could have spoken and did not
 }
 
 // call is a request that is not yet answered.
@@ -216,9 +217,6 @@ func (m *Machine) wait() {
 	if m.cause == nil {
 		m.cause = fmt.Errorf("%w: QEMU ended: %v", ErrClosed, err)
 	}
-	if m.alive != nil {
-		m.alive.Stop()
-	}
 	m.mu.Unlock()
 	_ = m.port.Close()
 	_ = os.RemoveAll(m.dir)
@@ -251,17 +249,12 @@ func (m *Machine) listen(hello chan<- guest.Hello) {
 			return // wait says why
 		}
 		m.mu.Lock()
-		if m.alive != nil {
-			m.alive.Reset(m.silence)
-		}
+		m.quiet = 0
 		c := m.calls[r.ID]
 		m.mu.Unlock()
 		switch {
 		case r.Hello != nil:
-			m.mu.Lock()
-			m.alive = time.AfterFunc(m.silence,
-				func() { m.end(fmt.Errorf("%w: not a word from it for %v", ErrHang, m.silence)) })
-			m.mu.Unlock()
+			go m.watch()
 			hello <- *r.Hello
 		case c != nil:
 			c.take(&r)
