@@ -71,6 +71,9 @@ func (l *located) Unwrap() error { return l.err }
 // in has an error say which call failed, and at which place: Mutex.Lock at offset 64 of
 // region "locks" on 10.0.0.2. If a call was made by another one, the outer call is said.
 func (p *part) in(method string, err error) error {
+	if err == nil {
+		return nil
+	}
 	place := p.name()
 	if method != "" {
 		place = strings.Replace(place, " ", "."+method+" ", 1)

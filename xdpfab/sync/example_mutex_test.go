@@ -29,6 +29,28 @@ func start(ctx context.Context) (at sync.Place, end func()) {
 	return sync.Place{Home: peer, Region: "parts"}, func() { _ = net.Close() }
 }
 
+// A program that needs the lock again and again does not wait for each release.
+func ExampleHeld_StartUnlock() {
+	ctx := context.Background()
+	at, end := start(ctx)
+	defer end()
+	lock, err := sync.NewMutex(ctx, at, time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var held *sync.Held
+	for range 3 {
+		if held, err = lock.Lock(ctx); err != nil {
+			log.Fatal(err)
+		}
+		if err := held.StartUnlock(); err != nil { // the lock may have been lost
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(held.Unlock()) // waits for the last release
+	// Output: <nil>
+}
+
 func ExampleMutex() {
 	ctx := context.Background()
 	at, end := start(ctx)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // beatBits is how many bits of a leased word count the holder's writes, so that others
@@ -29,11 +30,12 @@ type Held struct {
 	free  uint64 // what releases it
 	token uint64
 
-	alone    func() bool // has the end of ctx no longer call release
+	alone    func() bool // has the end of the caller's context no longer call release
 	released sync.Once
 	err      error // of the release; valid after it
 
-	change sync.Mutex // held by who changes the word; guards own
+	change sync.Mutex              // held by who changes the word; guards own and begun
+	begun  *xdpfab.Pending[uint64] // the release that StartUnlock began; nil without one
 
 	mu    sync.Mutex
 	mem   *memory
@@ -52,7 +54,7 @@ func (p *part) hold(ctx context.Context, m *memory, word, own, free uint64, leas
 	h.mu.Lock() // so that tick does not miss its timer
 	defer h.mu.Unlock()
 	h.timer = time.AfterFunc(min(lease/4, time.Until(h.until)), h.tick)
-	h.alone = context.AfterFunc(h.ctx, h.release)
+	h.alone = context.AfterFunc(ctx, h.release)
 	return h
 }
 
@@ -101,20 +103,6 @@ func (h *Held) Until() time.Time {
 	return h.over
 }
 
-// Unlock releases the lock or the permit. If there is no error, nobody else had it until
-// then. If the error wraps ErrLost, another program may have it. After any other error it
-// is free once the lease ends. Unlock returns within the lease. Every later call returns
-// what the first one did, so a deferred Unlock may follow another one.
-func (h *Held) Unlock() error {
-	if err := h.there(); err != nil {
-		return err
-	}
-	h.alone()
-	h.lose(ErrReleased)
-	h.release()
-	return h.part.in("Unlock", h.err)
-}
-
 // memory returns the memory that has the word.
 func (h *Held) memory() *memory {
 	h.mu.Lock()
@@ -133,37 +121,13 @@ func (h *Held) tick() {
 	h.mu.Unlock()
 	switch {
 	case left <= 0:
-		h.lose(h.part.in("", fmt.Errorf("not renewed in time: %w", ErrLost)))
+		h.lose(h.part.in("", notRenewed()))
+		h.release()
 	default:
 		h.change.Lock()
 		defer h.change.Unlock()
 		h.extend()
 	}
-}
-
-// release releases the word, once, when the context has ended. All callers wait for it.
-func (h *Held) release() { h.released.Do(h.giveUp) }
-
-func (h *Held) giveUp() {
-	h.change.Lock() // a renewal under way ends with the context
-	defer h.change.Unlock()
-	ends := h.stop()
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), ends)
-	defer cancel()
-	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); time.Until(ends) <= 0 &&
-		h.err != nil && !errors.Is(h.err, ErrLost) {
-		h.err = tell(h.err, "%w", ErrLost)
-	}
-}
-
-// stop ends the ticks, and what Until promises: the next holder may come from now on. It
-// returns when the lease ends. A tick that is late finds that the context has ended.
-func (h *Held) stop() (ends time.Time) {
-	h.Until()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.timer.Stop()
-	return h.until
 }
 
 // extend writes the word again. The lease counts from before that. After any failure but
@@ -185,6 +149,9 @@ func (h *Held) extend() {
 	}
 }
 
+// notRenewed is the error of a lease that ended before it was renewed.
+func notRenewed() error { return fmt.Errorf("not renewed in time: %w", ErrLost) }
+
 // next is a leased word after another beat.
 func next(own uint64) uint64 { return own>>beatBits<<beatBits | uint64(uint16(own+1)) }
 
@@ -192,7 +159,7 @@ func next(own uint64) uint64 { return own>>beatBits<<beatBits | uint64(uint16(ow
 // unknown outcome of the one before needs nothing else.
 func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 	for own, m := h.own, h.memory(); ; {
-		was, err := exchange(ctx, m.at(h.word), own, to(own))
+		was, err := h.exchange(ctx, m, own, to(own))
 		switch {
 		case h.part.restarted(m, err):
 			again, err := h.part.memory(ctx)

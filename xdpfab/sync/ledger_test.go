@@ -125,7 +125,14 @@ func (w *world) turn(ctx context.Context, l *ledger, at Place, rng *rand.Rand,
 			}
 		}
 		end()
-		_ = h.Unlock()
+		if rng.IntN(2) == 0 {
+			_ = h.StartUnlock()
+		}
+		if rng.IntN(2) == 0 {
+			_ = h.Unlock()
+		} else { // a release that fails costs the others a lease
+			_ = h.StartUnlock()
+		}
 	}
 	return nil
 }
