@@ -21,6 +21,7 @@ type contest struct {
 	mtu    int                                    // of both interfaces, in bytes; 0 means standardMTU
 	peer   bool                                   // another project's: its failure is a result, too
 	hogged bool                                   // another process keeps the server's core busy
+	shared bool                                   // threads of the client take turns on its core
 	slow   bool                                   // to start: it has every second round alone
 	hosted bool                                   // the server hosts the client, and counts its allocations
 	words  int                                    // operations of a post; 0 means 1
@@ -239,6 +240,6 @@ func (n *network) own(ctx context.Context, c *contest, client *process, others [
 		s.Extra[hostAllocs] = (after - before) / posts
 	}
 	s.ClientRSS = used(client).rss
-	looks[1].since(looks[0], &s, c.peer)
+	looks[1].since(looks[0], &s, c.peer || c.shared)
 	return s, nil
 }

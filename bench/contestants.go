@@ -217,7 +217,7 @@ type fabRun struct {
 // fab is xdpfab, by its public API.
 func fab(name string, r fabRun) *contest {
 	c := &contest{name: name, server: r.target, client: r.initiator, hogged: r.hogged, peer: r.resident,
-		hosted: r.attached, words: r.scatter, payload: uint64(r.elements) * 8,
+		hosted: r.attached, shared: r.progress == "auto", words: r.scatter, payload: uint64(r.elements) * 8,
 		slow: max(r.regions, r.idle, r.endpoints) >= sessions || r.rate == seldom}
 	if r.daemon {
 		c.serves = func(n *network, _ *process) bool { return answers(n.socket()) }

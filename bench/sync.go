@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,10 +42,13 @@ func syncPlan() []entry {
 	p := []entry{
 		{"sync_locks", locks, partsOf("xdpfab sync.Mutex", "locks")},
 		{"sync_locks_manual", locks, partsOf("xdpfab sync.Mutex, manual", "locks", "-progress", "manual")},
+		{"sync_locks_start", locks, partsOf("xdpfab sync.Mutex, StartUnlock", "locks", "-start-unlock")},
 		{"redis_locks", locks, redisParts("Redis SET NX PX, EVAL", "locks")},
 		{"nats_locks", locks, natsParts("NATS key-value store, in memory", "locks")},
 		{"etcd_locks", locks, etcdParts("etcd concurrency.Mutex", "locks")},
 		{"sync_handover", handovers, partsOf("xdpfab sync.Mutex", "handover", "-clients", syncClients)},
+		{"sync_handover_start", handovers, partsOf("xdpfab sync.Mutex, StartUnlock", "handover", "-start-unlock",
+			"-clients", syncClients)},
 		{"etcd_handover", handovers, etcdParts("etcd concurrency.Mutex", "handover", "-clients", syncClients)},
 	}
 	for _, depth := range []int{1, 16, 128} {
@@ -82,7 +86,8 @@ func syncPlan() []entry {
 // messages.
 func callsOf(name, test, serves string, flags []any) *contest {
 	return &contest{
-		name: name,
+		name:   name,
+		shared: !slices.Contains(flags, any("manual")),
 		server: func(*network) command {
 			return call("parts", "xdpfab", serves, "-i", veth.IfName, "-size", requestSize)
 		},
@@ -99,6 +104,7 @@ func partsCall(system, test, peer string, flags []any) command {
 func partsOf(name, test string, flags ...any) *contest {
 	return &contest{
 		name:   name,
+		shared: !slices.Contains(flags, any("manual")),
 		serves: func(n *network, _ *process) bool { return answers(n.socket()) },
 		server: daemonCommand,
 		client: func(n *network, _ string) command { return partsCall("xdpfab", test, n.B.MAC.String(), flags) },
@@ -157,9 +163,13 @@ func syncAims(m *results) []aim {
 	aims := []aim{
 		m.atLeast("locks a second, to etcd's", rate, "sync_locks", "etcd_locks", 50).
 			because("two round trips and one, of some microseconds, where etcd has a log"),
+		m.atLeast("the same by StartUnlock", rate, "sync_locks_start", "etcd_locks", 50).
+			because("the next request shares a packet with the release"),
 		m.atMost("a lock handed over among 16, p50, to a round trip", p50, "sync_handover", "sync_adds1", 1.5).
 			because("the release is a round trip, and the next one may hear of it in half of one"),
-		m.atMost("the same, to etcd's", p50, "sync_handover", "etcd_handover", 0.1).
+		m.atMost("the same by StartUnlock", p50, "sync_handover_start", "sync_adds1", 1.5).
+			because("the client's core has less to do for each release"),
+		m.atMost("handed over by Unlock, to etcd's", p50, "sync_handover", "etcd_handover", 0.1).
 			because("etcd tells the next one by a watch, after a log has the release"),
 	}
 	for _, depth := range []string{"1", "16", "128"} {

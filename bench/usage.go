@@ -132,11 +132,11 @@ func (n *network) look(server, client *process) (l look, err error) {
 	return l, err
 }
 
-// since fills a sample with the difference to an earlier look. A peer's own context
-// switches do not count as a disturbance, since its threads share a core.
-func (l look) since(before look, s *sample, peer bool) {
+// since fills a sample with the difference to an earlier look. If threads of the client
+// take turns on its core, its own context switches do not count as a disturbance.
+func (l look) since(before look, s *sample, shared bool) {
 	involuntary := s.Involuntary
-	if peer {
+	if shared {
 		involuntary = 0
 	}
 	s.ServerCPU = l.serverCPU - before.serverCPU

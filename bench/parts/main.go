@@ -29,6 +29,7 @@ import (
 type settings struct {
 	ifname, peer, progress string
 	clients, depth, size   int
+	startUnlock            bool
 	duration, warmup       time.Duration
 }
 
@@ -65,6 +66,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&s.progress, "progress", "auto", "manual or auto, of xdpfab")
 	fs.StringVar(&s.peer, "peer", "", "address of the server, with the port if it has one")
 	fs.IntVar(&s.clients, "clients", 1, "clients of a handover")
+	fs.BoolVar(&s.startUnlock, "start-unlock", false, "begin to release locks, and do not wait, of xdpfab")
 	fs.IntVar(&s.depth, "depth", 1, "additions in flight")
 	fs.IntVar(&s.size, "size", 8, "bytes of a put, a request or a message")
 	fs.DurationVar(&s.duration, "duration", time.Second, "time to measure")

@@ -108,6 +108,9 @@ func (h *home) locker(ctx context.Context) (locker, error) {
 		if err != nil {
 			return nil, err
 		}
+		if h.startUnlock {
+			return held.StartUnlock, nil
+		}
 		return held.Unlock, nil
 	}
 	unlock, err := lock(ctx)
