@@ -118,7 +118,7 @@ const mostRebinds = 3
 func (b *binding) after(ctx context.Context, err error, r *place, attempt int, call string) (error, bool) {
 	var oe *OpError
 	if !errors.As(err, &oe) {
-		return err, false
+		return explain(err, r.RemoteRegion, call), false
 	}
 	gone := errors.Is(err, ErrPeerRestarted) || b.home.moved(r, err)
 	err = explain(err, r.RemoteRegion, call)

@@ -66,8 +66,9 @@ func explain(err error, r RemoteRegion, call string) error {
 	}
 	if oe, is := errors.AsType[*OpError](err); is {
 		oe.Op = call
+		return err
 	}
-	return err
+	return errno.Line("xdpfab: %s: %w", call, err)
 }
 
 // checkTransfer refuses what no region could execute.

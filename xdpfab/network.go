@@ -3,10 +3,10 @@
 package xdpfab
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -87,12 +87,20 @@ func (w *Network) Crash(i int) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.crash(i)
+	return w.crash(i, "Network.Crash")
 }
 
-// crash is Crash under w.mu.
-func (w *Network) crash(i int) error {
+// crash is Crash under w.mu, by a method.
+func (w *Network) crash(i int, by string) error {
 	w.ends[i].Port.Unplug()
+	return w.end(i, by+" has ended the domain on %s; Network.Restart returns a new one")
+}
+
+// end closes the domain of a node. Errors of what was on it say why, in a format for the
+// node's address.
+func (w *Network) end(i int, why string) error {
+	n := calls.Of(w.nodes[i].Domain).Node()
+	n.End.Set(errno.Refuse(ErrClosed, why, n.Label()))
 	return w.nodes[i].CloseAll()
 }
 
@@ -111,9 +119,10 @@ func (w *Network) Restart(i int) (*Domain, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return nil, fmt.Errorf("xdpfab: restart of node %d: the network: %w", i, ErrClosed)
+		return nil, errno.Refuse(ErrClosed, "xdpfab: restart of node %d: this program has closed the network: make "+
+			"another one with NewNetwork", i)
 	}
-	if err := w.crash(i); err != nil {
+	if err := w.crash(i, "Network.Restart"); err != nil {
 		return nil, err
 	}
 	w.ends[i].Port.Plug()
@@ -174,8 +183,8 @@ func (w *Network) Close() error {
 	defer w.mu.Unlock()
 	w.closed = true
 	var errs []error
-	for _, d := range w.nodes {
-		errs = append(errs, d.CloseAll())
+	for i := range w.nodes {
+		errs = append(errs, w.end(i, "Network.Close has closed the domain on %s; make another network"))
 	}
 	return errno.Join(errs...)
 }

@@ -342,15 +342,3 @@ func TestNetworkAttributes(t *testing.T) {
 	}
 	newNetwork(t, 2, xdpfab.DomainAttr{Queues: 2, Spread: true, Transport: fi.TransportAuto})
 }
-
-// What is used after the end of its domain says which domain ended.
-func TestDialFromAClosedDomain(t *testing.T) {
-	w := newNetwork(t, 2)
-	if err := w.Node(0).CloseAll(); err != nil {
-		t.Fatal(err)
-	}
-	const want = "xdpfab: domain on 02:00:00:00:00:0a: closed"
-	if _, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0)); !errors.Is(err, xdpfab.ErrClosed) || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-}

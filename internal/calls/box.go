@@ -157,5 +157,5 @@ func (b *Box) open(ctx context.Context, l *receiveCall, buf []byte) (matching.Do
 	case ctx.Err() != nil:
 		return matching.Done{}, b.nothing(ctx)
 	}
-	return matching.Done{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.Number(), b.stepper.End.Closed())
+	return matching.Done{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.Number(), b.stepper.End.Closed("make another one"))
 }

@@ -187,7 +187,7 @@ func (p *Peer) interrupted(ctx context.Context, c Call, o *Outcome) error {
 	}
 	cause := context.Cause(ctx)
 	if cause == nil { // the domain has ended
-		cause = p.Stepper.End.Closed()
+		cause = p.Stepper.End.Closed("dial it again")
 	}
 	var s engine.Submission
 	s.Verb, s.Opcode, s.Datatype, s.Count, s.Offset = c.Verb, c.Op, c.Datatype, c.Count, c.Offset

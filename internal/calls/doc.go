@@ -26,6 +26,6 @@ type Domain interface {
 	OpenHandler(HandlerAttr) (Handler, error)
 	// Quiet waits until everything has ended that the domain's endpoints have posted.
 	Quiet(ctx context.Context) error
-	// Node returns the interface in use, for tests.
+	// Node returns the interface in use.
 	Node() *node.Node
 }

@@ -132,7 +132,7 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.n.Residents.Detach()
-	h.n.SetClosed()
+	h.n.SetClosed("the daemon")
 	h.n.Dev.Part()
 	h.n.Quiesce()
 	return h.n.Finish()

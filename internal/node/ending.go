@@ -49,18 +49,18 @@ func (e *End) Returned() error {
 	return nil
 }
 
-// Closed returns the cause in place of ErrClosed, or ErrClosed for an object that was
-// closed on its own.
-func (e *End) Closed() error {
+// Closed returns why an object is closed: the domain's cause, or that the program has
+// closed the object on its own. again is what the program can do then.
+func (e *End) Closed(again string) error {
 	if err := e.Err(); err != nil {
 		return err
 	}
-	return errno.Closed
+	return errno.Refuse(errno.Closed, "this program has closed it: %s", again)
 }
 
-// SetClosed ends the node as its owner closes it.
-func (n *Node) SetClosed() {
-	n.End.Set(fmt.Errorf("domain on %s: %w", n.Label(), errno.Closed))
+// SetClosed ends the node as its owner closes it. who is the owner.
+func (n *Node) SetClosed(who string) {
+	n.End.Set(errno.Refuse(errno.Closed, "%s has closed the domain on %s; open it again", who, n.Label()))
 }
 
 // unserved answers for a number that has no endpoint. A node that ends closes its

@@ -227,7 +227,7 @@ func (l *Listener) Open() error {
 
 // ErrClosed is the error of a listener that ended.
 func (l *Listener) ErrClosed() error {
-	return fmt.Errorf("xdpfab: passive endpoint %d: %w", l.Number, errno.Closed)
+	return fmt.Errorf("xdpfab: passive endpoint %d: %w", l.Number, l.N.End.Closed("make another one"))
 }
 
 // The backlog of listeners.

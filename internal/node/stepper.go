@@ -55,7 +55,7 @@ func (n *Node) stepping(q int) progress.Config {
 	if len(n.Config.Cores) > 0 {
 		core = n.Config.Cores[q%len(n.Config.Cores)]
 	}
-	closed := func() error { return fmt.Errorf("xdpfab: %w", n.End.Closed()) }
+	closed := func() error { return fmt.Errorf("xdpfab: %w", n.End.Closed("open it again")) }
 	return progress.Config{Manual: n.Config.Manual, Alone: n.Config.Alone, Core: core, Spin: n.Config.Spin,
 		Sleep: MaxSleep, Closed: closed}
 }

@@ -29,7 +29,7 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 	defer ep.mu.Unlock()
 	switch phase := ep.phase.Load(); {
 	case phase >= draining:
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
+		return ep.errClosed()
 	case phase == enabled:
 		return errno.Refuse(ErrBusy, "xdpfab: endpoint %d is enabled: bind before Enable", ep.number)
 	}

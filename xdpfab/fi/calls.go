@@ -243,9 +243,6 @@ func (m *mailed) Dial(ctx context.Context, addr string) (*calls.Peer, error) {
 
 func (m *mailed) Receives() (*matching.Queue, error) {
 	in, err := (*endpoint)(m).receiving()
-	if errors.Is(err, ErrClosed) {
-		err = fmt.Errorf("xdpfab: mailbox %d: %w", m.number, ErrClosed)
-	}
 	if err != nil {
 		return nil, err
 	}

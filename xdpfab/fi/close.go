@@ -114,10 +114,33 @@ func (o *object) drop() {
 	o.users--
 }
 
+// errClosed is the error of a call on an object of the domain that is closed. again is
+// what the program can do if it has closed the object on its own.
+func (d *Domain) errClosed(what, again string) error {
+	return fmt.Errorf("xdpfab: %s: %w", what, d.node.End.Closed(again))
+}
+
+// anew is what a program can do after it has closed an object.
+const anew = "make another one"
+
+// errClosed is the error of a call on an endpoint that is closed. The program does not
+// know the number of an endpoint that dialled peers share.
+func (ep *endpoint) errClosed() error {
+	switch {
+	case ep.attr.mails:
+		return ep.dom.errClosed(fmt.Sprintf("mailbox %d", ep.number), anew)
+	case ep.attr.handler != nil:
+		return ep.dom.errClosed(fmt.Sprintf("handler %d", ep.number), anew)
+	case ep.attr.dials:
+		return fmt.Errorf("xdpfab: %w", ep.dom.node.End.Closed("dial again"))
+	}
+	return ep.dom.errClosed(fmt.Sprintf("endpoint %d", ep.number), anew)
+}
+
 // ended reports an error when the object is closed.
 func (o *object) ended() error {
 	if o.closed.Load() {
-		return fmt.Errorf("xdpfab: %s: %w", o.what, ErrClosed)
+		return o.dom.errClosed(o.what, anew)
 	}
 	return nil
 }
@@ -260,7 +283,7 @@ func (ep *endpoint) closeNow() {
 		ep.stepper.Call(func() {
 			ep.dropAll()
 			if ep.conn != nil {
-				ep.conn.endQuietly(ep.dom.node.End.Closed())
+				ep.conn.endQuietly(ep.dom.node.End.Closed(anew))
 			}
 			ep.cancelOperations(waiting)
 			for _, r := range ep.rings() {

@@ -119,7 +119,7 @@ func (d *Domain) closeWith(children bool) error {
 	d.node.Residents.Detach()
 	d.mu.Lock()
 	d.endObjects()
-	d.node.SetClosed()
+	d.node.SetClosed("this program")
 	d.mu.Unlock()
 	d.node.Dev.Part()
 	d.node.Quiesce()

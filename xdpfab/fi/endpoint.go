@@ -230,7 +230,7 @@ func (ep *Endpoint) Enable() error {
 	defer ep.mu.Unlock()
 	switch phase := ep.phase.Load(); {
 	case phase >= draining:
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrClosed)
+		return ep.errClosed()
 	case phase == enabled:
 		return nil
 	case ep.attr.InitiateOnly && ep.av == nil && !ep.attr.dials:
@@ -333,5 +333,5 @@ func (ep *Endpoint) endAlias() error {
 }
 
 func (ep *Endpoint) errEnded() error {
-	return fmt.Errorf("xdpfab: alias of endpoint %d: %w", ep.number, ErrClosed)
+	return ep.dom.errClosed(fmt.Sprintf("alias of endpoint %d", ep.number), anew)
 }

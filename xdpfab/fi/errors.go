@@ -132,6 +132,10 @@ func (e *OpError) Unwrap() []error {
 var errGone = errno.Refuse(ErrPeerRestarted, "the region that was meant is gone: the peer has closed it, "+
 	"registered it anew, or restarted: find it again by its name")
 
+// errClosedHere is the cause when the session of an operation was closed on this side.
+var errClosedHere = errno.Refuse(ErrClosed, "this program has closed the endpoint, or its use of the peer: "+
+	"open it again")
+
 var causeOfStatus = map[wire.Status]error{
 	wire.StatusNoKey:       ErrNoKey,
 	wire.StatusNoAccess:    ErrAccess,
@@ -210,7 +214,10 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 func (e *OpError) by(ep *endpoint, to engine.PeerID) *OpError {
 	e.stepper = ep.stepper
 	if errors.Is(e.Cause, ErrClosed) {
-		e.Cause = ep.stepper.End.Closed()
+		e.Cause = errClosedHere
+		if end := ep.stepper.End.Err(); end != nil {
+			e.Cause = end
+		}
 	}
 	e.Cause = ep.whySilent(e.Cause, e.Peer, to)
 	return e

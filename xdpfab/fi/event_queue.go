@@ -4,7 +4,6 @@ package fi
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -232,7 +231,7 @@ func (q *EventQueue) deliver(e Event) {
 
 func (q *EventQueue) ended() error {
 	if q.closed.Load() {
-		return fmt.Errorf("xdpfab: event queue: %w", ErrClosed)
+		return errno.Refuse(ErrClosed, "xdpfab: event queue: this program has closed it: make another one")
 	}
 	return nil
 }

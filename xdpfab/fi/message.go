@@ -317,7 +317,7 @@ func (in *receiveQueue) posted(err error) error {
 	case errors.Is(err, matching.ErrNotClaimed):
 		err = ErrNotClaimed
 	case errors.Is(err, matching.ErrClosed):
-		err = ErrClosed
+		return in.dom.errClosed(in.what, anew)
 	case errors.Is(err, matching.ErrMulti):
 		err = ErrMultiRecv
 	}

@@ -129,7 +129,7 @@ func (ep *endpoint) ready() bool { return ep.phase.Load() == enabled }
 // unready returns why ready was false. An endpoint that is enabled by now was not then.
 func (ep *endpoint) unready() error {
 	if ep.phase.Load() >= draining {
-		return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ep.dom.node.End.Closed())
+		return ep.errClosed()
 	}
 	return fmt.Errorf("xdpfab: endpoint %d: %w", ep.number, ErrNotEnabled)
 }

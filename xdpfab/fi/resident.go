@@ -3,8 +3,7 @@
 package fi
 
 import (
-	"fmt"
-
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/residence"
 	"github.com/xdpfab/xdpfab/mr"
 )
@@ -29,7 +28,7 @@ func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 	defer d.node.Mu.Unlock()
 	m, err := residence.Of(d.node).ResidentMemory(name, size)
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: resident memory %q: %w", name, err)
+		return nil, errno.Line("xdpfab: resident memory %q: %w", name, err)
 	}
 	return m, nil
 }
@@ -40,7 +39,7 @@ func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
 	defer d.node.Mu.Unlock()
 	m, err := residence.Of(d.node).ResidentMemory(name, size)
 	if err != nil {
-		return nil, fmt.Errorf("xdpfab: region %q: %w", name, err)
+		return nil, errno.Line("xdpfab: region %q: %w", name, err)
 	}
 	return d.node.RegisterOwned(m, name, size)
 }

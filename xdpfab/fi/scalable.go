@@ -194,7 +194,7 @@ func (ep *endpoint) bindPart(av *AddressVector) error {
 }
 
 func (s *ScalableEndpoint) errClosed() error {
-	return fmt.Errorf("xdpfab: scalable endpoint %d: %w", s.attr.Number, s.dom.node.End.Closed())
+	return s.dom.errClosed(fmt.Sprintf("scalable endpoint %d", s.attr.Number), anew)
 }
 
 // Close ends the use of the endpoint. It reports ErrBusy as long as any of its contexts

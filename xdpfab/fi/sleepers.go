@@ -239,7 +239,7 @@ func (ws *sleepers) usable(what string) error {
 	case ws.fd.FD >= 0:
 		return nil
 	case ws.kind == WaitFD:
-		return fmt.Errorf("xdpfab: %s: %w", what, ErrClosed)
+		return errno.Refuse(ErrClosed, "xdpfab: %s: this program has closed it: make another one", what)
 	}
 	return errno.Refuse(ErrNotImplemented,
 		"xdpfab: %s without a file descriptor: make it with WaitFD in place of %v", what, ws.kind)

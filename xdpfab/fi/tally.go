@@ -109,7 +109,7 @@ func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
 	}
 	if r.Observer() != t { // closed meanwhile, maybe before it had the counter
 		t.Closed()
-		return fmt.Errorf("xdpfab: region %v: %w", r, ErrClosed)
+		return d.regionClosed(r)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package fi
 import (
 	"cmp"
 	"container/heap"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -100,7 +99,7 @@ func (t *triggers) admit(w *deferred) error {
 	}
 	switch {
 	case t.closed:
-		return fmt.Errorf("xdpfab: deferred work: %w", w.at.Counter.dom.node.End.Closed())
+		return w.at.Counter.dom.errClosed("deferred work", anew)
 	case w.known != nil && t.known[w.known] != nil:
 		return errno.Refuse(ErrBusy,
 			"xdpfab: the work is queued already: wait until it has started, or queue another Work")

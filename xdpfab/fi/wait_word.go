@@ -109,7 +109,7 @@ func (d *Domain) watch(r *mr.Region) (*watch, error) {
 	}
 	defer d.stay()()
 	if r.Closed() {
-		return nil, fmt.Errorf("xdpfab: region %v: %w", r, ErrClosed)
+		return nil, d.regionClosed(r)
 	}
 	if !slices.Contains(d.node.Table.All(), r) {
 		return nil, errno.Refuse(ErrForeign,
@@ -127,7 +127,12 @@ func (d *Domain) watch(r *mr.Region) (*watch, error) {
 	if w, is := r.Watcher().(*watch); is {
 		return w, nil
 	}
-	return nil, fmt.Errorf("xdpfab: region %v: %w", r, ErrClosed)
+	return nil, d.regionClosed(r)
+}
+
+// regionClosed is the error of a region that is closed.
+func (d *Domain) regionClosed(r *mr.Region) error {
+	return d.errClosed(fmt.Sprintf("region %v", r), "register its memory again, or serve it again")
 }
 
 // wait waits for a word of the region.
@@ -172,7 +177,7 @@ func (w *watch) ended() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
-		return fmt.Errorf("xdpfab: region %v: %w", w.region, ErrClosed)
+		return w.dom.regionClosed(w.region)
 	}
 	return nil
 }
