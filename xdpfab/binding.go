@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // HandleOption is an option of Word and Vector.
@@ -114,14 +115,16 @@ func (b *binding) rebind(ctx context.Context) error {
 const mostRebinds = 3
 
 // after decides on the failure of an operation on the registration r. It returns the
-// error to report, which says which call it is of, and whether to try again instead.
-func (b *binding) after(ctx context.Context, err error, r *place, attempt int, call string) (error, bool) {
+// error to report, which says which call it is of, and whether to try again instead. need
+// are the rights that the operation takes.
+func (b *binding) after(ctx context.Context, err error, r *place, attempt int, call string,
+	need mr.Access) (error, bool) {
 	var oe *OpError
 	if !errors.As(err, &oe) {
-		return explain(err, r.RemoteRegion, call), false
+		return explain(err, r.RemoteRegion, call, need), false
 	}
 	gone := errors.Is(err, ErrPeerRestarted) || b.home.moved(r, err)
-	err = explain(err, r.RemoteRegion, call)
+	err = explain(err, r.RemoteRegion, call, need)
 	if !b.auto || attempt >= mostRebinds || !gone || !errors.Is(oe.Certainty, ErrNotExecuted) {
 		return err, false
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // Read copies len(b) bytes of a peer's region, from offset bytes behind its beginning on,
@@ -51,13 +53,14 @@ func (p *Peer) transfer(ctx context.Context, r RemoteRegion, offset uint64, n in
 	if err == nil {
 		return nil
 	}
-	return explain(err, r, fmt.Sprintf("%v of %d bytes at %#x of %s", c.Verb, n, offset, named(r)))
+	return explain(err, r, fmt.Sprintf("%v of %d bytes at %#x of %s", c.Verb, n, offset, named(r)),
+		memory.Needs(c.Verb, c.Op))
 }
 
 // explain has the error of an operation on a region say which call it is of, in the words
 // of the caller. If the region was not filled in, the error says so. A region may have
-// the key 0, so the peer is asked first.
-func explain(err error, r RemoteRegion, call string) error {
+// the key 0, so the peer is asked first. need are the rights that the operation takes.
+func explain(err error, r RemoteRegion, call string, need mr.Access) error {
 	if err == nil {
 		return nil
 	}
@@ -66,9 +69,32 @@ func explain(err error, r RemoteRegion, call string) error {
 	}
 	if oe, is := errors.AsType[*OpError](err); is {
 		oe.Op = call
+		if errors.Is(err, ErrAccess) {
+			return refusedRight(err, r, need)
+		}
 		return err
 	}
 	return errno.Line("xdpfab: %s: %w", call, err)
+}
+
+// refusedRight adds to the error of a region that does not grant a right which ones the
+// operation takes, and which ones the region grants, if that is known.
+func refusedRight(err error, r RemoteRegion, need mr.Access) error {
+	switch {
+	case r.Access == 0: // it was not looked up
+		return fmt.Errorf("%w: it takes %s: have its owner grant that (mr.Options.Access), and use its authorization "+
+			"key if it has one (DomainAttr.AuthKey)", err, inWords(need))
+	case need&^r.Access != 0:
+		return fmt.Errorf("%w: it takes %s, and the region grants %s: have its owner grant that (mr.Options.Access)",
+			err, inWords(need), inWords(r.Access))
+	}
+	return fmt.Errorf("%w: the region grants %s, but its authorization key is another one, or Signal.Region does not "+
+		"grant write: want the key of its owner (DomainAttr.AuthKey)", err, inWords(r.Access))
+}
+
+// inWords names rights.
+func inWords(a mr.Access) string {
+	return [...]string{"nothing", "read", "write", "read and write"}[a&(mr.RemoteRead|mr.RemoteWrite)]
 }
 
 // checkTransfer refuses what no region could execute.

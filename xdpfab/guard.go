@@ -13,6 +13,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // looks is the number of times in the give-up time that a guard looks for the
@@ -65,7 +66,7 @@ func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
 		stop()
 	}
 	if err != nil {
-		err = explain(err, at.RemoteRegion, r.of("Guard"))
+		err = explain(err, at.RemoteRegion, r.of("Guard"), mr.RemoteRead)
 		lose(err)
 		return nil, err
 	}

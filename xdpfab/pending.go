@@ -68,7 +68,7 @@ func (p *Pending[T]) start(ctx context.Context) *Pending[T] {
 	}
 	p.at = p.r.bind.at.Load()
 	if p.w, p.err = p.at.peer.to.Start(ctx, p.call()); p.err != nil {
-		p.err = explain(p.err, p.at.RemoteRegion, p.r.of(p.method))
+		p.err = explain(p.err, p.at.RemoteRegion, p.r.of(p.method), memory.Needs(p.verb, uint8(p.op)))
 	}
 	return p
 }
@@ -115,7 +115,8 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	p.w = nil
 	if p.err != nil {
 		var again bool
-		if p.err, again = p.r.bind.after(ctx, p.err, p.at, 0, p.r.of(p.method)); again {
+		need := memory.Needs(p.verb, uint8(p.op))
+		if p.err, again = p.r.bind.after(ctx, p.err, p.at, 0, p.r.of(p.method), need); again {
 			p.err = p.r.do(ctx, p.method, p.verb, p.op, c.Operand, c.Compare, c.Result)
 		}
 	}

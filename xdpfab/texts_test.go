@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -180,4 +181,83 @@ func TestClusterTexts(t *testing.T) {
 	_, err = xdpfab.Word[uint64](ctx(t), c, "W", 0)
 	checkText(t, "Word", err, `xdpfab: region "W": no node of `+n.path+` publishes it, did you mean "w"?: the nodes have `+
 		`"other", "w"`, xdpfab.ErrNoRegion, xdpfab.ErrNotExecuted)
+}
+
+// A right that the region does not grant is named beside those that it grants.
+func TestRightsAreNamed(t *testing.T) {
+	w := newNetwork(t, 2)
+	for name, o := range map[string]mr.Options{"ro": {Access: mr.RemoteRead}, "wo": {Access: mr.RemoteWrite},
+		"keyed": {Access: mr.RemoteRead | mr.RemoteWrite, AuthKey: []byte("0123456789abcdef0123456789abcdef")}} {
+		m, err := mr.Alloc(4096, mr.AllocOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Name = name
+		if _, err := w.Node(1).Register(m, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vector := func(region string) xdpfab.RemoteVector[uint64] {
+		v, err := xdpfab.Vector[uint64](ctx(t), p, region)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	ro, wo := vector("ro"), vector("wo")
+	r, err := p.Lookup(ctx(t), "ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := xdpfab.RemoteRegion{Key: r.Key}
+	const grant = ": have its owner grant that (mr.Options.Access)"
+	one, is := []uint64{1}, []error{xdpfab.ErrAccess, xdpfab.ErrNotExecuted}
+	_, pending := ro.At(0).StartAdd(ctx(t), 1).Wait(ctx(t))
+	_, guarded := wo.At(0).Guard(ctx(t))
+	for name, c := range map[string]struct {
+		err error
+		end string
+	}{
+		"Add":      {second(ro.At(0).Add(ctx(t), 1)), "it takes read and write, and the region grants read" + grant},
+		"Store":    {ro.At(0).Store(ctx(t), 1), "it takes write, and the region grants read" + grant},
+		"Load":     {second(wo.At(0).Load(ctx(t))), "it takes read, and the region grants write" + grant},
+		"StartAdd": {pending, "it takes read and write, and the region grants read" + grant},
+		"Guard":    {guarded, "it takes read, and the region grants write" + grant},
+		"vector":   {ro.StoreRange(ctx(t), 0, one), "it takes write, and the region grants read" + grant},
+		"Write":    {p.Write(ctx(t), r, 0, make([]byte, 8)), "it takes write, and the region grants read" + grant},
+		"by key": {p.Write(ctx(t), bare, 0, make([]byte, 8)), "it takes write" + grant +
+			", and use its authorization key if it has one (DomainAttr.AuthKey)"},
+		"keyed": {second(vector("keyed").At(0).Add(ctx(t), 1)), "want the key of its owner (DomainAttr.AuthKey)"},
+	} {
+		checkText(t, name, c.err, c.end, is...)
+	}
+}
+
+// Nobody there has the endpoint: the error names the number, and who opens one.
+func TestNoSuchEndpoint(t *testing.T) {
+	w := newNetwork(t, 2)
+	d := w.Node(0)
+	const end = ": it has no such endpoint: number 9 is not open there: dial another one, or have a program there " +
+		"open it (Domain.Serve, NewMailbox, Handle, NewEndpoint)"
+	_, err := d.Dial(ctx(t), w.Node(1).Name(9))
+	checkText(t, "Dial", err, end, xdpfab.ErrRefused, xdpfab.ErrNotExecuted)
+	for name, open := range map[string]func() error{
+		"a mailbox":   func() error { return second(d.NewMailbox(xdpfab.MailboxAttr{Number: 5})) },
+		"an endpoint": func() error { return second(d.NewEndpoint(xdpfab.EndpointAttr{Number: 6})) },
+		"a handler": func() error {
+			return second(d.Handle(xdpfab.HandlerAttr{Number: 7}, func(context.Context, xdpfab.Sender, []byte) ([]byte, error) {
+				return nil, nil
+			}))
+		},
+	} {
+		if err := open(); err != nil {
+			t.Fatal(err)
+		}
+		checkText(t, name, open(), "is taken by "+name+" of the domain on 02:00:00:00:00:0a: choose another one, or AnyNumber",
+			xdpfab.ErrBusy)
+	}
 }

@@ -130,7 +130,7 @@ func (v RemoteVector[T]) send(ctx context.Context, method string, p places, c ca
 		if err == nil {
 			return nil
 		}
-		if err, again := v.bind.after(ctx, err, r, attempt, v.of(method, p)); !again {
+		if err, again := v.bind.after(ctx, err, r, attempt, v.of(method, p), memory.Needs(c.Verb, c.Op)); !again {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/errno"
+	"github.com/xdpfab/xdpfab/internal/memory"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -201,7 +202,7 @@ func (r Remote[T]) do(ctx context.Context, method string, verb wire.Verb, op ato
 		if err == nil {
 			return nil
 		}
-		if err, again := r.bind.after(ctx, err, at, attempt, r.of(method)); !again {
+		if err, again := r.bind.after(ctx, err, at, attempt, r.of(method), memory.Needs(verb, uint8(op))); !again {
 			return err
 		}
 	}

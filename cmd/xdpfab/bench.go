@@ -279,7 +279,7 @@ func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []st
 // the key alone: with the incarnation each would be longer.
 func (f *benchFlags) explain(ctx context.Context, known []*xdpfab.Peer, peers []bench.Peer, err error) error {
 	if errors.Is(err, xdpfab.ErrAccess) && len(peers) == 1 {
-		return f.link.denied(err, peers[0].Region, "--op "+f.Op, f.rights())
+		return f.link.denied(unadvised(err), peers[0].Region, "--op "+f.Op, f.rights())
 	}
 	if f.region.name == "" && errors.Is(err, xdpfab.ErrNoKey) {
 		return unknownKey(err)

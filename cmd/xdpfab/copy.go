@@ -240,7 +240,7 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return a.result(x, &copyReport{Command: "get", From: place(x, peer), To: to}, time.Since(start))
 	}
 	x.bar.End()
-	if err = f.link.denied(err, x.region, "get", mr.RemoteRead); errors.Is(err, xdpfab.ErrAccess) {
+	if err = f.link.denied(unadvised(err), x.region, "get", mr.RemoteRead); errors.Is(err, xdpfab.ErrAccess) {
 		return err
 	}
 	if errors.Is(err, xdpfab.ErrNoKey) {
@@ -369,7 +369,9 @@ func (x *copying) store(ctx context.Context, in io.Reader, s *putSignal) error {
 			at += uint64(n)
 			return n > 0, err
 		},
-		carry:  func(ctx context.Context, k *chunk) error { return x.peer.Write(ctx, x.region, k.at, k.buf) },
+		carry: func(ctx context.Context, k *chunk) error {
+			return unadvised(x.peer.Write(ctx, x.region, k.at, k.buf))
+		},
 		finish: func(k *chunk) error { x.advance(k); return nil },
 	}.run(ctx)
 	switch {

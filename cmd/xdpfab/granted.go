@@ -38,6 +38,15 @@ func (f *linkFlags) denied(err error, at xdpfab.RemoteRegion, what string, need 
 		"a region without a key, or name the file with the region's key", err, name, f.authKey)
 }
 
+// unadvised is the error of a region that does not grant a right, without the advice for
+// programs.
+func unadvised(err error) error {
+	if oe, is := errors.AsType[*xdpfab.OpError](err); is && errors.Is(err, xdpfab.ErrAccess) {
+		return oe
+	}
+	return err
+}
+
 // keyed adds to the error of a dial that an authorization key is not the right one what
 // the peer's regions could want.
 func (f *linkFlags) keyed(err error) error {

@@ -109,7 +109,7 @@ func (f *signalFlag) find(ctx context.Context, p *xdpfab.Peer) (*putSignal, erro
 
 // give writes the last bytes of the input and gives the signal: one operation.
 func (x *copying) give(ctx context.Context, s *putSignal) error {
-	if err := x.peer.WriteSignal(ctx, x.region, x.from+x.sure, s.last, s.Signal); err != nil {
+	if err := unadvised(x.peer.WriteSignal(ctx, x.region, x.from+x.sure, s.last, s.Signal)); err != nil {
 		if certainty(err) != xdpfab.ErrNotExecuted.Error() {
 			return fmt.Errorf("%w; the last %d bytes and the signal are one operation: whether it ran, the word at %d "+
 				"of region %s tells", err, len(s.last), s.flag.offset, s.flag.region)

@@ -164,7 +164,7 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 		return fmt.Errorf("region %s has been withdrawn: %w: %w", f.region.name, xdpfab.ErrPeerRestarted, err)
 	}
 	if errors.Is(err, xdpfab.ErrAccess) {
-		return f.link.denied(err, region, "watch", mr.RemoteRead)
+		return f.link.denied(unadvised(err), region, "watch", mr.RemoteRead)
 	}
 	return r.explain(err, region, &f.link)
 }

@@ -129,6 +129,9 @@ func atEndpoint(err error, to wire.Addr) error {
 	if !errors.Is(err, xdpfab.ErrRefused) || !strings.Contains(err.Error(), "no such endpoint") {
 		return err
 	}
+	if oe, is := errors.AsType[*xdpfab.OpError](err); is { // without the advice for programs
+		oe.Cause = fmt.Errorf("%w: it has no such endpoint", xdpfab.ErrRefused)
+	}
 	if to.Endpoint == 0 {
 		return fmt.Errorf("%w: a program has the interface there that serves no regions, or is just starting: want "+
 			"xdpfabd, or a program that serves some", err)
@@ -169,7 +172,7 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion, link *linkFlags) er
 		return fmt.Errorf("%w: %v is aligned to %d bytes, offset %d is not: use --offset %d or %d", err, r.dt, align,
 			r.offset, below, below+align)
 	case errors.Is(err, xdpfab.ErrAccess):
-		return link.denied(err, at, r.op.String(), r.rights())
+		return link.denied(unadvised(err), at, r.op.String(), r.rights())
 	case errors.Is(err, xdpfab.ErrNoKey) && at.Name == "":
 		return unknownKey(err)
 	case at.Name == "":

@@ -14,6 +14,9 @@ import (
 
 // A guest's endpoint is the tenant of its number. See also guestEndpoint.admit.
 
+// String says to those who want the same number what has it.
+func (ep *GuestEndpoint) String() string { return "a program of the daemon, which may be this one" }
+
 // Serves implements node.Tenant.
 func (ep *GuestEndpoint) Serves() bool { return ep.on.Load() }
 

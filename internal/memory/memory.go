@@ -263,17 +263,18 @@ func (m *Memory) resolve(size, align int) ([]byte, wire.Status) {
 		return nil, wire.StatusStale
 	}
 	each := uint64(size)
-	target, fault := m.last.Resolve(rec.Offset, uint64(rec.Count)*each, uint64(rec.Total)*each, align, needs(rec))
+	target, fault := m.last.Resolve(rec.Offset, uint64(rec.Count)*each, uint64(rec.Total)*each, align,
+		Needs(rec.Verb, rec.Op))
 	return target, statusOf(fault)
 }
 
-// needs returns the rights that a record requires, after fi_mr(3): an operation that
+// Needs returns the rights that a record requires, after fi_mr(3): an operation that
 // returns a value reads, and any operation but a read writes.
-func needs(rec *wire.Record) mr.Access {
+func Needs(verb wire.Verb, op uint8) mr.Access {
 	switch {
-	case !rec.Verb.Returns() && rec.Verb != wire.VerbWait:
+	case !verb.Returns() && verb != wire.VerbWait:
 		return mr.RemoteWrite
-	case rec.Op == wire.OpRead:
+	case op == wire.OpRead:
 		return mr.RemoteRead
 	}
 	return mr.RemoteRead | mr.RemoteWrite

@@ -27,7 +27,7 @@ func (m *Memory) runAtOnce(i int) bool {
 		return false
 	}
 	size, offsets := wire.ElemSize(rec.Datatype), rec.Offsets(m.offsets[:])
-	data := region.ResolveEach(offsets, size, aligns[rec.Datatype], needs(rec))
+	data := region.ResolveEach(offsets, size, aligns[rec.Datatype], Needs(rec.Verb, rec.Op))
 	if data == nil {
 		return false
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/executor"
 	"github.com/xdpfab/xdpfab/internal/session"
 	"github.com/xdpfab/xdpfab/internal/wire"
-	"github.com/xdpfab/xdpfab/mr"
 )
 
 // Tenant has the number of an endpoint. The engines ask it about the sessions that peers
@@ -133,20 +132,18 @@ func (n *Numbers) Drop(number uint16, t Tenant) bool {
 // lowest free one, or the highest. of is the block that the number must be in; nil for
 // none.
 func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	if number != AnyNumber {
 		if err := CheckNumber(number); err != nil {
 			return 0, err
 		}
-		if n.taken(uint16(number)) || n.blocks[uint16(number)] != of {
+		if !n.takeOne(uint16(number), of) {
 			return 0, errno.Refuse(errno.Busy,
-				"xdpfab: endpoint number %d is taken: choose another one, or AnyNumber",
-				number)
+				"xdpfab: endpoint number %d is taken%s: choose another one, or AnyNumber", number, n.by(uint16(number)))
 		}
-		n.set(uint16(number), &holder{})
 		return uint16(number), nil
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for i := range 0xffff { // 0 is only given to callers that ask for it
 		at := i + 1
 		if highest {
@@ -158,6 +155,25 @@ func (n *Numbers) Take(number int, highest bool, of *Block) (uint16, error) {
 		}
 	}
 	return 0, fmt.Errorf("xdpfab: all 65535 endpoint numbers are in use: %w", errno.Busy)
+}
+
+// takeOne keeps a number, unless it is taken, or not in the block that it must be in.
+func (n *Numbers) takeOne(number uint16, of *Block) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.taken(number) || n.blocks[number] != of {
+		return false
+	}
+	n.set(number, &holder{})
+	return true
+}
+
+// by says who has a number that is taken, if the tenant has words for itself.
+func (n *Numbers) by(number uint16) string {
+	if t, is := n.At(number).(fmt.Stringer); is {
+		return " by " + t.String()
+	}
+	return ""
 }
 
 // CheckNumber refuses what is no endpoint number, and not AnyNumber.
@@ -375,26 +391,4 @@ func (n *Node) serveSession(x *executor.Executor, queue int, now int64, p sessio
 		}
 	}
 	return n.Residents.Migratable(x, queue, now, p)
-}
-
-// Session returns the key in the form that sessions use, nil for none.
-func (n *Node) Session(k []byte) (*session.Key, error) {
-	return SessionKey(n.Table, k)
-}
-
-// SessionKey returns a key of the table in the form that sessions use, nil for none.
-func SessionKey(t *mr.Table, k []byte) (*session.Key, error) {
-	n, err := t.AuthKey(k)
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	return session.NewKey(k, uint32(n)), nil
-}
-
-// CheckKey reports why there can be no such authorization key.
-func CheckKey(k []byte, of string) error {
-	if len(k) <= mr.MaxAuthKey {
-		return nil
-	}
-	return fmt.Errorf("xdpfab: %s: %w: it has %d bytes, want at most %d", of, errno.AuthKey, len(k), mr.MaxAuthKey)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
@@ -204,9 +205,20 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	case r.Outcome == engine.Unknown && errors.Is(cause, ErrRefused):
 		cause = fmt.Errorf("%w: it answers, but has forgotten the session before, as after a restart: start there "+
 			"what served", cause)
+	case r.Reason == session.RefusedEndpoint:
+		cause = fmt.Errorf("%w: number %s is not open there: dial another one, or have a program there open it "+
+			"(Domain.Serve, NewMailbox, Handle, NewEndpoint)", cause, numberIn(peer))
 	}
 	return &OpError{Op: op, Peer: peer, Certainty: certainties[r.Outcome], Cause: cause, prov: provErrnoOf(r),
 		outcome: calls.OutcomeOf(r)}
+}
+
+// numberIn returns the endpoint number in an address or a host's name.
+func numberIn(addr string) string {
+	if _, number, found := strings.Cut(addr, "/"); found {
+		return number
+	}
+	return "0"
 }
 
 // by fills in the driver of an operation of the endpoint that failed, and what the domain

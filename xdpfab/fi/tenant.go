@@ -13,6 +13,18 @@ import (
 // asTenant is an endpoint as the tenant of its number.
 type asTenant endpoint
 
+// String says to those who want the same number what has it.
+func (ep *asTenant) String() string {
+	what := "an endpoint"
+	switch {
+	case ep.attr.mails:
+		what = "a mailbox"
+	case ep.attr.handler != nil:
+		what = "a handler"
+	}
+	return what + " of the domain on " + ep.dom.label()
+}
+
 func (ep *asTenant) Serves() bool { return ep.accepting.Load() }
 
 func (ep *asTenant) Admit(origin uint64) wire.HelloStatus {
