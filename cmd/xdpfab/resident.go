@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/resident"
 )
 
@@ -40,6 +42,22 @@ func leftBelow(roots []string) (all []resident.Left, err error) {
 		all = append(all, some...)
 	}
 	return all, nil
+}
+
+// withLeft adds to the error of a daemon that there is not which interfaces of this
+// network namespace have resident regions that one has left.
+func withLeft(err error) error {
+	if !errors.Is(err, control.ErrNoDaemon) {
+		return err
+	}
+	all, _ := nic.List()
+	for i := range all {
+		if folder := all[i].Left(); folder != "" {
+			err = fmt.Errorf("%w; a daemon has left resident regions on %s, and the kernel serves them: the next "+
+				"daemon there continues, or `xdpfab resident remove %s` ends them", err, all[i].Name, folder)
+		}
+	}
+	return err
 }
 
 func (a *app) residentCmd() *cobra.Command {

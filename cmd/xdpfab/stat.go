@@ -86,11 +86,11 @@ func (f *daemonFlags) register(c *cobra.Command) {
 func (f *daemonFlags) dial(a *app, c *cobra.Command) (*control.Client, error) {
 	named, from, err := f.find(a, c)
 	if err != nil {
-		return nil, err
+		return nil, withLeft(err)
 	}
 	d, err := control.Dial(f.path)
 	if err != nil {
-		return nil, namedBy(from, f.noInterface(err))
+		return nil, namedBy(from, f.noInterface(withLeft(err)))
 	}
 	if d.Patience = f.timeout; named {
 		return d, nil

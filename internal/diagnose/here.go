@@ -143,8 +143,11 @@ func (d *diagnosis) lookAtKernel(context.Context) Step {
 	switch {
 	case !plan.Usable:
 		d.shut = cmp.Or(d.shut, "the interface cannot be used with AF_XDP")
-		return failed(strings.Join(plan.Problems, "; "), "mend that, or use --transport udp with the peer's IP "+
-			"address")
+		remedy := "mend that, or use --transport udp with the peer's IP address"
+		if a := d.nic.Attached; a != nil && a.Name == nic.ProgramName {
+			remedy = "mend that first: the program there takes the packets for UDP sockets, too"
+		}
+		return failed(strings.Join(plan.Problems, "; "), remedy)
 	case plan.Missing() != nil && d.Peer.IsIP():
 		d.sockets = true
 		return doubtful(text+"; "+tell.Plain(plan.Missing()), "UDP sockets are used instead: AF_XDP is not tried")

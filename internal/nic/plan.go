@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -277,6 +278,17 @@ func Taker(err error) (pid int, sockets []string) {
 	return pid, process.ListensAt(pid)
 }
 
+// Left returns the folder of the resident regions that a process has left on the
+// interface when it ended, as `xdpfab resident` takes it; empty if there are none, a
+// process has the interface, or this user may not see the folder.
+func (i *Interface) Left() string {
+	t := new(takenError)
+	if !errors.As(i.taken(), &t) || process.HolderOf(t.link) != 0 {
+		return ""
+	}
+	return t.left()
+}
+
 // takenError is an ErrBusy whose remedy is not to end whoever has the interface.
 type takenError struct {
 	ifname string
@@ -302,13 +314,33 @@ func (e *takenError) Error() string {
 	case pid != 0:
 		return fmt.Sprintf("%s, and %s: end it, or run xdpfabd in its place and let both go through that", who, once)
 	}
+	if folder := e.left(); folder != "" {
+		return fmt.Sprintf("%s is in use by resident regions, left in %s by a process that has ended: end them with "+
+			"`xdpfab resident remove %s`, or start xdpfabd with --pin %s to go on with them", e.ifname, folder, folder,
+			folder)
+	}
 	id := ""
 	if e.link != 0 {
 		id = fmt.Sprintf(" id %d", e.link)
 	}
 	return fmt.Sprintf("%s is in use by another xdpfab, and %s: go through it if it is a daemon (--control PATH); "+
-		"if a process has left it, `xdpfab resident remove` ends it; root sees its process with `bpftool link show%s`",
+		"if a process has left resident regions there when it ended, `xdpfab resident list` shows their folder, as "+
+		"root, and `xdpfab resident remove` ends them; root sees a process that has it with `bpftool link show%s`",
 		e.ifname, once, id)
+}
+
+// left is the folder of the resident regions that keep the program attached; empty if
+// this user can see none.
+func (e *takenError) left() string {
+	b := new(bpf.BusyError)
+	if !errors.As(e.err, &b) {
+		return ""
+	}
+	state := b.Folder()
+	if state == "" {
+		return ""
+	}
+	return filepath.Dir(state) // the state is in a folder with the name of its version
 }
 
 func (e *takenError) Unwrap() error { return e.err }

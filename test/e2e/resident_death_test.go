@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -189,4 +190,40 @@ func TestResidentLeft(t *testing.T) {
 	list("hot")
 	refused([]string{"--pin", t.TempDir(), "--region", "hot=4KiB:resident"}, "mount -t bpf")
 	xdpfab(t, net.B, remove).wants(0)
+}
+
+// Every command that meets what a dead daemon has left names its folder, and the command
+// that removes it. The BPF file system is one of the commands' own.
+func TestResidentLeftMet(t *testing.T) {
+	testnet.Require(t)
+	if testnet.KernelBefore(t, 5, 18) {
+		t.Skip("needs Linux 5.18")
+	}
+	net := testnet.NewPair(t, testnet.Options{})
+	socket, pin := filepath.Join(t.TempDir(), socketName), filepath.Join(t.TempDir(), "node")
+	const script = `mount -t bpf bpf "${3%/node}" || exit 1
+		setpriv --pdeathsig KILL "$0" --interface "$2" --control "$4" --pin "$3" --region hot=4KiB:resident 2>/dev/null &
+		until "$1" stat --control "$4"; do sleep 0.1; kill -0 $! || exit 1; done >/dev/null 2>&1
+		{ kill -KILL $!; wait $!; } 2>/dev/null
+		xdpfab="$1"; shift 4
+		for line; do "$xdpfab" $line 2>&1; echo "exit code $?"; done`
+	daemon := "--control " + socket + "x --interface " + net.B.IfName + " --region r=4KiB"
+	lines := []string{"stat --control " + socket, "info " + net.B.IfName, "diagnose 10.77.0.1",
+		"list 10.77.0.1 -i " + net.B.IfName, "list 10.77.0.1 --transport udp -i " + net.B.IfName,
+		"doctor " + net.B.IfName}
+	codes := []string{"4", "0", "5", "5", "5", "5"}
+	p := start(t, net.B, "unshare", slices.Concat([]string{"-m", "sh", "-c",
+		script + `; "${xdpfab}d" ` + daemon + ` 2>&1; echo "exit code $?"`, xdpfabdPath, xdpfabPath, net.B.IfName, pin, socket}, lines))
+	p.wants(0)
+	all := strings.Split(p.out.String(), "exit code ")
+	lines, codes = append(lines, "xdpfabd "+daemon), append(codes, "5")
+	if len(all) != len(lines)+1 {
+		t.Fatalf("%d outputs: %s", len(all)-1, p.out.String())
+	}
+	end := "`xdpfab resident remove " + pin + "`"
+	for i, line := range lines {
+		if flat := strings.Join(strings.Fields(all[i]), " "); !strings.Contains(flat, end) || !strings.HasPrefix(all[i+1], codes[i]) {
+			t.Errorf("%s: %s, exit code %.1s: want %s, and %s", line, all[i], all[i+1], codes[i], end)
+		}
+	}
 }
