@@ -171,6 +171,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		if err != nil {
 			return &exitError{code: exitUsage, err: err}
 		}
+		if err := a.oneTask(); err != nil {
+			return &exitError{code: exitUsage, err: err}
+		}
 		switch {
 		case a.print:
 			return cfg.print(stdout)
@@ -184,6 +187,23 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	}
 	complete(cmd)
 	return cmd
+}
+
+// oneTask refuses flags that each have the program do something else than to serve.
+func (a *arguments) oneTask() error {
+	given := ""
+	for _, task := range []struct {
+		flag string
+		is   bool
+	}{{"--print-config", a.print}, {"--check", a.check}, {"--unsteer", a.unsteer}, {"--takeover", a.takeover}} {
+		if task.is && given != "" {
+			return fmt.Errorf("%s with %s: only one of them would be done; want one of them", given, task.flag)
+		}
+		if task.is {
+			given = task.flag
+		}
+	}
+	return nil
 }
 
 // complete registers the values of flags that the shell can complete.

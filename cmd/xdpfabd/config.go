@@ -231,6 +231,10 @@ func (c Config) validate() []problem {
 			add("transport", "\"udp\" %s", lack)
 		}
 	}
+	if c.BusyPoll == 0 && c.BusyBudget != defaultConfig().BusyBudget {
+		add("busy-budget", "%d: no driver is polled without busy-poll; want busy-poll, such as 20us, or no busy-budget",
+			c.BusyBudget)
+	}
 	if c.Directory == "" && c.Node != "" {
 		add("node", "%q is a name in the directory, and none is configured; want directory, too, or no node", c.Node)
 	}

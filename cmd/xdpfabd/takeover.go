@@ -188,10 +188,10 @@ func (s *server) ask(conn net.Conn, c claim) (v verdict, pin string, err error) 
 	if err == nil {
 		err = s.cfg.keysFit(v.Regions, v.Keys)
 	}
-	if err == nil {
-		err = s.cfg.modeFits()
-	}
 	own := cmp.Or(s.cfg.Queues, v.Queues)
+	if err == nil {
+		err = s.cfg.interfaceFits(own)
+	}
 	if err == nil {
 		err = s.cfg.lends(v.Lent, own)
 	}
@@ -293,15 +293,28 @@ func (s *server) inherit(h *host.Host, from *host.Handover) error {
 	return s.register(before)
 }
 
-// modeFits refuses to force another mode of XDP than the one in which the program that is
-// attached runs.
-func (c Config) modeFits() error {
+// interfaceFits refuses what opening the interface, with so many queues, would refuse:
+// now the other daemon still serves.
+func (c Config) interfaceFits(queues int) error {
 	i, err := nic.Inspect(c.Interface)
 	if err != nil {
 		return nil // which opening it says better
 	}
-	_, err = i.Keeps(c.XDP)
-	return err
+	mode, err := i.Keeps(c.XDP)
+	if err != nil {
+		return err
+	}
+	machine, err := nic.Machine()
+	if err != nil {
+		return nil
+	}
+	i.Attached = nil // the other daemon's program, which this one replaces
+	plan := machine.Plan(&i, nic.Want{Queues: queues, Lend: c.Lend, Copy: c.Copy, BusyPoll: c.BusyPoll > 0, XDP: mode,
+		VLAN: c.VLAN})
+	if plan.Usable {
+		return nil
+	}
+	return plan.Err()
 }
 
 // inheritPin returns the folder in which another daemon keeps resident regions, once

@@ -5,13 +5,14 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
-// A takeover keeps the mode of XDP. One that forces another mode is refused, and the
-// daemon that is there continues.
+// A takeover keeps the mode of XDP. One that forces another mode is refused, as is one
+// that could not open the interface, and the daemon that is there serves all the while.
 func TestProcessTakeoverMode(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	socket := socketPath(t)
@@ -22,6 +23,18 @@ func TestProcessTakeoverMode(t *testing.T) {
 	refused.said(t, "that daemon continues")
 	if code := refused.code(t); code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	for flag, want := range map[string]string{"--queues=3": "3 were asked for",
+		"--busy-poll=20us": "busy polling makes veth ten times slower"} {
+		unfit := launch(t, net.B, socket, nil, "--takeover", flag)
+		unfit.said(t, want)
+		unfit.said(t, "that daemon continues")
+		if code := unfit.code(t); code != exitFailure {
+			t.Errorf("%s: exit code %d, want %d", flag, code, exitFailure)
+		}
+	}
+	if log := first.out.String(); strings.Contains(log, "another daemon takes this one's place") {
+		t.Errorf("the daemon stopped for one that cannot open the interface:\n%s", log)
 	}
 	next := launch(t, net.B, socket, nil, "--takeover")
 	next.said(t, "the program that was there ran so")
