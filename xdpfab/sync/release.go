@@ -48,10 +48,13 @@ func (h *Held) StartUnlock() error {
 	} else { // a renewal is under way, or the release
 		go h.release()
 	}
-	if h.Until().Before(ends) {
-		return nil
+	switch cause := context.Cause(h.ctx); {
+	case errors.Is(cause, ErrLost):
+		return h.part.in("StartUnlock", cause)
+	case !h.Until().Before(ends):
+		return h.part.in("StartUnlock", notRenewed())
 	}
-	return h.part.in("StartUnlock", notRenewed())
+	return nil
 }
 
 // begin posts the release, unless that was done before. The change is locked.

@@ -126,6 +126,14 @@ func TestStartUnlockLost(t *testing.T) {
 		}
 	}
 	w.net.Heal()
+	h = must(b.Lock(patient(t)))(t)
+	if _, err := exchange(patient(t), h.memory().at(turnWord), h.own, h.free); err != nil {
+		t.Fatal(err)
+	}
+	h.extend() // and finds that another program has the word
+	if err := h.StartUnlock(); !errors.Is(err, ErrLost) {
+		t.Errorf("StartUnlock of a lock that another program has taken: %v, want ErrLost", err)
+	}
 }
 
 // A release that arrives after the lease takes the lock from nobody.
