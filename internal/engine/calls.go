@@ -30,8 +30,7 @@ func (e *Engine) Soon(f func()) {
 	e.soon.mu.Lock()
 	e.soon.all = append(e.soon.all, f)
 	e.soon.mu.Unlock()
-	e.mail.Store(true)
-	e.Wake()
+	e.Alert()
 }
 
 // callsAtOnce is the most calls that run in one round: packets and operations do not wait

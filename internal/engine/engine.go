@@ -145,6 +145,7 @@ type Engine struct {
 	suspended []*conn            // the oldest first; some may be over
 	dirty     []outgoing         // sessions with frames to send
 	unsettled []*target          // sessions in which something ran in this burst
+	awaited   bool               // operations wait for what may have run
 	answered  answered
 	gotReply  wire.Reply // scratch
 	waiters   waiters    // sessions whose next message waits for room
@@ -265,6 +266,10 @@ func (e *Engine) round() int {
 	}
 	if len(e.guests.all) > 0 {
 		work += e.guests.take()
+	}
+	if e.awaited { // so that the news of operations that waited leaves with the answers
+		e.awaited = false
+		e.settle()
 	}
 	if e.mail.Load() {
 		e.mail.Store(false) // before looking: a goroutine that leaves something sets it afterwards

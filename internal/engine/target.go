@@ -106,6 +106,7 @@ func (t *target) came(o *session.Outcome) bool {
 			t.unsettled = true
 			e.unsettled = append(e.unsettled, t)
 		}
+		e.awaited = e.awaited || o.Awaited
 	}
 	if len(o.Notices) > 0 {
 		t.deliver(o.Notices)

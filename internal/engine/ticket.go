@@ -140,6 +140,38 @@ func (c *conn) asks(x *ticket, kind wire.TicketKind) {
 	c.r.e.touch(c, &c.dirty)
 }
 
+// The target is told that the end of an operation is known when that is so of mostUntold,
+// or takenAfter nanoseconds later, or at once if fullSoon operations wait: it has room
+// for no more than 64 of a session, and counts those whose ends may not be known. So the
+// frame leaves behind the requests of callers that go on.
+const (
+	mostUntold = 4
+	takenAfter = int64(time.Millisecond)
+	fullSoon   = 32
+)
+
+// taken has the target told that the end of an operation is known.
+func (c *conn) taken(x *ticket) {
+	c.asks(x, wire.TicketTaken)
+	now := c.r.e.now
+	x.due, x.at = false, now+takenAfter
+	untold := func(y *ticket) bool { return y.kind == wire.TicketTaken && y.tries == 0 }
+	n := 0
+	for _, y := range c.tickets {
+		if untold(y) {
+			n++
+		}
+	}
+	if n < mostUntold && len(c.tickets) < fullSoon {
+		return
+	}
+	for _, y := range c.tickets {
+		if untold(y) {
+			y.due, y.tries, y.at = true, 1, now+c.askAfter(1)
+		}
+	}
+}
+
 func (c *conn) ticketOf(t wire.Ticket) *ticket {
 	for _, x := range c.tickets {
 		if x.psn == t.PSN && x.index == t.Index {
@@ -168,7 +200,7 @@ func (c *conn) onTickets(h *wire.Header, payload []byte) {
 			c.dropTicket(x)
 		default:
 			c.settleTicket(x, t)
-			c.asks(x, wire.TicketTaken)
+			c.taken(x)
 		}
 	}
 }

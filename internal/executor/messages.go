@@ -139,6 +139,7 @@ func (s *Session) Retry() (o session.Outcome) {
 	}
 	s.executeHeld(&o)
 	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices
+	o.Awaited = *s.x.waiting > 0
 	o.Failed = s.x.failed()
 	return o
 }

@@ -72,7 +72,8 @@ func (s *Session) Receive(now int64, h *wire.Header, payload, out []byte) (o ses
 	if s.Holds() && (!s.Kept() || s.Handed() > 0) && o.Refused == wire.ReasonOK {
 		s.executeHeld(&o)
 	}
-	if out != nil && o.Refused == wire.ReasonOK {
+	o.Awaited = *s.x.waiting > 0
+	if out != nil && o.Refused == wire.ReasonOK && !o.Awaited { // or news leaves first
 		o.Answer = s.Answer(out)
 	}
 	o.Due, o.Waits, o.Midway, o.Notices = s.Due(), s.Kept(), s.midway, s.notices

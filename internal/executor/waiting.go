@@ -166,23 +166,27 @@ func (w *waits) due() bool {
 // Due reports whether Emit has something to write.
 func (s *Session) Due() bool { return s.Target.Due() || s.waits != nil && s.waits.due() }
 
-// Emit writes the next frame that is due, as that of session.Target does. The answer to a
+// Emit writes the next frame that is due, as that of session.Target does. News of what
+// waited leaves first, since somebody may hold a lock from now on. But the answer to a
 // request leaves before the news of an operation in it.
 func (s *Session) Emit(b []byte) int {
-	if s.waits == nil || s.Answers() || !s.waits.due() {
-		return s.Target.Emit(b)
+	if s.waits != nil && s.waits.due() {
+		if n := s.EmitTickets(b, s.tell); n > 0 {
+			return n
+		}
 	}
-	return s.EmitTickets(b, s.waits.tell)
+	return s.Target.Emit(b)
 }
 
 // tell returns the next ticket of which the initiator has to be told.
-func (w *waits) tell() (t wire.Ticket, ok bool) {
+func (s *Session) tell() (t wire.Ticket, ok bool) {
+	w := s.waits
 	if n := len(w.gone); n > 0 {
 		t, w.gone = w.gone[n-1], w.gone[:n-1]
 		return t, true
 	}
 	for i := range w.all {
-		if p := &w.all[i]; p.due() {
+		if p := &w.all[i]; p.due() && s.Answered(p.psn) {
 			t = p.ticket()
 			p.asked, p.told = false, t.Kind != wire.TicketParked
 			return t, true

@@ -44,6 +44,7 @@ type Outcome struct {
 	Delays  bool        // only the ack of this frame is due, and it may wait for those that follow at once
 	Waits   bool        // the next frame is kept, and waits for room for a message
 	Midway  bool        // a message has begun, and is not whole
+	Awaited bool        // operations wait for words of the memory
 	Answer  int         // length in bytes of the frame that was written to answer it at once; 0 for none
 	Frames  int         // request frames that ran: this one, and early ones whose turn had come
 	Ops     int         // records of them

@@ -25,8 +25,10 @@ func (t *Target) EmitTickets(b []byte, next func() (wire.Ticket, bool)) int {
 	return putTickets(b, &h, t.payload, next)
 }
 
-// Answers reports whether answers to requests are due.
-func (t *Target) Answers() bool { return t.toSend != 0 }
+// Answered reports whether no answer is due to a request that has run.
+func (t *Target) Answered(psn uint32) bool {
+	return int32(psn-t.freed) <= 0 || t.toSend&(1<<(psn&slotMask)) == 0
+}
 
 // EmitTickets writes a frame of tickets to the target, and returns its length.
 func (s *Initiator) EmitTickets(b []byte, next func() (wire.Ticket, bool)) int {
