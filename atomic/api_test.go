@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -60,6 +61,22 @@ func TestParseIsTheInverseOfString(t *testing.T) {
 			if !errors.Is(err, ErrUnknownName) {
 				t.Errorf("parsing %q: %v; want ErrUnknownName", s, err)
 			}
+		}
+	}
+}
+
+// An unknown name is told beside those that there are, and the one that may be meant.
+func TestUnknownName(t *testing.T) {
+	_, op := ParseOp("summ")
+	_, dt := ParseDatatype("UINT64")
+	_, none := ParseFunc("other")
+	for want, err := range map[string]error{
+		`xdpfab: unknown name: operation "summ", did you mean sum?: want one of min, max, sum, prod, `: op,
+		`xdpfab: unknown name: datatype "UINT64", did you mean uint64?: want one of int8, uint8, `:     dt,
+		`xdpfab: unknown name: function "other": want one of base, fetch, compare`:                     none,
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

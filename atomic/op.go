@@ -124,5 +124,10 @@ func parse[T interface {
 			return T(i), nil
 		}
 	}
-	return 0, fmt.Errorf("xdpfab: %w: %s %q: want a lower-case name, %q to %q", ErrUnknownName, what, s, T(0), T(n-1))
+	names := make([]string, n)
+	for i := range names {
+		names[i] = T(i).String()
+	}
+	return 0, fmt.Errorf("xdpfab: %w: %s %q%s: want one of %s", ErrUnknownName, what, s,
+		errno.DidYouMean(s, names), strings.Join(names, ", "))
 }

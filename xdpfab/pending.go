@@ -183,17 +183,17 @@ func (r Remote[T]) check(method string, verb wire.Verb, op atomic.Op) error {
 
 // undefined is the error of an operation that is not defined on a datatype in the form of
 // a method.
-func undefined(method string, op atomic.Op, dt atomic.Datatype) error {
-	remedy := "atomic.Valid tells which operations are"
+func undefined(method string, form atomic.Func, op atomic.Op, dt atomic.Datatype) error {
+	why := fmt.Sprintf("is not defined on %v: atomic.Valid tells which operations are", dt)
 	switch {
 	case atomic.Valid(atomic.Compare, op, dt):
-		remedy = "it takes a comparand: want Compare"
+		why = "takes a comparand: want Compare"
+	case form == atomic.Compare && atomic.Valid(atomic.Fetch, op, dt):
+		why = "takes no comparand: want Fetch"
 	case atomic.Valid(atomic.Fetch, op, dt):
-		remedy = "want Fetch"
-	case atomic.Valid(atomic.Base, op, dt):
-		remedy = "want Apply"
+		why = "returns the word: want Fetch"
 	}
-	return errno.Refuse(ErrOpNotSupported, "xdpfab: %s: %v is not defined on %v: %s", method, op, dt, remedy)
+	return errno.Refuse(ErrOpNotSupported, "xdpfab: %s: operation %v %s", method, op, why)
 }
 
 // fault returns why the operation cannot be posted.
@@ -210,7 +210,7 @@ func (r Remote[T]) fault(method string, verb wire.Verb, op atomic.Op) error {
 			ErrOutOfBounds)
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
-		return undefined(r.of(method), op, r.dt)
+		return undefined(r.of(method), memory.FormOf(verb), op, r.dt)
 	}
 	return nil
 }

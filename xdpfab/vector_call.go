@@ -106,7 +106,7 @@ func (v RemoteVector[T]) fault(method string, verb wire.Verb, op atomic.Op, p pl
 	case v.bind == nil:
 		return errZeroVector()
 	case !atomic.Valid(memory.FormOf(verb), op, v.dt):
-		return undefined(v.of(method, p), op, v.dt)
+		return undefined(v.of(method, p), memory.FormOf(verb), op, v.dt)
 	}
 	if err := b.check(verb, op, p.n, v.bind); err != nil {
 		return err

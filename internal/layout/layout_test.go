@@ -70,7 +70,7 @@ var imports = map[string][]string{
 	"internal/nic":               {"xsk", "bpf", "internal/errno", "internal/wire", "internal/kernel", "internal/dump", "internal/process", "internal/route"},
 	"internal/advise":            {"internal/nic"},
 	"internal/diagnose":          {"internal/calls", "internal/control", "internal/nic", "internal/port", "internal/route", "internal/tell", "internal/wire", "mr", "xdpfab", "xdpfab/fi"},
-	"internal/tell":              {},
+	"internal/tell":              {"internal/errno"},
 	"internal/capture":           {"internal/wire"},
 	"internal/control":           {"internal/capture", "internal/errno", "internal/host", "internal/node", "internal/process", "internal/share", "internal/trust"},
 	"cmd/xdpfabd":                {"bpf", "internal/capture", "internal/control", "internal/death", "internal/host", "internal/nic", "internal/node", "internal/process", "internal/resident", "internal/share", "internal/tell", "internal/trust", "internal/udpnode", "internal/version", "internal/wire", "mr", "xdpfab/directory", "xdpfab/directory/etcd", "xsk"},

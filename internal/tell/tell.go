@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/xdpfab/xdpfab/internal/errno"
 )
 
 // layers are the names of packages with which errors begin on their way up, and of calls
@@ -53,59 +55,18 @@ func Lines(err error) string {
 // Plain is Lines in one line.
 func Plain(err error) string { return strings.ReplaceAll(Lines(err), "\n", "; ") }
 
-// Closest returns the name that a word may have been meant for: the one that takes the
-// fewest changes, and not more than one for each three letters. Of two neighbours that
-// changed places it takes half a change.
-func Closest(word string, names []string) (string, bool) {
-	best, changes := "", 2*(len(word)/3+1)
-	for _, name := range names {
-		if n := distance([]rune(strings.ToLower(word)), []rune(strings.ToLower(name))); n < changes {
-			best, changes = name, n
-		}
-	}
-	return best, best != ""
-}
+// Closest returns the name that a word may have been meant for.
+func Closest(word string, names []string) (string, bool) { return errno.Closest(word, names) }
 
 // DidYouMean is a question to put behind a word that is not among the names, empty if
 // none is close to it.
-func DidYouMean(word string, names []string) string {
-	if name, is := Closest(word, names); is {
-		return ", did you mean " + name + "?"
-	}
-	return ""
-}
+func DidYouMean(word string, names []string) string { return errno.DidYouMean(word, names) }
 
 // LikeFlag asks whether one of a command's flags was meant by an unknown one.
 func LikeFlag(flags *pflag.FlagSet, unknown *pflag.NotExistError) string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	return DidYouMean("--"+unknown.GetSpecifiedName(), names)
-}
-
-// distance is twice the number of runes that have to be inserted, left out or replaced
-// (Levenshtein), and once that of neighbours that have to change places.
-func distance(a, b []rune) int {
-	var last []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = 2 * j
-	}
-	for i, x := range a {
-		next := make([]int, len(b)+1)
-		next[0] = 2 * (i + 1)
-		for j, y := range b {
-			n := row[j]
-			if x != y {
-				n += 2
-			}
-			if i > 0 && j > 0 && x == b[j-1] && a[i-1] == y {
-				n = min(n, last[j-1]+1)
-			}
-			next[j+1] = min(n, row[j+1]+2, next[j]+2)
-		}
-		last, row = row, next
-	}
-	return row[len(b)]
 }
 
 // List names at most so many of a list, and ends in "…" if there are more.
