@@ -175,8 +175,7 @@ func File(path string, size int) (*Memory, error) {
 	}
 	fd, made, err := openFile(path, size > 0)
 	if err != nil {
-		return nil, failed("%w: open %s: %w; user %d must be able to read and write it", ErrMemory, path, err,
-			unix.Getuid())
+		return nil, failed("%w: open %s: %w; %s", ErrMemory, path, err, toOpen(err, size > 0))
 	}
 	data, err := mapFile(fd, path, size)
 	if err != nil {
@@ -205,6 +204,28 @@ func openFile(path string, create bool) (fd int, made bool, err error) {
 	return fd, false, err
 }
 
+// toOpen is what a program can do about a file that cannot be opened, or made if create
+// is set.
+func toOpen(err error, create bool) string {
+	switch {
+	case err == unix.ENOENT && create:
+		return "make its folder, or name another file"
+	case err == unix.ENOENT:
+		return "name a file that is there, or give the size of one to be made"
+	case err == unix.EISDIR:
+		return "name a file in it"
+	case err == unix.ENOTDIR:
+		return "name a file in a folder"
+	case err == unix.EROFS:
+		return "name a file on another file system, or mount this one to be written"
+	case err == unix.ENOSPC || err == unix.EDQUOT:
+		return "check the space on the device, or name a file on another one"
+	case err == unix.EACCES || err == unix.EPERM:
+		return fmt.Sprintf("user %d must be able to read and write it", unix.Getuid())
+	}
+	return "name a regular file on a disk"
+}
+
 // mapFile brings the open file to at least size bytes and maps it.
 func mapFile(fd int, path string, size int) ([]byte, error) {
 	var st unix.Stat_t
@@ -212,12 +233,13 @@ func mapFile(fd int, path string, size int) ([]byte, error) {
 		return nil, failed("%w: stat %s: %w", ErrMemory, path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, failed("%w: %s is not a regular file", ErrMemory, path)
+		return nil, failed("%w: %s is not a regular file; name a regular file on a disk", ErrMemory, path)
 	}
 	if size == 0 {
 		size = int(st.Size)
 		if err := checkSize(size); err != nil {
-			return nil, fmt.Errorf("%w; this is the size of %s", err, path)
+			return nil, fmt.Errorf("%w; this is the size of %s; give it a size, which makes the file as large", err,
+				path)
 		}
 	}
 	// An operation that writes to a missing block could get a SIGBUS, so blocks are
@@ -233,7 +255,8 @@ func mapFile(fd int, path string, size int) ([]byte, error) {
 	}
 	data, err := mmap(fd, size, unix.MAP_SHARED)
 	if err != nil {
-		return nil, failed("%w: map %d bytes of %s: %w", ErrMemory, size, path, err)
+		return nil, failed("%w: map %d bytes of %s: %w; check ulimit -v, and name a file on a disk", ErrMemory, size,
+			path, err)
 	}
 	return data, nil
 }

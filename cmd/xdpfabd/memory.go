@@ -7,7 +7,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 
@@ -48,25 +47,7 @@ func (r RegionConfig) memory() (*mr.Memory, error) {
 	case backingResident:
 		return nil, nil
 	}
-	m, err := mr.File(r.Backing, r.Size)
-	switch {
-	case err == nil, errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EFBIG), errors.Is(err, fs.ErrPermission):
-	case errors.Is(err, mr.ErrSize):
-		err = fmt.Errorf("%w; give the region a size, which makes the file as large", err)
-	case errors.Is(err, fs.ErrNotExist) && r.Size == 0:
-		err = fmt.Errorf("%w; name a file that is there, or give the size of one to be made", err)
-	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%w; make its folder, or name another file", err)
-	case errors.Is(err, unix.ENOTDIR):
-		err = fmt.Errorf("%w; name a file in a folder", err)
-	case errors.Is(err, unix.EISDIR):
-		err = fmt.Errorf("%w; name a file in it", err)
-	case errors.Is(err, unix.EROFS):
-		err = fmt.Errorf("%w; name a file on another file system, or mount this one to be written", err)
-	default:
-		err = fmt.Errorf("%w; name a regular file on a disk", err)
-	}
-	return m, err
+	return mr.File(r.Backing, r.Size)
 }
 
 // fileID tells a file from others, whatever its path is. It is zero for no file.

@@ -30,7 +30,7 @@ func TestAllocateAllOrNothing(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/dev/null": "is not a regular file; name a regular file", "/etc/passwd/x": "; name a file in a folder", "/": "; name a file in it",
-		empty: "; give the region a size", "/nonexistent/a": "; name a file that is there",
+		empty: "; give it a size", "/nonexistent/a": "; name a file that is there",
 	} {
 		if _, err := (RegionConfig{Name: "r", Backing: path}).memory(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", path, err, want)
