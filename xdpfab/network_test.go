@@ -134,9 +134,8 @@ func TestNetworkRestart(t *testing.T) {
 	}
 	<-guarded.Done()
 	for range 2 {
-		if _, err := h.Add(ctx(t), 1); !errors.Is(err, xdpfab.ErrPeerRestarted) {
-			t.Errorf("after the restart: %v", err)
-		}
+		_, err := h.Add(ctx(t), 1)
+		checkText(t, "after the restart", err, ", with Rebind or Lookup", xdpfab.ErrPeerRestarted)
 	}
 	if n, err := auto.Add(ctx(t), 1); n != 1 || err != nil {
 		t.Errorf("a handle that binds itself: %d, %v", n, err)

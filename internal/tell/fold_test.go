@@ -47,6 +47,7 @@ func TestWordsOfTheCommands(t *testing.T) {
 		"without xdpfabd --udp=false or DomainAttr.EthernetOnly, or":           "without xdpfabd --udp=false, or",
 		"(xdpfabd --udp, no DomainAttr.EthernetOnly)":                          "(xdpfabd --udp)",
 		"no queues to lend (DomainAttr.Lend): want none":                       "no queues to lend: want none",
+		"find it again by its name, with Rebind or Lookup":                     "find it again by its name",
 		"raise sysctl vm.nr_hugepages or use HugeAuto":                         "raise sysctl vm.nr_hugepages or use huge=auto",
 	} {
 		if got := Plain(errorString(text)); got != want {

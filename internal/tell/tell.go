@@ -38,6 +38,7 @@ var doubled = []struct {
 	{regexp.MustCompile(`(zero-copy not supported): operation not supported`), "$1"},
 	{regexp.MustCompile(`handover: domain on \S+: `), ""},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
+	{regexp.MustCompile(`, with Rebind or Lookup\b`), ""},
 	{regexp.MustCompile(`close the domain without ResidentLeave \(xdpfabd: (.*)\), and open it anew`),
 		"$1, and start again"},
 }

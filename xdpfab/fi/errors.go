@@ -131,7 +131,11 @@ func (e *OpError) Unwrap() []error {
 // errGone is the cause when a registration has ended. It counts as a restart of the peer,
 // which it may be: what the program knew of the memory is over.
 var errGone = errno.Refuse(ErrPeerRestarted, "the region that was meant is gone: the peer has closed it, "+
-	"registered it anew, or restarted: find it again by its name")
+	"registered it anew, or restarted: find it again by its name, with Rebind or Lookup")
+
+// errForgotten is the cause when the life of the peer that had the session is over.
+var errForgotten = fmt.Errorf("%w: the memory may be new: find its regions again by their names, with Rebind or Lookup",
+	ErrSessionLost)
 
 // errClosedHere is the cause when the session of an operation was closed on this side.
 var errClosedHere = errno.Refuse(ErrClosed, "this program has closed the endpoint, or its use of the peer: "+
@@ -201,7 +205,7 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	}
 	switch {
 	case r.Outcome == engine.Restarted:
-		cause = ErrSessionLost
+		cause = errForgotten
 	case r.Outcome == engine.Unknown && errors.Is(cause, ErrRefused):
 		cause = fmt.Errorf("%w: it answers, but has forgotten the session before, as after a restart: start there "+
 			"what served", cause)
