@@ -15,7 +15,7 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 )
 
-// HandleOption is an option of Word and Vector.
+// HandleOption is an option of Word and Vector. A nil one stands for none.
 type HandleOption func(*binding)
 
 // AutoRebind makes a handle look up its region again when the peer has restarted, or has
@@ -88,7 +88,9 @@ func bind(home Home, at *place, size uint64, options []HandleOption) *binding {
 	b := &binding{home: home, name: at.Name, size: size}
 	b.at.Store(at)
 	for _, o := range options {
-		o(b)
+		if o != nil {
+			o(b)
+		}
 	}
 	return b
 }

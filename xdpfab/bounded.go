@@ -101,7 +101,11 @@ func (r Remote[T]) checkBits(method string, verb wire.Verb, op atomic.Op, offset
 	if err := r.check(method, verb, op); err != nil {
 		return err
 	}
-	if size := 8 * r.size; offset < 0 || width < 1 || offset >= size || width > size-offset {
+	if width < 1 {
+		return errno.Unsent(errno.Refuse(ErrArgument, "xdpfab: %s: a field of %d bits: want 1 to %d", r.of(method),
+			width, 8*r.size))
+	}
+	if size := 8 * r.size; offset < 0 || offset >= size || width > size-offset {
 		which := fmt.Sprintf("bit %d", offset)
 		if method == "AddField" {
 			which = fmt.Sprintf("%d bits from bit %d on", width, offset)

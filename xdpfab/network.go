@@ -143,24 +143,53 @@ func (w *Network) SetFaults(from, to int, f Faults) error {
 	if err := port.Faults(f).Check(); err != nil {
 		return errno.Refuse(ErrArgument, "xdpfab: %w", err)
 	}
+	if from == to {
+		return errno.Refuse(ErrArgument, "xdpfab: faults of packets from node %d to itself, which no link carries: "+
+			"want two nodes", from)
+	}
 	w.ends[from].Port.SetFaultsTo(w.ends[to].Port, port.Faults(f))
 	return nil
 }
 
 // Partition cuts every link between the given nodes and the others, in both directions.
-// Links that are cut already stay cut. Heal undoes it.
+// Links that are cut already stay cut. Heal undoes it. Partition refuses all nodes, and
+// none, which no link joins to others.
 func (w *Network) Partition(nodes ...int) error {
 	for _, i := range nodes {
 		if err := w.check(i); err != nil {
 			return err
 		}
 	}
+	if err := w.partial(nodes); err != nil {
+		return err
+	}
 	w.cut(true, func(i, j int) bool { return slices.Contains(nodes, i) != slices.Contains(nodes, j) })
 	return nil
 }
 
-// Heal joins all nodes again: it undoes every Partition.
-func (w *Network) Heal() { w.cut(false, func(i, j int) bool { return true }) }
+// partial refuses nodes beside which there are no others.
+func (w *Network) partial(nodes []int) error {
+	if w == nil || w.ends == nil {
+		return none("Network", "NewNetwork")
+	}
+	in := map[int]bool{}
+	for _, i := range nodes {
+		in[i] = true
+	}
+	if n := len(in); n == 0 || n == len(w.ends) {
+		return errno.Refuse(ErrArgument, "xdpfab: partition of nodes %v of a network of %d cuts no link: want some "+
+			"of the nodes, and not all", nodes, len(w.ends))
+	}
+	return nil
+}
+
+// Heal joins all nodes again: it undoes every Partition. It does nothing for a nil
+// Network.
+func (w *Network) Heal() {
+	if w != nil {
+		w.cut(false, func(i, j int) bool { return true })
+	}
+}
 
 // cut cuts links, or joins them.
 func (w *Network) cut(cut bool, which func(i, j int) bool) {

@@ -12,6 +12,7 @@ import (
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
 // A program that has not looked at an error goes on with nil: every call says so, and
@@ -111,13 +112,16 @@ func TestWrongArguments(t *testing.T) {
 			_, err := mr.Alloc(0, mr.AllocOptions{})
 			return err
 		},
-		"Handle without a function":                                func() error { _, err := node.Handle(xdpfab.HandlerAttr{}, nil); return err },
-		"HandlerAttr.Requests of -1: want 1..65536, or 0 for 1024": func() error { _, err := node.Handle(xdpfab.HandlerAttr{Requests: -1}, echo); return err },
-		"network of 0 nodes":                                       func() error { _, err := xdpfab.NewNetwork(0); return err },
-		"node 1 of a network of 1":                                 func() error { return w.Crash(1) },
-		"probability 2":                                            func() error { return w.SetFaults(0, 0, xdpfab.Faults{Loss: 2}) },
-		"GiveUp of 1ns: want at least 1ms":                         func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: 1}); return err },
-		"GiveUp of -1ns":                                           func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: -1}); return err },
+		"Handle without a function":                                                      func() error { _, err := node.Handle(xdpfab.HandlerAttr{}, nil); return err },
+		"HandlerAttr.Requests of -1: want 1..65536, or 0 for 1024":                       func() error { _, err := node.Handle(xdpfab.HandlerAttr{Requests: -1}, echo); return err },
+		"faults of packets from node 0 to itself, which no link carries: want two nodes": func() error { return w.SetFaults(0, 0, xdpfab.Faults{}) },
+		"partition of nodes [] of a network of 1 cuts no link":                           func() error { return w.Partition() },
+		"partition of nodes [0 0] of a network of 1 cuts no link":                        func() error { return w.Partition(0, 0) },
+		"network of 0 nodes":               func() error { _, err := xdpfab.NewNetwork(0); return err },
+		"node 1 of a network of 1":         func() error { return w.Crash(1) },
+		"probability 2":                    func() error { return w.SetFaults(0, 0, xdpfab.Faults{Loss: 2}) },
+		"GiveUp of 1ns: want at least 1ms": func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: 1}); return err },
+		"GiveUp of -1ns":                   func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: -1}); return err },
 	} {
 		if err := call(); !errors.Is(err, xdpfab.ErrArgument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want ErrArgument, and %q", err, want)
@@ -152,6 +156,25 @@ func TestWrongForm(t *testing.T) {
 			t.Errorf("%v: %q", err, want)
 		}
 	}
+}
+
+// A field has bits.
+func TestFieldWithoutBits(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := xdpfab.WordAt[uint64](p, xdpfab.RemoteRegion{Key: 1}, 0, nil)
+	_, err = xdpfab.AddField(ctx(t), w, 3, 0, 1)
+	checkText(t, "AddField", err, ": a field of 0 bits: want 1 to 64", xdpfab.ErrArgument, xdpfab.ErrNotExecuted)
+}
+
+// Open without a name, and Heal of no network, say what is wanted or do nothing.
+func TestOpenWithoutName(t *testing.T) {
+	(*xdpfab.Network)(nil).Heal()
+	_, err := xdpfab.Open(ctx(t), "", xdpfab.DomainAttr{})
+	checkText(t, "Open", err, "want one of those that `ip link` lists, such as eth0", fi.ErrNoInterface)
 }
 
 // A region that was never looked up is told as such.

@@ -5,6 +5,7 @@ package xdpfab
 import (
 	"context"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -94,6 +95,10 @@ type Faults = fi.Faults
 // and wraps os.ErrPermission. With [TransportAuto], Open then uses UDP sockets, which
 // need no privilege.
 func Open(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
+	if ifname == "" {
+		return nil, errno.Refuse(fi.ErrNoInterface,
+			"xdpfab: Open without the name of an interface: want one of those that `ip link` lists, such as eth0")
+	}
 	f, err := fi.NewFabric(attr)
 	if err != nil {
 		return nil, err

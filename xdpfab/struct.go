@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
@@ -55,31 +56,43 @@ func WriteStruct[T any](ctx context.Context, p *Peer, r RemoteRegion, offset uin
 // sizeOf returns how many bytes a value takes, or refuses its type.
 func sizeOf[T any](v T) (int, error) {
 	t := reflect.TypeFor[T]()
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Interface: // which binary.Size looks into
-	default:
-		if n := binary.Size(v); n >= 0 && exported(t) {
-			return n, nil
-		}
+	if why := misfit(t, "", true); why != "" {
+		return 0, errno.Unsent(errno.Refuse(ErrNotImplemented, "xdpfab: %v as a struct in a region: %s", t, why))
 	}
-	return 0, errno.Unsent(errno.Refuse(ErrNotImplemented,
-		"xdpfab: %v as a struct in a region: want a struct or an array whose fields are exported "+
-			"and have a fixed size, such as int64 in place of int, without pointers, strings, slices, maps and "+
-			"interfaces", t))
+	return binary.Size(v), nil
 }
 
-// exported reports whether package binary may set all fields of a type, but for those of
-// the name _.
-func exported(t reflect.Type) bool {
-	switch t.Kind() {
+// misfit says what keeps package binary from copying a field of a struct, or an element
+// of an array, and what is wanted; it is empty if nothing does. at is the field's path
+// from the type that the program gave, empty for that type itself. set is whether binary
+// sets the field: it skips those of the name _.
+func misfit(t reflect.Type, at string, set bool) string {
+	field := "it"
+	if at != "" {
+		field = "field " + at
+	}
+	switch k := t.Kind(); k {
+	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16,
+		reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return ""
 	case reflect.Array:
-		return exported(t.Elem())
+		return misfit(t.Elem(), at, set)
 	case reflect.Struct:
 		for f := range t.Fields() {
-			if f.Name != "_" && (!f.IsExported() || !exported(f.Type)) {
-				return false
+			path, sets := strings.TrimPrefix(at+"."+f.Name, "."), set && f.Name != "_"
+			if sets && !f.IsExported() {
+				return "field " + path + " is not exported: begin its name with a capital"
+			}
+			if why := misfit(f.Type, path, sets); why != "" {
+				return why
 			}
 		}
+		return ""
+	case reflect.Int, reflect.Uint, reflect.Uintptr:
+		return fmt.Sprintf("%s is of kind %v, whose size is that of the machine: want one of a fixed size, such as "+
+			"%v64", field, k, strings.TrimSuffix(k.String(), "ptr"))
+	default:
+		return fmt.Sprintf("%s is of kind %v, which lies elsewhere in memory: want numbers, bools, arrays and structs",
+			field, k)
 	}
-	return true
 }

@@ -85,3 +85,26 @@ func TestStructRefused(t *testing.T) {
 	refused("nothing", xdpfab.WriteStruct[any](ctx(t), nil, r, 0, nil))
 	refused("an interface", xdpfab.WriteStruct[any](ctx(t), nil, r, 0, record{}))
 }
+
+// The error of a struct that cannot be copied names the field, and what is wanted.
+func TestStructFieldIsNamed(t *testing.T) {
+	var r xdpfab.RemoteRegion
+	type inner struct {
+		A uint8
+		B []byte
+	}
+	for want, err := range map[string]error{
+		"field N is of kind int, whose size is that of the machine: want one of a fixed size, such as int64": xdpfab.WriteStruct(
+			ctx(t), nil, r, 0, struct{ N int }{}),
+		"field Parts.B is of kind slice, which lies elsewhere in memory: want numbers, bools, arrays and structs": xdpfab.WriteStruct(
+			ctx(t), nil, r, 0, struct {
+				X     uint64
+				Parts [2]inner
+			}{}),
+		"field n is not exported: begin its name with a capital": xdpfab.WriteStruct(ctx(t), nil, r, 0, struct{ n uint64 }{}),
+		"it is of kind string, which lies elsewhere in memory: want numbers, bools, arrays and structs": xdpfab.WriteStruct(ctx(t),
+			nil, r, 0, "text"),
+	} {
+		checkText(t, "struct", err, ": "+want, xdpfab.ErrNotImplemented, xdpfab.ErrNotExecuted)
+	}
+}
