@@ -48,9 +48,12 @@
 //	peer, err := dom.Dial(ctx, "02:00:00:00:00:0b/5") // on another node
 //	err = peer.Send(ctx, []byte("hello"))
 //
-// A call waits until its operation has ended, or its context. [Peer.Flush] and
-// [Domain.Quiet] wait until all operations that were begun have ended. Any number of
-// goroutines may use a value of any type, unless DomainAttr.Threading says otherwise.
+// A call waits until its operation has ended, or its context. When the context ends,
+// [Remote.WaitCompareAndSwap] and [Remote.WaitCompare] take another round trip, of 1 s at
+// most, and [Mailbox.Receive] finishes a message that is arriving: if that has stopped,
+// for the give-up time at most. [Peer.Flush] and [Domain.Quiet] wait until all operations
+// that were begun have ended. Any number of goroutines may use a value of any type,
+// unless DomainAttr.Threading says otherwise.
 //
 // Closing twice is no error. An operation fails with [ErrClosed] if its object is closed,
 // nil or a zero value. This holds for the methods of a nil Domain that this page shows;

@@ -5,7 +5,6 @@ package xdpfab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/xdpfab/xdpfab/internal/calls"
@@ -28,8 +27,9 @@ type HandlerAttr struct {
 	Number int
 	// Requests is the most requests that are held at a time: those that the function has,
 	// those that wait for it, and those whose replies are about to be sent; 1024, 65536
-	// at most. The peers at one address have as many at most as are left for all others.
-	// A request beyond that is refused.
+	// at most. The peers at one address have as many at most as are left for all others:
+	// half of them, if there are no others. A request beyond that is refused with
+	// ErrBusy.
 	Requests int
 	// Goroutines is the most calls of the function at a time; 256, and not more than
 	// Requests. A function that does not return keeps one of them.
@@ -122,8 +122,10 @@ func (h *Handler) Name() string {
 
 // Close ends the handler. The function gets no more requests: callers of those that wait
 // for it get ErrNotExecuted. The contexts of those that it has end. Close does not wait
-// for them, so that the function may call it, and their callers get ErrOutcomeUnknown,
-// unless the function returns at once. Closing twice is no error.
+// for them, so that the function may call it. Their callers get ErrOutcomeUnknown, or the
+// reply if the function returns as soon as its context ends. The caller of a function
+// that closes its own handler gets ErrOutcomeUnknown in any case: its session has ended
+// before the function can return. Closing twice is no error.
 func (h *Handler) Close() error {
 	if h == nil || h.h == nil {
 		return none("Handler", "Domain.Handle")
@@ -142,9 +144,9 @@ type FunctionError struct {
 // Error implements error.
 func (e *FunctionError) Error() string {
 	if e.Panic {
-		return fmt.Sprintf("xdpfab: the function of %s panicked: %s", e.Peer, e.Text)
+		return errno.Line("xdpfab: the function of %s panicked: %s", e.Peer, e.Text).Error()
 	}
-	return fmt.Sprintf("xdpfab: the function of %s: %s", e.Peer, e.Text)
+	return errno.Line("xdpfab: the function of %s: %s", e.Peer, e.Text).Error()
 }
 
 // textRoom is the room for the text of an error, if the reply has less, bytes.

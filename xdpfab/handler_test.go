@@ -177,3 +177,44 @@ func TestLongestCall(t *testing.T) {
 		t.Errorf("a reply of %d bytes: %d, %v", most+1, n, err)
 	}
 }
+
+// An error of a function has the prefix once, even if its own text begins with it.
+func TestFunctionErrorHasOnePrefix(t *testing.T) {
+	w := newNetwork(t, 2)
+	failing := func(context.Context, xdpfab.Sender, []byte) ([]byte, error) {
+		return nil, errors.New("xdpfab: one\nxdpfab: two")
+	}
+	if _, err := w.Node(1).Handle(xdpfab.HandlerAttr{Number: 9}, failing); err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Call(ctx(t), nil, nil)
+	checkText(t, "Call", err, "/9: one; two")
+}
+
+// A function may close its own handler. Its caller does not get the reply.
+func TestHandlerClosesItself(t *testing.T) {
+	w := newNetwork(t, 2)
+	var h *xdpfab.Handler
+	made := make(chan struct{})
+	h, err := w.Node(1).Handle(xdpfab.HandlerAttr{Number: 9}, func(context.Context, xdpfab.Sender, []byte) ([]byte, error) {
+		<-made
+		return []byte("closed"), h.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(made)
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = p.Call(ctx(t), nil, make([]byte, 8)); !errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		t.Errorf("%v, want an unknown outcome", err)
+	}
+	_, err = p.Call(ctx(t), nil, nil)
+	checkText(t, "after the end", err, "", xdpfab.ErrNotExecuted)
+}

@@ -20,9 +20,9 @@ import (
 // ends the wait.
 //
 // The message arrives exactly once, or the error says what is known of it: of one that
-// failed with ErrOutcomeUnknown, [github.com/xdpfab/xdpfab/xdpfab/fi.OpError.Resolve] may
-// tell whether it has arrived. The messages of one goroutine to one peer arrive in the
-// order sent. If the endpoint receives no messages, the error is ErrNoReceiver.
+// failed with ErrOutcomeUnknown, [SettleError] may tell whether it has arrived. The
+// messages of one goroutine to one peer arrive in the order sent. If the endpoint
+// receives no messages, the error is ErrNoReceiver.
 func (p *Peer) Send(ctx context.Context, b []byte) error {
 	return p.message(ctx, wire.VerbSend, 0, b)
 }

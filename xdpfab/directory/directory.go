@@ -32,7 +32,8 @@ var (
 	// ErrNoNode: no entry has this name, or publishes this region.
 	ErrNoNode = errors.New("the directory has no such node")
 	// ErrAmbiguous: several nodes publish the region, so its name alone does not say
-	// which one is meant.
+	// which one is meant. Look for the region at one of the nodes: Cluster.Dial takes the
+	// node's name.
 	ErrAmbiguous = errors.New("several nodes publish the region")
 )
 
@@ -225,7 +226,7 @@ func (d *Directory) Home(region string) (Node, error) {
 		return Node{}, errno.Refuse(ErrNoNode, "region %q: no node of %v publishes it%s", region, d.source,
 			d.published(region))
 	}
-	return Node{}, fmt.Errorf("region %q: %w: %s: want the node's name, too", region, ErrAmbiguous,
+	return Node{}, fmt.Errorf("region %q: %w: %s: want the node's name, too (Cluster.Dial)", region, ErrAmbiguous,
 		strings.Join(names, ", "))
 }
 

@@ -150,8 +150,9 @@ var causeOfStatus = map[wire.Status]error{
 	wire.StatusBadCount:    ErrCount,
 	wire.StatusNotFound:    ErrNoRegion,
 	wire.StatusNotExecuted: ErrPeerClosed,
-	wire.StatusNoRoom:      fmt.Errorf("%w: it holds as many requests as it may; try again later", ErrBusy),
-	wire.StatusStale:       errGone,
+	wire.StatusNoRoom: fmt.Errorf("%w: it holds as many requests as it may, of one address half of "+
+		"HandlerAttr.Requests; try again later", ErrBusy),
+	wire.StatusStale: errGone,
 }
 
 var causeOfReason = map[session.Reason]error{

@@ -19,6 +19,11 @@ import (
 // Place is where the words of a part lie. All programs that share the part name the same
 // place. New memory is all zero, and a part needs that. Sizes of parts, such as
 // MutexBytes, are multiples of 64, so one part can lie right behind another.
+//
+// Parts must not overlap. Another part, or data, at the very offset of a part is refused
+// with ErrLayout. A part at an offset within another one is refused only if the word at
+// that offset is not 0 at that time. Otherwise nothing notices, and the parts destroy
+// each other.
 type Place struct {
 	Home   xdpfab.Home // a *xdpfab.Peer, or a *xdpfab.Cluster
 	Region string
