@@ -55,3 +55,42 @@ func ExampleNewCluster() {
 	fmt.Println(n, err)
 	// Output: 1 <nil>
 }
+
+// A node of the directory is dialled by its name.
+func ExampleCluster_Dial() {
+	ctx := context.Background()
+	near, far, err := xdpfab.Pipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer near.CloseAll()
+	defer far.CloseAll()
+	service, err := far.Serve("counters", 4096)
+	if err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "nodes")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "nodes")
+	if err := os.WriteFile(path, []byte("node7 "+service.Name()+"\n"), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	names, err := directory.Open(ctx, directory.File(path))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer names.Close()
+
+	cluster := xdpfab.NewCluster(near, names)
+	defer cluster.Close() // closes the peer, too
+	peer, err := cluster.Dial(ctx, "node7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	regions, err := peer.Regions(ctx)
+	fmt.Println(regions[0].Name, regions[0].Size, err)
+	// Output: counters 4096 <nil>
+}

@@ -4,6 +4,7 @@ package sync_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -58,6 +59,38 @@ func ExampleRWMutex() {
 	// Output:
 	// <nil> <nil>
 	// <nil>
+}
+
+// A reader waits as long as a writer has the lock, and at most as long as its context.
+func ExampleRWMutex_RLock() {
+	ctx := context.Background()
+	at, end := start(ctx)
+	defer end()
+	lock, err := sync.NewRWMutex(ctx, at, 8, time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	writer, err := lock.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	_, err = lock.RLock(soon)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+
+	read := make(chan error)
+	go func() {
+		reader, err := lock.RLock(ctx) // returns once the writer has unlocked
+		if err == nil {
+			err = reader.Unlock()
+		}
+		read <- err
+	}()
+	fmt.Println(writer.Unlock(), <-read)
+	// Output:
+	// true
+	// <nil> <nil>
 }
 
 func ExampleOnce() {
