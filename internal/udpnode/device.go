@@ -37,6 +37,8 @@ func (d *Device) Medium() wire.Medium { return wire.OnSocket }
 func (d *Device) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	l, err := d.Device.Link(ctx, a)
 	switch {
+	case !a.IsIP(): // the address cannot be right here, whatever the peer does
+		err = errno.Also(err, errno.Argument)
 	case errors.Is(err, udpport.ErrClosed):
 		err = fmt.Errorf("%w: %w", errno.Closed, err)
 	case errors.Is(err, udpport.ErrNoRoute):

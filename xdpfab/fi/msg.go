@@ -107,7 +107,7 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 	}
 	switch {
 	case count <= 0:
-		return 0, errno.Refuse(ErrCount, "xdpfab: %d elements: want 1..%d", count, math.MaxUint32)
+		return 0, m.noElements()
 	case count > math.MaxUint32:
 		return 0, errno.Refuse(ErrTooMany, "xdpfab: %d elements: want 1..%d, post them in parts", count,
 			math.MaxUint32)
@@ -118,6 +118,24 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 		}
 	}
 	return uint32(count), m.checkBuffers(verb, count, flags)
+}
+
+// noElements is the error of an operation on no elements. It names the buffer whose
+// length would say how many there are.
+func (m *Msg) noElements() error {
+	buffer := "Buf"
+	if m.Op == atomic.Read {
+		buffer = "Result"
+	}
+	switch {
+	case m.Count != 0:
+		return errno.Refuse(ErrCount, "xdpfab: Count of %d elements: want 1..%d, or 0 for as many as %s holds", m.Count,
+			math.MaxUint32, buffer)
+	case m.Pieces != nil:
+		buffer = "Pieces." + buffer
+	}
+	return errno.Refuse(ErrCount, "xdpfab: 0 elements, since Count is 0 and %s is empty: want 1..%d", buffer,
+		math.MaxUint32)
 }
 
 // implied returns the number of elements of an operation whose Count is 0: as many as the
@@ -232,6 +250,10 @@ func (m *Msg) checkRMA(count int) error {
 		return errno.Refuse(ErrNotImplemented,
 			"xdpfab: offset %#x and key %#x beside extents, which have their own: want 0", m.Offset,
 			m.Key)
+	}
+	if len(m.RMA) == 0 {
+		return errno.Refuse(ErrCount, "xdpfab: the list of extents (RMA) is empty: want at least one, or nil for the "+
+			"place of Offset and Key")
 	}
 	sum := 0
 	for i := range m.RMA {

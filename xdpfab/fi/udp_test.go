@@ -332,3 +332,13 @@ func TestUDPRefuses(t *testing.T) {
 		t.Errorf("a resident region: %v, want a refusal with the remedy", err)
 	}
 }
+
+// A MAC address is no address for UDP sockets: that is told as an impossible argument.
+func TestUDPTakesNoMAC(t *testing.T) {
+	a, _ := onLoopback(t, fi.DomainAttr{}, fi.DomainAttr{})
+	_, err := a.Dial(ctx(t), "02:00:00:00:00:0b")
+	if !errors.Is(err, fi.ErrArgument) || !errors.Is(err, fi.ErrNotExecuted) ||
+		!strings.Contains(err.Error(), "use the peer's IP address") {
+		t.Errorf("%v, want ErrArgument and the remedy", err)
+	}
+}

@@ -130,3 +130,27 @@ func TestExtentsRefused(t *testing.T) {
 		}
 	}
 }
+
+// An operation on no elements says which buffer, or which list, is empty.
+func TestEmptyListsAreNamed(t *testing.T) {
+	f := setUp(t, fi.DomainAttr{}, 64)
+	b := make([]byte, 8)
+	sum := fi.Msg{Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}
+	change := func(by func(m *fi.Msg)) *fi.Msg {
+		m := sum
+		by(&m)
+		return &m
+	}
+	for want, err := range map[string]error{
+		"xdpfab: 0 elements, since Count is 0 and Buf is empty: want 1..4294967295":        f.ep.Atomic(&sum, 0),
+		"xdpfab: 0 elements, since Count is 0 and Pieces.Buf is empty: want 1..4294967295": f.ep.Atomic(change(func(m *fi.Msg) { m.Pieces = &fi.Pieces{} }), 0),
+		"xdpfab: 0 elements, since Count is 0 and Result is empty: want 1..4294967295":     f.ep.FetchAtomic(change(func(m *fi.Msg) { m.Op = atomic.Read }), 0),
+		"xdpfab: Count of -1 elements: want 1..4294967295, or 0 for as many as Buf holds":  f.ep.Atomic(change(func(m *fi.Msg) { m.Count = -1 }), 0),
+		"xdpfab: the list of extents (RMA) is empty: want at least one, or nil for the place of Offset and Key": f.ep.Atomic(
+			change(func(m *fi.Msg) { m.Buf, m.Key, m.RMA = b, 0, []mr.Extent{} }), 0),
+	} {
+		if !errors.Is(err, fi.ErrCount) || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
