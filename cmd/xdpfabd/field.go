@@ -122,7 +122,10 @@ func countField(p *int, lo, hi int) field {
 func modeField(p *fs.FileMode) field {
 	return field{shape: shapeText, set: func(s string) error {
 		n, err := strconv.ParseUint(s, 8, 32)
-		if err != nil || n == 0 || n > 0o777 {
+		if err == nil && n == 0 {
+			return wants(s, `permissions that let somebody write to it, e.g. "0600" for the daemon's user alone`)
+		}
+		if err != nil || n > 0o777 {
 			return wants(s, `permissions in octal notation, e.g. "0660" or "0666"`)
 		}
 		*p = fs.FileMode(n)
@@ -223,6 +226,9 @@ func coresField(p *[]int) field {
 				break
 			}
 			n, err := strconv.Atoi(part)
+			if from, to, is := strings.Cut(part, "-"); is && from != "" {
+				return wants(part, fmt.Sprintf("the number of each CPU, with commas, e.g. %s,%s", from, to))
+			}
 			if err != nil || n < 0 || n > most {
 				return wants(part, fmt.Sprintf("CPU numbers from 0 to %d, e.g. 2,3", most))
 			}

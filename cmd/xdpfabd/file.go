@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,30 +95,6 @@ func keys[T any](options []option[T]) (all []string) {
 
 // arrays are the tables that a file may have several of.
 var arrays = []string{"region", "guest", "socket"}
-
-// flagsAlone are the flags that no file has.
-var flagsAlone = []string{"config", "check", "takeover", "print-config", "unsteer"}
-
-// meant asks whether an unknown key was meant for a known one, or for a table.
-func meant[T any](prefix, key string, options []option[T]) string {
-	if strings.HasPrefix(prefix, "guest[") && key == "allow" {
-		return ": a rule allows unless it has deny = true"
-	}
-	if prefix != "" {
-		return tell.DidYouMean(key, keys(options))
-	}
-	if slices.Contains(flagsAlone, key) {
-		return ": it is a flag alone, --" + key
-	}
-	name, _ := tell.Closest(key, slices.Concat(arrays, keys(options)))
-	if slices.Contains(arrays, name) {
-		name = "[[" + name + "]]"
-	}
-	if name == "" {
-		return ""
-	}
-	return ", did you mean " + name + "?"
-}
 
 // ifTop names the tables, which stand beside the keys that are in none.
 func ifTop(prefix string) string {
@@ -222,10 +199,16 @@ func (f *file) syntax(err error, text string) error {
 	return tell.Syntax(f.name, text, err)
 }
 
+// ranges is a line whose array has a range of numbers.
+var ranges = regexp.MustCompile(`^\s*([\w-]+)\s*=\s*\[\s*(\d+-\d+)\s*\]`)
+
 // misquoted says what the last of a file's lines has in place of a value, and what the
 // line could be; empty if its value may be one.
 func misquoted(lines []string) string {
 	key, value, is := tell.Bare(lines[len(lines)-1])
+	if part := ranges.FindStringSubmatch(lines[len(lines)-1]); part != nil {
+		key, value, is = part[1], part[2], true
+	}
 	if !is {
 		return ""
 	}

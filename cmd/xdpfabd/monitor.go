@@ -29,8 +29,8 @@ func checkMetricsAddress(s string) error {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return wants(s, "HOST:PORT to listen at, e.g. 127.0.0.1:9497, [::1]:9497, or :9497 for all addresses of the "+
-			"machine")
+		return wants(s, "HOST:PORT to listen at, with a port up to 65535, e.g. 127.0.0.1:9497, [::1]:9497, or :9497 "+
+			"for all addresses of the machine")
 	}
 	return nil
 }

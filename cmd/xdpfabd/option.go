@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,13 +116,30 @@ var regionOptions = []option[RegionConfig]{
 	{"key", "fixed 64-bit key; left out: unguessable, new at each start",
 		func(r *RegionConfig) field { return keyField(&r.Key) }},
 	{"access", "what peers may do: read, write or both",
-		func(r *RegionConfig) field { return choiceField(&r.Access, accesses) }},
+		func(r *RegionConfig) field { return accessField(&r.Access) }},
 	{"backing", "anonymous, memfd, resident (the XDP program executes) or the path of a file",
 		func(r *RegionConfig) field { return textField(&r.Backing, checkBacking) }},
 	{"huge", "huge pages: auto, never or require",
 		func(r *RegionConfig) field { return choiceField(&r.Huge, huges) }},
 	{"auth-key", "path of a file with the authorization key that peers have to prove (docs/security.md); none",
 		func(r *RegionConfig) field { return textField(&r.AuthKey, checkAuthKey) }},
+}
+
+// likeAccess are other words for the values of access, some of them those of --region.
+var likeAccess = map[string]string{"ro": "read", "r": "read", "read-only": "read", "readonly": "read", "wo": "write",
+	"w": "write", "write-only": "write", "rw": "both", "read-write": "both", "readwrite": "both", "all": "both"}
+
+// accessField is what peers may do.
+func accessField(p *mr.Access) field {
+	f := choiceField(p, accesses)
+	set := f.set
+	f.set = func(s string) error {
+		if like := likeAccess[s]; like != "" {
+			return unlike(s, ", did you mean "+like+"?", f.wants)
+		}
+		return set(s)
+	}
+	return f
 }
 
 var (
@@ -134,12 +153,25 @@ var (
 
 // checkInterface applies the kernel's rules (dev_valid_name).
 func checkInterface(s string) error {
+	if rest, is := strings.CutPrefix(s, "nterface"); is && unknown(s) { // of -interface
+		return wants("-i"+s, "two dashes: --interface "+cmp.Or(strings.TrimPrefix(rest, "="), "eth0"))
+	}
+	if _, err := netip.ParseAddr(s); err == nil && unknown(s) {
+		return wants(s, "the name of a network interface, not an address: `ip address` shows which one has it")
+	}
 	if s == "" || len(s) > 15 || s == "." || s == ".." || strings.ContainsFunc(s, func(r rune) bool {
 		return r == '/' || r == ':' || unicode.IsSpace(r)
 	}) {
 		return wants(s, "the name of a network interface, e.g. eth0: 1 to 15 bytes without space, / and :")
 	}
 	return nil
+}
+
+// unknown reports whether there is no interface of a name now. Nearly any text may be
+// one.
+func unknown(ifname string) bool {
+	_, err := net.InterfaceByName(ifname)
+	return err != nil
 }
 
 func checkName(s string) error {
@@ -234,7 +266,11 @@ func assignEach[T any](v *T, options []option[T], settings []string, want string
 			if first, _, is := strings.Cut(short, ":"); is && slices.Contains(words(options), first) {
 				return fmt.Errorf("%q: want commas between options: %s", short, strings.ReplaceAll(short, ":", ","))
 			}
-			return unlike(short, tell.DidYouMean(word, words(options)), want)
+			like := tell.DidYouMean(word, words(options))
+			if access := likeAccess[word]; access != "" && find(options, "access") != nil {
+				like = ", did you mean access=" + access + "?"
+			}
+			return unlike(short, like, want)
 		case other != "":
 			return fmt.Errorf("%s: given twice, as %q and %q: want one", key, other, short)
 		case value == "" && key != "serve" && key != "name": // the pattern of no name; checkName says more

@@ -5,8 +5,8 @@ package errno
 import "strings"
 
 // Closest returns the name that a word may have been meant for: the one that takes the
-// fewest changes, and not more than one for each three letters. Of two neighbours that
-// changed places it takes half a change.
+// fewest changes, and not more than one for each three letters, or else the only one that
+// begins or ends with it. Of two neighbours that changed places it takes half a change.
 func Closest(word string, names []string) (string, bool) {
 	best, changes := "", 2*(len(word)/3+1)
 	for _, name := range names {
@@ -14,7 +14,29 @@ func Closest(word string, names []string) (string, bool) {
 			best, changes = name, n
 		}
 	}
+	if best == "" {
+		best = partly(word, names)
+	}
 	return best, best != ""
+}
+
+// partly returns the only name that begins with a word, or that ends with it; empty if
+// there are several, or the word is short.
+func partly(word string, names []string) (whole string) {
+	const short = 3
+	if len(word) < short {
+		return ""
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, word) && !strings.HasSuffix(name, "-"+word) {
+			continue
+		}
+		if whole != "" {
+			return ""
+		}
+		whole = name
+	}
+	return whole
 }
 
 // DidYouMean is a question to put behind a word that is not among the names, empty if

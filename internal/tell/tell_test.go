@@ -45,6 +45,12 @@ func TestClosest(t *testing.T) {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
+	long := []string{"metrics-address", "memory", "log-level", "log-format", "socket-group"}
+	for word, want := range map[string]string{"metrics": "metrics-address", "mem": "memory", "group": "socket-group", "log": "", "me": ""} {
+		if got, _ := Closest(word, long); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
 	if got := DidYouMean("regions", names); got != ", did you mean region?" {
 		t.Errorf("question %q", got)
 	}
