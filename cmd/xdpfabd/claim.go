@@ -176,8 +176,8 @@ func (s *server) fits(c *claim) error {
 		return errors.New("the daemon that serves has UDP sockets, and hands over to no other one: stop it and start " +
 			"the other")
 	case own.UDP && !c.UDP:
-		return errors.New("the daemon that serves has sessions over UDP, which could not go on at one with udp = " +
-			"false: want udp = true, or stop the first and start the other")
+		return errors.New("the daemon that serves has udp = true, and its sessions over UDP could not go on at " +
+			"one with udp = false: want udp = true, or stop the first and start the other")
 	case c.UDP && !own.UDP:
 		return fmt.Errorf("the daemon that serves has udp = false, and release %s claims UDP of it: want udp = "+
 			"false, or stop the first and start the other", c.Release)

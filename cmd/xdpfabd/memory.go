@@ -21,6 +21,7 @@ type region struct {
 	added bool       // by a command while the daemon runs, so no configuration names it
 	mem   *mr.Memory // nil for resident memory that the domain has not made yet
 	reg   *mr.Region // nil until it is registered
+	was   int64      // length of its file before that was extended, in bytes; 0 unless it was
 }
 
 // allocate gets the memory of all regions, or of none. Anonymous memory is populated,
@@ -29,13 +30,24 @@ type region struct {
 func allocate(regions []RegionConfig) ([]*region, error) {
 	var list []*region
 	for _, c := range regions {
+		was := c.shorter()
 		m, err := c.memory()
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
 		}
-		list = append(list, &region{RegionConfig: c, mem: m})
+		list = append(list, &region{RegionConfig: c, mem: m, was: was})
 	}
 	return list, nil
+}
+
+// shorter returns the length of the region's file if that has something in it, and is to
+// be extended; 0 if not.
+func (r RegionConfig) shorter() int64 {
+	var st unix.Stat_t
+	if !r.isFile() || unix.Stat(r.Backing, &st) != nil || st.Size >= int64(r.Size) {
+		return 0
+	}
+	return st.Size
 }
 
 func (r RegionConfig) memory() (*mr.Memory, error) {
@@ -79,6 +91,11 @@ func claimFiles(regions, others []*region, log *slog.Logger) {
 	for _, r := range regions {
 		if !r.isFile() {
 			continue
+		}
+		if r.was > 0 {
+			log.Warn("the file was shorter than its region, and has zeros at its end now; leave out the region's size "+
+				"to serve a file as it is", "region", r.Name, "size", r.Size, "file", r.Backing, "was", r.was)
+			r.was = 0
 		}
 		id, length, _ := r.file()
 		if page := int64(os.Getpagesize()); length > (int64(r.Size)+page-1)/page*page && r.Size > 0 {

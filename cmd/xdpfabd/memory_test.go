@@ -7,12 +7,15 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -150,6 +153,46 @@ func TestFileLongerThanRegion(t *testing.T) {
 		if err := free(list); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A file that a region makes longer is a warning, once; a new or an empty one is not.
+func TestFileShorterThanRegion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	for _, x := range []struct {
+		text string
+		want bool
+	}{{"abc", true}, {"", false}} {
+		if err := os.WriteFile(path, []byte(x.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			list, err := allocate([]RegionConfig{{Name: "a", Size: 4096, Backing: path}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			claimFiles(list, nil, slog.New(slog.NewTextHandler(&out, nil)))
+			if got := strings.Contains(out.String(), "shorter than its region") && strings.Contains(out.String(), "was=3"); got != (x.want && i == 0) {
+				t.Errorf("%q, round %d: %q", x.text, i, out.String())
+			}
+			if err := free(list); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Too many open files have their limit and the remedy, whatever the daemon opens then.
+func TestTooManyFiles(t *testing.T) {
+	err := explainLimit(&exitError{code: exitInterface, err: fmt.Errorf("control socket: %w", unix.EMFILE)})
+	if !strings.Contains(err.Error(), "too many open files: the limit is ") || !strings.Contains(err.Error(), "LimitNOFILE=") ||
+		exitCode(err) != exitInterface {
+		t.Errorf("%d, %v", exitCode(err), err)
+	}
+	if err := explainLimit(nil); err != nil {
+		t.Error(err)
 	}
 }
 

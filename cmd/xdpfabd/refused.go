@@ -78,13 +78,18 @@ func (r *rule) rights() []any {
 	return list
 }
 
-// explainOpen adds the daemon that has the interface, if one has.
-func explainOpen(cfg Config, err error) error {
+// explainLimit adds the limit, and the remedy, to an error of too many open files.
+func explainLimit(err error) error {
 	var limit unix.Rlimit
 	if errors.Is(err, unix.EMFILE) && unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		return fmt.Errorf("%w: the limit is %d: raise it (`ulimit -n 4096`, or LimitNOFILE= of the unit)", err,
 			limit.Cur)
 	}
+	return err
+}
+
+// explainOpen adds the daemon that has the interface, if one has.
+func explainOpen(cfg Config, err error) error {
 	if !errors.Is(err, unix.EBUSY) {
 		return err
 	}

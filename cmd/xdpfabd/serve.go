@@ -38,7 +38,7 @@ var closeLimit = 1500 * time.Millisecond
 // memory, and only then the interface.
 func start(cfg Config, stderr io.Writer) error {
 	log := newLogger(cfg, stderr)
-	err := begin(cfg, log)
+	err := explainLimit(begin(cfg, log))
 	if exit := new(exitError); errors.As(err, &exit) && exit.told {
 		return err
 	}

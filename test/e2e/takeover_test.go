@@ -195,7 +195,7 @@ func TestTakeoverFails(t *testing.T) {
 	flags := []string{"--takeover", "--interface", net.B.IfName, "--control", d.socket, "--region"}
 	start(t, net.B, xdpfabdPath, append(flags, "r=8KiB")).wants(1, `region "r"`, "4096", "8192", "that daemon continues")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB:key=9")).wants(1, `region "r" has key`, "that daemon continues")
-	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp=false")).wants(1, "has sessions over UDP, which could not go on")
+	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--udp=false")).wants(1, "has udp = true, and its sessions over UDP could not go on")
 	start(t, net.B, xdpfabdPath, append(flags, "r=4KiB", "--socket", d.socket+"x")).wants(1, "has no further control socket, and the one that is to take its place the further control sockets ")
 	if err := os.Rename(file, file+".moved"); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestTakeoverAddsUDP(t *testing.T) {
 		adders[i].eventually("going on", func() bool { return added() > was })
 	}
 	start(t, net.B, xdpfabdPath, append(ethernet, "--takeover", "--interface", net.B.IfName, "--control", d.socket)).
-		wants(1, "has sessions over UDP, which could not go on", "that daemon continues")
+		wants(1, "has udp = true, and its sessions over UDP could not go on", "that daemon continues")
 	sums := map[string]uint64{}
 	for i, p := range adders {
 		sums[[]string{"r", "hot"}[i%2]] += ended(t, p)
