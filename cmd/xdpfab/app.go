@@ -196,6 +196,10 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if c.Name() == "stat" && isAddress(args[0]) {
+		return usage(c, "%q: stat asks a daemon of this machine: want no peer; `xdpfab list %s` and `xdpfab diagnose "+
+			"%s` ask one", args[0], args[0], args[0])
+	}
 	if !c.HasSubCommands() {
 		return usage(c, "unexpected argument %q: want none", args[0])
 	}
@@ -229,8 +233,9 @@ var otherCommands = map[string]string{
 	"add": "`xdpfab atomic sum`", "incr": "`xdpfab atomic sum`", "cas": "`xdpfab atomic cswap`",
 	"read":  "`xdpfab atomic read`, or `xdpfab get` for many bytes",
 	"write": "`xdpfab atomic write`, or `xdpfab put` for many bytes", "cp": "`xdpfab get` or `xdpfab put`",
-	"regions": "`xdpfab list`, or `xdpfab stat regions` for this node's", "status": "`xdpfab stat`",
-	"serve": "the daemon, `xdpfabd`", "start": "the daemon, `xdpfabd`", "server": "the daemon, `xdpfabd`",
+	"ls": "`xdpfab list`", "status": "`xdpfab stat`",
+	"regions": "`xdpfab list`, or `xdpfab stat regions` for this node's",
+	"serve":   "the daemon, `xdpfabd`", "start": "the daemon, `xdpfabd`", "server": "the daemon, `xdpfabd`",
 }
 
 // instead is unknownCommand for a command whose words a user may guess: it names what

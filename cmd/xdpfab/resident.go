@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -124,7 +125,7 @@ remove refuses a folder that a process uses.`,
 			}
 			err := resident.RemoveFolder(args[0])
 			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%w: see `xdpfab resident list`", err)
+				return fmt.Errorf("%s: %w: see `xdpfab resident list`", args[0], syscall.ENOENT)
 			}
 			return err
 		},

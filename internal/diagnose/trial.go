@@ -28,7 +28,8 @@ import (
 type Trial struct {
 	dom    *xdpfab.Domain
 	ifname string
-	daemon bool // carries the frames, and answers at the node's own addresses
+	daemon bool         // carries the frames, and answers at the node's own addresses
+	ended  func() error // non-nil if nobody waits for the answer any longer
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -46,8 +47,10 @@ const lastWord = 500 * time.Millisecond
 // Begin has a trial begin when a second has passed, or a third of the give-up time if
 // that is less. Explain or Drop ends it.
 func Begin(ctx context.Context, dom *xdpfab.Domain, peer wire.Addr, ifname string, giveUp time.Duration) *Trial {
+	ended := ctx.Err
 	ctx, cancel := context.WithCancel(ctx)
-	t := &Trial{dom: dom, ifname: ifname, cancel: cancel, done: make(chan struct{}), found: Finding{Peer: peer}}
+	t := &Trial{dom: dom, ifname: ifname, ended: ended, cancel: cancel, done: make(chan struct{}),
+		found: Finding{Peer: peer}}
 	i := dom.Interface()
 	t.found.NoUDP = !i.UDP && i.Transport != fi.TransportUDP.String()
 	t.found.Own, t.daemon = owns(&i, peer), i.Daemon != ""
@@ -81,11 +84,14 @@ func (t *Trial) Drop() {
 	<-t.done
 }
 
-// Explain adds to the error of a dial why the peer may not have answered. Other errors it
-// returns as they are.
+// Explain adds to the error of a dial why the peer may not have answered. Other errors,
+// and that of a dial that was interrupted, it returns as they are.
 func (t *Trial) Explain(err error) error {
 	defer t.Drop()
 	switch {
+	case t.ended() != nil: // whoever interrupts a dial knows why
+		calls.SilenceTold(err)
+		return err
 	case errors.Is(err, xdpfab.ErrRefused) && t.found.Own && !t.daemon: // refused by this domain itself
 	case errors.Is(err, xdpfab.ErrPeerSilent):
 	default:

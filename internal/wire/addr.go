@@ -57,6 +57,10 @@ func (a Addr) String() string {
 
 // ParseAddr reads the text form of an address. Its errors wrap ErrAddr.
 func ParseAddr(s string) (Addr, error) {
+	if _, rest, is := strings.Cut(s, "://"); is {
+		host, _, _ := strings.Cut(rest, "/")
+		return Addr{}, fmt.Errorf("%w %q: want no URL, but the address alone: %s", ErrAddr, s, host)
+	}
 	host, suffix, hasSuffix := strings.Cut(s, "/")
 	a, err := parseHost(host)
 	if err == nil && hasSuffix {

@@ -175,6 +175,10 @@ func TestMistakes(t *testing.T) {
 		{name: "no server of messages", line: "bench 10.77.0.2 -i $I --op send", code: 1, wrong: "connect on 10.77.0.2/7", want: "xdpfab: run", remedy: "`xdpfab bench serve` at 10.77.0.2: "},
 		{name: "interface of a daemon", line: "stat -i vethO", code: 5, wrong: "no such interface \"vethO\"", want: "daemon", remedy: "serve"},
 		{name: "doctor on a served interface", line: "doctor $I", side: b, code: 5, wrong: fmt.Sprintf("a daemon, process %d, serves veth0", n.cmd.Process.Pid), want: "doctor has to open the interface itself", remedy: "stop that daemon first"},
+		{name: "peer of stat", line: "stat 10.77.0.2", code: 2, wrong: `"10.77.0.2": stat asks a daemon of this machine`, want: "want no peer", remedy: "`xdpfab list 10.77.0.2`"},
+		{name: "ls", line: "ls 10.77.0.2", code: 2, wrong: `unknown command "ls"`, want: "that is `xdpfab list`", remedy: "--help"},
+		{name: "URL", line: "list http://10.77.0.2/x -i $I", code: 2, wrong: `bad address "http://10.77.0.2/x"`, want: "want no URL", remedy: "but the address alone: 10.77.0.2;"},
+		{name: "no folder of resident regions", line: "resident remove /sys/fs/bpf/xdpfab-none", code: 1, wrong: "xdpfab: /sys/fs/bpf/xdpfab-none: no such file or directory", want: "see", remedy: "`xdpfab resident list`"},
 		{name: "folder of resident regions", line: "resident remove /sys/fs/bpf/xdpfab-none/7/veth0", code: 1, wrong: "/sys/fs/bpf/xdpfab-none/7/veth0: no such file or directory", want: "see", remedy: "`xdpfab resident list`"},
 		{name: "in use", line: "list $P -i $I", side: b, code: 5, wrong: fmt.Sprintf("veth0 is in use by another xdpfab, process %d (xdpfabd)", n.cmd.Process.Pid), want: "one at a time can have it", remedy: "go through it by its control socket, " + n.socket},
 	} {
@@ -188,6 +192,20 @@ func TestMistakes(t *testing.T) {
 			}
 			m.judge(t, xdpfab(t, side, m.args(net, dir), m.options...))
 		})
+	}
+}
+
+// A command that is interrupted while it connects lists no causes of the peer's silence.
+func TestInterruptedConnect(t *testing.T) {
+	testnet.Require(t)
+	t.Parallel()
+	net := testnet.NewPair(t, testnet.Options{})
+	p := start(t, net.A, xdpfabPath, []string{"list", "02:00:00:00:00:77", "-i", net.A.IfName, "-v"})
+	p.eventually("connecting", func() bool { return strings.Contains(p.err.String(), "interface "+net.A.IfName) })
+	p.signal(os.Interrupt)
+	p.wants(1, "not executed: interrupt signal received")
+	if text := p.err.String(); strings.Contains(text, "likely causes") || strings.Contains(text, "xdpfab diagnose") {
+		t.Errorf("advice to somebody who has interrupted: %s", text)
 	}
 }
 
