@@ -307,9 +307,13 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	}
 	defer func() { err = errors.Join(err, x.close()) }()
 	if f.region.name != "" && size > x.region.Size-f.offset {
+		shut := ""
+		if x.region.Access&mr.RemoteWrite == 0 {
+			shut = ", to which peers may write: this one grants " + inWords(x.region.Access)
+		}
 		return fmt.Errorf("%w: %s has %d bytes, and region %v has %d from offset %d on: nothing was written: cut the "+
-			"file, or have a larger region", xdpfab.ErrOutOfBounds, path, size, &f.region, x.region.Size-f.offset,
-			f.offset)
+			"file, or have a larger region%s", xdpfab.ErrOutOfBounds, path, size, &f.region, x.region.Size-f.offset,
+			f.offset, shut)
 	}
 	s, err := f.signal.find(c.Context(), x.peer)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestMistakes(t *testing.T) {
 	}
 	n := serve(t, net.B, "--region", "counters=4KiB", "--region", "scores=64KiB:ro", "--region", "log=4KiB:wo",
 		"--region", "safe=4KiB:auth-key="+key, "--socket", open+":mode=0666")
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "large"), make([]byte, 5000), 0o644), os.Mkdir(filepath.Join(dir, "xdpfab"), 0o755),
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "large"), make([]byte, 5000), 0o644), os.WriteFile(filepath.Join(dir, "huge"), make([]byte, 70000), 0o644), os.Mkdir(filepath.Join(dir, "xdpfab"), 0o755),
 		os.WriteFile(filepath.Join(dir, "xdpfab", "config.toml"), []byte("# mine\n\ntimeout = \"5\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +143,7 @@ func TestMistakes(t *testing.T) {
 		{name: "unit of the snaplen", line: "capture -w $D/x --snaplen 4KB --control " + n.socket, code: 2, wrong: `--snaplen "4KB"`, want: "of bytes, KiB, MiB, GiB or TiB", remedy: "such as 4096 or 4KiB"},
 		{name: "folder of a file", line: "get $P /nonexist/x -i $I --region counters", code: 2, wrong: "/nonexist/x", want: "a folder that is there", remedy: "--help"},
 		{name: "put too large", line: "put $P $D/large -i $I --region counters", code: 1, wrong: "large has 5000 bytes", want: "region counters has 4096 from offset 0 on: nothing was written", remedy: "cut the file"},
+		{name: "put too large, to read", line: "put $P $D/huge -i $I --region scores", code: 1, wrong: "huge has 70000 bytes", want: "region scores has 65536 from offset 0 on: nothing was written", remedy: "or have a larger region, to which peers may write: this one grants read"},
 		{name: "input too large", line: "put $P - -i $I --region counters", code: 1, wrong: "the input has more bytes than region counters has", want: "which is 4096", remedy: "shorten the input", options: []option{input(strings.Repeat("x", 5000))}},
 		{name: "no root", line: "list $P -i $I", code: 5, wrong: "missing CAP_NET_ADMIN", want: "CAP_BPF", remedy: "run as root, or `setcap", options: []option{unprivileged}},
 		{name: "no daemon for stat", line: "stat --control $D/none.sock", code: 4, wrong: "none.sock", want: "no daemon serves the control socket", remedy: "start xdpfabd, or give its path"},
