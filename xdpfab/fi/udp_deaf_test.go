@@ -35,7 +35,7 @@ func TestUDPDeaf(t *testing.T) {
 		}, "takes the packets"},
 		"auto": {true, func(h *homestead) (*xdpfab.Domain, error) {
 			return h.tryOpen(fi.DomainAttr{Transport: fi.TransportAuto})
-		}, "`xdpfab resident remove` ends it"},
+		}, "`xdpfab resident remove` ends them"},
 		"loopback": {true, func(h *homestead) (d *xdpfab.Domain, err error) {
 			err = h.side.Do(func() (err error) {
 				d, err = xdpfab.Open(ctx(h.t), "127.0.0.1", fi.DomainAttr{Transport: fi.TransportUDP})
