@@ -244,7 +244,8 @@ func Misspelt(environ []string) (list []string) {
 		if !is || slices.Contains(known, name) {
 			continue
 		}
-		if like, is := tell.Closest(word, words); is {
+		// XDPFAB_ETCD is no slip of XDPFAB_ETCD_PASSWORD, but perhaps another program's.
+		if like, is := tell.Closest(word, words); is && !strings.HasPrefix(like, word+"_") {
 			list = append(list, fmt.Sprintf("%s, did you mean %s?", name, prefix+like))
 		}
 	}
