@@ -201,6 +201,39 @@ func TestServeWithoutName(t *testing.T) {
 	}
 }
 
+// A wait that ends although its word is there, because the owner did not tell of its
+// change, says so.
+func TestWaitUntold(t *testing.T) {
+	w := newNetwork(t, 1)
+	own, err := w.Node(0).Serve("own", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, err := own.Region.Uint64(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		v, err := xdpfab.Wait(ctx, w.Node(0), own.Region, 3, xdpfab.Equal[uint64](8))
+		if v != 8 {
+			t.Errorf("the value is %d, want 8", v)
+		}
+		ended <- err
+	}()
+	for own.Region.Watcher() == nil { // until it waits
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(10 * time.Millisecond)
+	word.Store(8)
+	cancel()
+	const says = "and it is 8 now, which nobody told: call Changed of the region after changes of one's own"
+	if err := <-ended; err != nil && !strings.Contains(err.Error(), says) {
+		t.Errorf("%v: want %q", err, says)
+	}
+}
+
 // A wait that ends with its context says what it waited for, and what there was.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	w := newNetwork(t, 1)

@@ -86,7 +86,13 @@ func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, un
 		at += r.Base()
 	}
 	err := d.WaitWord(ctx, r, &fi.Msg{Datatype: dt, Op: until.op, Offset: at, Compare: v[:size], Result: met[:size]})
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+	cause := context.Cause(ctx)
+	switch late := cause != nil && errors.Is(err, cause); {
+	case late && atomic.Applied(until.op, dt, met[:size], v[:size], v[:size]):
+		err = fmt.Errorf("xdpfab: waited %v for word %d of region %q to be %v, and it is %v now, which nobody told: "+
+			"call Changed of the region after changes of one's own: %w",
+			time.Since(began).Round(time.Millisecond), index, r.Name(), until, fromBytes[T](met), cause)
+	case late:
 		err = fmt.Errorf("xdpfab: waited %v for word %d of region %q to be %v, and it was %v: %w",
 			time.Since(began).Round(time.Millisecond), index, r.Name(), until, fromBytes[T](met), cause)
 	}

@@ -154,6 +154,9 @@ func (w *watch) wait(ctx context.Context, m *Msg) error {
 	s, at := freeSleepers.Get().(*sleeper), &awaited{msg: m, target: target}
 	s.word, s.stepper = at, w.dom.node.Steppers[0]
 	err := w.sleepers.sleep(ctx, w, s)
+	if err != nil {
+		w.look(at) // for changes that the region was not told of
+	}
 	copy(m.Result, at.now[:]) // nobody looks any more
 	if err != nil && errors.Is(err, context.Cause(ctx)) {
 		return fmt.Errorf("xdpfab: wait for the %v at offset %d of region %v: %w", m.Datatype, m.Offset, w.region, err)
@@ -163,9 +166,14 @@ func (w *watch) wait(ctx context.Context, m *Msg) error {
 
 // satisfied reports whether the word has been seen as the sleeper wants it.
 func (w *watch) satisfied(s *sleeper) bool {
+	return w.look(s.word)
+}
+
+// look reads a word, and reports whether it has been seen as wanted.
+func (w *watch) look(at *awaited) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at, m := s.word, s.word.msg
+	m := at.msg
 	if !at.met && !w.over {
 		atomic.KernelOf(atomic.Fetch, atomic.Read, m.Datatype)(at.target, nil, nil, at.now[:])
 		at.met = atomic.Applied(m.Op, m.Datatype, at.now[:], m.Compare, m.Compare)

@@ -4,6 +4,7 @@ package sync
 
 import (
 	"context"
+	"errors"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -24,6 +25,7 @@ type Barrier struct {
 	*part
 	self  uint64
 	round uint64 // that the party has passed
+	told  uint64 // the last round of which the home may know that the party is there
 }
 
 // NewBarrier returns the barrier at a place for one of the parties, which are numbered
@@ -49,8 +51,9 @@ func NewBarrier(ctx context.Context, at Place, parties, self int) (*Barrier, err
 }
 
 // Await waits until all parties have reached the next round, and returns the round's
-// number. If Await fails, the others may have seen the party arrive; the next Await waits
-// for the same round. If ctx ends, the error says which parties are missing.
+// number. If Await fails, the others may have seen the party arrive, unless the error
+// wraps xdpfab.ErrNotExecuted; the next Await waits for the same round. If ctx ends, the
+// error says which parties are missing.
 func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 	if err := b.there(); err != nil {
 		return 0, err
@@ -60,7 +63,11 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 	there := make([]uint64, b.size-bodyWord)
 	err = b.until(ctx, mostPause, func() (bool, error) {
 		err := b.run(ctx, func(m *memory) error {
-			if _, err := xdpfab.Max(ctx, m.at(bodyWord+b.self), b.round+1); err != nil {
+			_, err := xdpfab.Max(ctx, m.at(bodyWord+b.self), b.round+1)
+			if !errors.Is(err, xdpfab.ErrNotExecuted) {
+				b.told = b.round + 1
+			}
+			if err != nil {
 				return err
 			}
 			return m.words.LoadRange(ctx, m.first+bodyWord, there)
@@ -68,6 +75,9 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 		seen = seen || err == nil
 		return err == nil && len(late(there, b.round+1)) == 0, again(ctx, err)
 	})
+	if b.told > b.round {
+		err = certain(ctx, err, xdpfab.ErrOutcomeUnknown)
+	}
 	switch {
 	case err != nil && seen:
 		return 0, tell(err, "parties %v were missing in round %d", late(there, b.round+1), b.round+1)

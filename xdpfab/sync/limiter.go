@@ -50,9 +50,10 @@ func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period 
 	return made(&Limiter{p, quota, period}, err)
 }
 
-// Allow reports whether n requests of a customer may pass: all of them or none. After an
-// error the caller decides itself. If the error wraps ErrOutcomeUnknown, the requests may
-// be counted; after any other error they are not.
+// Allow reports whether n requests of a customer may pass: all of them or none. More than
+// the quota never pass, in no period. After an error the caller
+// decides itself. If the error wraps ErrOutcomeUnknown, the requests may be counted;
+// after any other error they are not.
 func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool, err error) {
 	if err := l.there(); err != nil {
 		return false, err

@@ -57,6 +57,20 @@ func TestBarrier(t *testing.T) {
 
 // Those that wait write their words into new memory. A party that begins anew continues;
 // a context that ends tells who is missing.
+func TestBarrierOutcome(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	b := must(NewBarrier(patient(t), w.at(1, 0), 2, 0))(t)
+	for range 50 { // the call that fails may be any, and none of them belies the word
+		ctx, cancel := context.WithTimeout(patient(t), time.Millisecond)
+		_, err := b.Await(ctx)
+		cancel()
+		arrived := must(must(b.memory(patient(t)))(t).at(bodyWord).Load(patient(t)))(t)
+		if err == nil || errors.Is(err, xdpfab.ErrNotExecuted) && arrived > 0 {
+			t.Errorf("%v, and the word of the party is %d", err, arrived)
+		}
+	}
+}
+
 func TestBarrierParties(t *testing.T) {
 	w := newWorld(t, 2, 1)
 	ctx := patient(t)

@@ -33,8 +33,8 @@ func NewOnce(ctx context.Context, at Place, lease time.Duration) (*Once, error) 
 
 // Do returns the result of the function. It calls f if there is no result yet. If f
 // fails, Do stores nothing and returns f's error, and the next Do calls f again. The
-// token is that of Held.Token. If Do fails with another error, f may have run; the next
-// Do finds out.
+// token is that of Held.Token. If Do fails with an error that wraps ErrOutcomeUnknown, f
+// has run, and the next Do finds out whether its result was stored.
 func (o *Once) Do(ctx context.Context, f func(ctx context.Context, token uint64) (uint64, error)) (v uint64,
 	err error) {
 	if err := o.there(); err != nil {
@@ -81,9 +81,10 @@ func (o *Once) run(ctx context.Context, f func(context.Context, uint64) (uint64,
 		return 0, false, err
 	}
 	defer h.Unlock()
-	cell := h.memory().cell(onceCell)
+	cell, certainty := h.memory().cell(onceCell), xdpfab.ErrNotExecuted
 	result, err := cell.Load(h.Context())
 	if err == nil && result.Hi == 0 {
+		certainty = xdpfab.ErrOutcomeUnknown // the function has run, whatever becomes of its result
 		if v, err = f(h.Context(), h.Token()); err != nil {
 			return 0, false, err
 		}
@@ -95,5 +96,5 @@ func (o *Once) run(ctx context.Context, f func(context.Context, uint64) (uint64,
 	if err != nil && ctx.Err() == nil && (h.Context().Err() != nil || o.m.restarted(h.memory(), err)) {
 		return 0, false, nil
 	}
-	return result.Lo, err == nil, err
+	return result.Lo, err == nil, certain(ctx, err, certainty)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // All programs get the same result, however often the function had to run.
@@ -85,6 +86,21 @@ func TestOnceCalls(t *testing.T) {
 			t.Errorf("with the same memory: %d, %v", v, err)
 		}
 		w.restart(false)
+	}
+}
+
+// A function that has run is not said not to have, if its result could not be stored.
+func TestOnceOutcomeUnknown(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	o := must(NewOnce(patient(t), w.at(1, 0), testLease))(t)
+	ctx, cancel := context.WithCancel(patient(t))
+	_, err := o.Do(ctx, func(context.Context, uint64) (uint64, error) { cancel(); return 1, nil })
+	if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("%v, want an unknown outcome: the function has run", err)
+	}
+	_, err = o.Do(ctx, func(context.Context, uint64) (uint64, error) { return 1, nil })
+	if !errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("%v, want not executed: the context had ended before", err)
 	}
 }
 
