@@ -34,6 +34,8 @@ var bugsOfWaits = []bug{
 		{executorWaiting, "t.Kind == wire.TicketTaken && w.all[i].ended()", "w.all[i].ended()"}}},
 	{"news of a wait that got lost is not asked for", "TestWaitsUnderFaults", []edit{
 		{engineTicket, "\t\tif now >= x.at {\n", "\t\tif now < 0 {\n"}}},
+	{"the receipt of an end is never told", "TestWaitsUnderFaults", []edit{
+		{engineTicket, "\tx.due, x.at = false, now+takenAfter\n", "\tx.due, x.at = false, math.MaxInt64\n"}}},
 	{"a wait is told its end twice", "TestWaitsUnderFaults", []edit{
 		{engineTicket, "\tx.f = nil\n\tf.tell(t)\n", "\tf.tell(t)\n"}}},
 	{"a restart does not release those who wait", "TestWaitsUnderFaults", []edit{
