@@ -133,9 +133,17 @@ func (e *OpError) Unwrap() []error {
 var errGone = errno.Refuse(ErrPeerRestarted, "the region that was meant is gone: the peer has closed it, "+
 	"registered it anew, or restarted: find it again by its name, with Rebind or Lookup")
 
-// errForgotten is the cause when the life of the peer that had the session is over.
-var errForgotten = fmt.Errorf("%w: the memory may be new: find its regions again by their names, with Rebind or Lookup",
-	ErrSessionLost)
+// afterRestart adds to the cause of an operation that met a restart of the peer what the
+// program can do.
+func afterRestart(cause error, op string) error {
+	switch verb, _, _ := strings.Cut(op, " of "); verb {
+	case wire.VerbCall.String():
+		return fmt.Errorf("%w: call it again", cause)
+	case wire.VerbSend.String(), wire.VerbTagged.String():
+		return fmt.Errorf("%w: send it again", cause)
+	}
+	return fmt.Errorf("%w: the memory may be new: find its regions again by their names, with Rebind or Lookup", cause)
+}
 
 // errClosedHere is the cause when the session of an operation was closed on this side.
 var errClosedHere = errno.Refuse(ErrClosed, "this program has closed the endpoint, or its use of the peer: "+
@@ -206,7 +214,9 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	}
 	switch {
 	case r.Outcome == engine.Restarted:
-		cause = errForgotten
+		cause = afterRestart(ErrSessionLost, op)
+	case cause == ErrPeerRestarted:
+		cause = afterRestart(cause, op)
 	case r.Outcome == engine.Unknown && errors.Is(cause, ErrRefused):
 		cause = fmt.Errorf("%w: it answers, but has forgotten the session before, as after a restart: start there "+
 			"what served", cause)
