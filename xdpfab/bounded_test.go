@@ -121,8 +121,12 @@ func TestNoSuchBits(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)
 	_, w := dialWord[uint32](t, f)
 	for _, bits := range [][2]int{{-1, 1}, {32, 1}, {0, 33}, {31, 2}, {5, 0}, {1, math.MaxInt}, {math.MinInt, math.MinInt}} {
-		if _, err := xdpfab.AddField(ctx(t), w, bits[0], bits[1], 1); !errors.Is(err, xdpfab.ErrOutOfBounds) {
-			t.Errorf("%v: %v", bits, err)
+		want := xdpfab.ErrOutOfBounds
+		if bits[1] < 1 {
+			want = xdpfab.ErrArgument // no word has such a field
+		}
+		if _, err := xdpfab.AddField(ctx(t), w, bits[0], bits[1], 1); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", bits, err, want)
 		}
 	}
 	for _, bit := range []int{-1, 32} {
