@@ -174,7 +174,8 @@ func TestCloseReleasesObjectWaiters(t *testing.T) {
 	}
 }
 
-// Completions that were there when the queue was closed can still be read.
+// Completions that were there when the queue was closed can still be read. Then a read
+// says that it is closed, as a wait does.
 func TestReadFromClosedQueue(t *testing.T) {
 	f := setUp(t, fi.DomainAttr{}, 64)
 	if err := f.ep.Atomic(&fi.Msg{Buf: make([]byte, 8), Count: 1, Dest: f.dest, Key: 1, Datatype: atomic.Uint64, Op: atomic.Sum}, 0); err != nil {
@@ -189,5 +190,11 @@ func TestReadFromClosedQueue(t *testing.T) {
 	var c [1]fi.Completion
 	if n, err := f.cq.Read(c[:]); n != 1 || err != nil {
 		t.Errorf("read %d, %v", n, err)
+	}
+	waited := f.cq.Wait(ctx(t), 1)
+	n, err := f.cq.Read(c[:])
+	if n != 0 || !errors.Is(err, fi.ErrClosed) || err.Error() != waited.Error() ||
+		!strings.HasSuffix(err.Error(), "this program has closed it: make another one") {
+		t.Errorf("read %d, %v after the last completion, want what Wait says: %v", n, err, waited)
 	}
 }

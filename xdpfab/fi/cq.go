@@ -265,7 +265,8 @@ func (q *CompletionQueue) show() {
 
 // Read takes up to len(c) successful completions (fi_cq_read) and returns their number,
 // which may be 0. When an error completion is next it returns ErrErrorPending: take it
-// with ReadErr. With manual progress the call makes progress.
+// with ReadErr. When the queue is closed, and all its completions have been read, it
+// returns ErrClosed, as Wait does. With manual progress the call makes progress.
 func (q *CompletionQueue) Read(c []Completion) (int, error) {
 	if st := q.owner.Load(); st != nil {
 		st.Start()
@@ -282,7 +283,7 @@ func (q *CompletionQueue) Read(c []Completion) (int, error) {
 func (q *CompletionQueue) read(c []Completion) (int, error) {
 	a := q.arrivals.Load()
 	if q.tail.Load() == q.head.Load() && q.failures.shown.Load() == 0 && a.shown(1) == 0 && q.dom.Progress() == 0 {
-		return 0, nil // what another thread shows meanwhile is for the next call
+		return 0, q.ended() // what another thread shows meanwhile is for the next call
 	}
 	if a == nil {
 		return q.readOwn(c)
@@ -344,42 +345,6 @@ func (q *CompletionQueue) readOwn(c []Completion) (int, error) {
 	}
 	q.consume(head, n)
 	return n, nil
-}
-
-// ReadErr takes the error completion that is next (fi_cq_readerr). ok is false when the
-// next one is no error completion, or there is none.
-func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
-	if !q.enter() {
-		return c, false
-	}
-	defer q.leave()
-	if c, ok = q.readOwnErr(); !ok {
-		if a := q.arrivals.Load(); a != nil {
-			c, ok = a.readErr()
-			q.receives.freed(1)
-		}
-	}
-	return c, ok
-}
-
-// readOwnErr is ReadErr for the operations that the endpoints of the queue have posted.
-func (q *CompletionQueue) readOwnErr() (c Completion, ok bool) {
-	head := q.head.Load()
-	unread := int(q.tail.Load() - head)
-	if q.failures.shown.Load() > 0 && q.beforeFailure(head, unread) == 0 {
-		return q.takeFailure(), true
-	}
-	if unread == 0 {
-		return c, false
-	}
-	err := q.pointers[head&q.mask].err
-	if err == nil {
-		return c, false
-	}
-	q.take(&c, head&q.mask)
-	c.Err, q.pointers[head&q.mask].err = err, nil
-	q.consume(head, 1)
-	return c, true
 }
 
 func (q *CompletionQueue) consume(head uint64, n int) {

@@ -75,3 +75,40 @@ func (q *CompletionQueue) takeFailure() (c Completion) {
 	f.shown.Add(-1)
 	return c
 }
+
+// ReadErr takes the error completion that is next (fi_cq_readerr). ok is false when the
+// next one is no error completion, or there is none: Read says whether the queue is
+// closed.
+func (q *CompletionQueue) ReadErr() (c Completion, ok bool) {
+	if !q.enter() {
+		return c, false
+	}
+	defer q.leave()
+	if c, ok = q.readOwnErr(); !ok {
+		if a := q.arrivals.Load(); a != nil {
+			c, ok = a.readErr()
+			q.receives.freed(1)
+		}
+	}
+	return c, ok
+}
+
+// readOwnErr is ReadErr for the operations that the endpoints of the queue have posted.
+func (q *CompletionQueue) readOwnErr() (c Completion, ok bool) {
+	head := q.head.Load()
+	unread := int(q.tail.Load() - head)
+	if q.failures.shown.Load() > 0 && q.beforeFailure(head, unread) == 0 {
+		return q.takeFailure(), true
+	}
+	if unread == 0 {
+		return c, false
+	}
+	err := q.pointers[head&q.mask].err
+	if err == nil {
+		return c, false
+	}
+	q.take(&c, head&q.mask)
+	c.Err, q.pointers[head&q.mask].err = err, nil
+	q.consume(head, 1)
+	return c, true
+}
