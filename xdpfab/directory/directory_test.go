@@ -218,6 +218,7 @@ func TestWrongEntries(t *testing.T) {
 		{"node7", "10.0.0.7:34997", "no IP address"},
 		{"node7", "10.0.0.7/99999", `endpoint "99999" after the slash, want a number from 0 to 65535`},
 		{"node7", "host/five", `endpoint "five" after the slash`},
+		{"node7", "/5", `the address "/5", with nothing before the number of an endpoint: want one like 10.0.0.7/5`},
 		{"node7", strings.Repeat("10.0.0.7,", 20) + "10.0.0.8", "want 1 to 16"},
 		{"node7", "10.0.0.7 a,b", `the region "a,b"`},
 	} {

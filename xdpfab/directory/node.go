@@ -55,6 +55,10 @@ func (n Node) Check() error {
 			return fmt.Errorf("node %s has the address %q: want one like 10.0.0.7, without spaces and commas",
 				n.Name, a)
 		}
+		if a[0] == '/' {
+			return fmt.Errorf("node %s has the address %q, with nothing before the number of an endpoint: want one "+
+				"like 10.0.0.7/5", n.Name, a)
+		}
 		if wrongIP(a) {
 			return fmt.Errorf("node %s has the address %q, which ends in a number and is no IP address: want one like "+
 				"10.0.0.7", n.Name, a)
