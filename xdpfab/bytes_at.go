@@ -72,6 +72,10 @@ func explain(err error, r RemoteRegion, call string, need mr.Access) error {
 		if errors.Is(err, ErrAccess) {
 			return refusedRight(err, r, need)
 		}
+		if errors.Is(err, ErrMisaligned) { // words are told by their index, so this is not the caller's doing
+			return fmt.Errorf("%w: the region does not begin at a multiple of that: have its owner register it at a "+
+				"multiple of 8, or of 16 for words of 16 bytes (mr.Options.Offset)", err)
+		}
 		return err
 	}
 	return errno.Line("xdpfab: %s: %w", call, err)

@@ -237,6 +237,32 @@ func TestRightsAreNamed(t *testing.T) {
 	}
 }
 
+// A region that begins where no word can be is for its owner to mend, as the error says.
+func TestMisalignedRegion(t *testing.T) {
+	w := newNetwork(t, 2)
+	m, err := mr.Alloc(4096, mr.AllocOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Node(1).Register(m, mr.Options{Name: "odd", Offset: 4, Access: mr.RemoteRead | mr.RemoteWrite}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.Node(0).Dial(ctx(t), w.Node(1).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := xdpfab.Vector[uint64](ctx(t), p, "odd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pending := v.At(0).StartAdd(ctx(t), 1).Wait(ctx(t))
+	for name, err := range map[string]error{"Add": second(v.At(0).Add(ctx(t), 1)), "vector": v.StoreRange(ctx(t), 0, []uint64{1}),
+		"StartAdd": pending} {
+		checkText(t, name, err, "element's alignment: the region does not begin at a multiple of that: have its owner register "+
+			"it at a multiple of 8, or of 16 for words of 16 bytes (mr.Options.Offset)", xdpfab.ErrMisaligned, xdpfab.ErrNotExecuted)
+	}
+}
+
 // Nobody there has the endpoint: the error names the number, and who opens one.
 func TestNoSuchEndpoint(t *testing.T) {
 	w := newNetwork(t, 2)
