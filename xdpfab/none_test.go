@@ -5,6 +5,7 @@ package xdpfab_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,16 @@ func TestOpenWithoutName(t *testing.T) {
 	(*xdpfab.Network)(nil).Heal()
 	_, err := xdpfab.Open(ctx(t), "", xdpfab.DomainAttr{})
 	checkText(t, "Open", err, "want one of those that `ip link` lists, such as eth0", fi.ErrNoInterface)
+}
+
+// Who wants a daemon and finds none hears how to have one, and how to do without.
+func TestAttachWithoutDaemon(t *testing.T) {
+	t.Setenv(fi.ControlEnv, "")
+	_, err := xdpfab.Open(ctx(t), "lo", xdpfab.DomainAttr{Attach: fi.AttachAlways})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("there may be a daemon on lo: %v", err)
+	}
+	checkText(t, "Open", err, ": start xdpfabd on lo, or open it without a daemon: want AttachAuto or AttachNever", fi.ErrNoDaemon)
 }
 
 // A region that was never looked up is told as such.

@@ -67,8 +67,13 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		if err == nil {
 			return f.adopt(dev, a)
 		}
-		if chosen && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)) {
+		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+		switch {
+		case absent && chosen:
 			err = unserved(path, err)
+		case absent && a.Attach == AttachAlways:
+			err = fmt.Errorf("%w: start xdpfabd on %s, or open it without a daemon: want AttachAuto or AttachNever",
+				err, ifname)
 		}
 		if a.Attach == AttachAlways || !errors.Is(err, ErrNoDaemon) {
 			return nil, fmt.Errorf("xdpfab: %w", err)
