@@ -24,13 +24,20 @@ type AuthKey []byte
 // (FI_EKEYREJECTED), or cannot be one.
 var ErrAuthKey = errno.AuthKey
 
-// Why this side and a peer could not agree on a key.
+// Why this side and a peer could not agree on a key. The attribute is in brackets, since
+// the commands leave it out.
 var (
-	errKeyWanted   = fmt.Errorf("%w: %w: its endpoint has one, this endpoint none", ErrRefused, ErrAuthKey)
-	errKeyUnwanted = fmt.Errorf("%w: %w: its endpoint has none, this endpoint one", ErrRefused, ErrAuthKey)
-	errKeyWrong    = fmt.Errorf("%w: %w: its endpoint has another one than this endpoint", ErrRefused, ErrAuthKey)
-	errUnproven    = fmt.Errorf(
-		"%w: the peer accepts, but does not prove that its endpoint has the same one", ErrAuthKey)
+	errKeyWanted = fmt.Errorf("%w: %w: its endpoint has one, this endpoint none: want the same (DomainAttr.AuthKey)",
+		ErrRefused, ErrAuthKey)
+	errKeyUnwanted = fmt.Errorf(
+		"%w: %w: its endpoint has none, this endpoint one: want none here, or the same there (DomainAttr.AuthKey)",
+		ErrRefused, ErrAuthKey)
+	errKeyWrong = fmt.Errorf(
+		"%w: %w: its endpoint has another one than this endpoint: want the same (DomainAttr.AuthKey)",
+		ErrRefused, ErrAuthKey)
+	errUnproven = fmt.Errorf(
+		"%w: the peer accepts, but does not prove that its endpoint has the same one: want it to (DomainAttr.AuthKey)",
+		ErrAuthKey)
 )
 
 // String returns how many bytes the key has.

@@ -101,9 +101,9 @@ func TestVethAuthKey(t *testing.T) {
 		"the endpoint's":          {blue, 1, "own1", nil, ""},
 		"another region":          {red, 0, "own1", fi.ErrAccess, "does not grant"},
 		"another region there":    {blue, 1, "own0", fi.ErrAccess, "does not grant"},
-		"another than domain's":   {blue, 0, "own0", fi.ErrAuthKey, "another one than this endpoint"},
-		"another than endpoint's": {red, 1, "own1", fi.ErrAuthKey, "another one than this endpoint"},
-		"none":                    {nil, 0, "own0", fi.ErrAuthKey, "its endpoint has one, this endpoint none"},
+		"another than domain's":   {blue, 0, "own0", fi.ErrAuthKey, "another one than this endpoint: want the same (DomainAttr.AuthKey)"},
+		"another than endpoint's": {red, 1, "own1", fi.ErrAuthKey, "another one than this endpoint: want the same (DomainAttr.AuthKey)"},
+		"none":                    {nil, 0, "own0", fi.ErrAuthKey, "this endpoint none: want the same (DomainAttr.AuthKey)"},
 	} {
 		client := open(pair.A, c.key)
 		err := addOne(t, client, server.Name(uint16(c.endpoint)), c.region)
@@ -132,7 +132,7 @@ func TestAuthKeyInForce(t *testing.T) {
 	clear(mine)
 	keyed(t, b, 0, nil)
 	keyed(t, b, 1, red)
-	if err := addOne(t, a, b.Name(0), "own0"); !errors.Is(err, fi.ErrAuthKey) || !strings.Contains(err.Error(), "its endpoint has none") {
+	if err := addOne(t, a, b.Name(0), "own0"); !errors.Is(err, fi.ErrAuthKey) || !strings.Contains(err.Error(), "this endpoint one: want none here, or the same there (DomainAttr.AuthKey)") {
 		t.Errorf("%v, want the session refused since the peer has no key", err)
 	}
 	if err := addOne(t, a, b.Name(1), "own1"); err != nil {
