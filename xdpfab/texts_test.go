@@ -271,6 +271,9 @@ func TestNoSuchEndpoint(t *testing.T) {
 		"open it (Domain.Serve, NewMailbox, Handle, NewEndpoint)"
 	_, err := d.Dial(ctx(t), w.Node(1).Name(9))
 	checkText(t, "Dial", err, end, xdpfab.ErrRefused, xdpfab.ErrNotExecuted)
+	_, err = d.Dial(ctx(t), w.Node(1).Name(65535)) // from which a message came
+	checkText(t, "Dial", err, ": number 65535 is not open there: a number so high is, as a rule, that of Domain.Dial, to which "+
+		"nothing can be sent: have the program there send by Mailbox.Dial, and answer its mailbox", xdpfab.ErrRefused)
 	for name, open := range map[string]func() error{
 		"a mailbox":   func() error { return second(d.NewMailbox(xdpfab.MailboxAttr{Number: 5})) },
 		"an endpoint": func() error { return second(d.NewEndpoint(xdpfab.EndpointAttr{Number: 6})) },

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -220,6 +221,10 @@ func errorOf(r engine.Result, op, peer string) *OpError {
 	case r.Outcome == engine.Unknown && errors.Is(cause, ErrRefused):
 		cause = fmt.Errorf("%w: it answers, but has forgotten the session before, as after a restart: start there "+
 			"what served", cause)
+	case r.Reason == session.RefusedEndpoint && dials(numberIn(peer)):
+		cause = fmt.Errorf("%w: number %s is not open there: a number so high is, as a rule, that of Domain.Dial, to "+
+			"which nothing can be sent: have the program there send by Mailbox.Dial, and answer its mailbox", cause,
+			numberIn(peer))
 	case r.Reason == session.RefusedEndpoint:
 		cause = fmt.Errorf("%w: number %s is not open there: dial another one, or have a program there open it "+
 			"(Domain.Serve, NewMailbox, Handle, NewEndpoint)", cause, numberIn(peer))
@@ -234,6 +239,13 @@ func numberIn(addr string) string {
 		return number
 	}
 	return "0"
+}
+
+// dials reports whether a number is one of the highest, which endpoints have that only
+// dial, unless the program has chosen it.
+func dials(number string) bool {
+	n, err := strconv.ParseUint(number, 10, 16)
+	return err == nil && n >= 0xff00
 }
 
 // by fills in the driver of an operation of the endpoint that failed, and what the domain
