@@ -12,8 +12,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/tell"
 )
@@ -145,28 +148,32 @@ const patience = time.Second
 // long.
 type patientWriter struct {
 	limit time.Duration
-	lines chan []byte   // to the goroutine that writes
-	done  chan struct{} // a line has been written
+	lines chan []byte // to the goroutine that writes
+	done  chan error  // a line has been written, or could not be
 
 	mu   sync.Mutex
 	late bool // a line is still being written
+	told int  // that line, and the missing ones that it tells of
 	left int  // lines given up since
 }
 
 // patient wraps a file; other writers do not block, and stay as they are.
 func patient(w io.Writer) io.Writer {
 	if _, is := w.(*os.File); is {
+		// If the log is a pipe whose reader has gone, writing fails, as on a full disk,
+		// instead of ending the process.
+		signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 		return newPatient(w, patience)
 	}
 	return w
 }
 
 func newPatient(to io.Writer, limit time.Duration) *patientWriter {
-	w := &patientWriter{limit: limit, lines: make(chan []byte), done: make(chan struct{}, 1)}
+	w := &patientWriter{limit: limit, lines: make(chan []byte), done: make(chan error, 1)}
 	go func() {
 		for line := range w.lines {
-			_, _ = to.Write(line) // there is nobody to tell
-			w.done <- struct{}{}
+			_, err := to.Write(line)
+			w.done <- err // there is nobody to tell why
 		}
 	}()
 	return w
@@ -178,8 +185,8 @@ func (w *patientWriter) Write(line []byte) (int, error) {
 	defer w.mu.Unlock()
 	if w.late {
 		select {
-		case <-w.done:
-			w.late = false
+		case err := <-w.done:
+			w.written(err)
 		default:
 			w.left++
 			return len(line), nil
@@ -187,14 +194,24 @@ func (w *patientWriter) Write(line []byte) (int, error) {
 	}
 	text := bytes.Clone(line)
 	if w.left > 0 {
-		text = fmt.Appendf(nil, "xdpfabd: %d lines are missing here, since nobody read the log\n%s", w.left, line)
-		w.left = 0
+		text = fmt.Appendf(nil, "xdpfabd: %d lines are missing here, since they could not be written\n%s", w.left, line)
 	}
+	w.told, w.left = w.left+1, 0
 	w.lines <- text
 	select {
-	case <-w.done:
+	case err := <-w.done:
+		w.written(err)
 	case <-time.After(w.limit):
 		w.late = true
 	}
 	return len(line), nil
+}
+
+// written takes the end of a line that was being written. One that could not be, such as
+// on a full disk, is missing together with those that it told of.
+func (w *patientWriter) written(err error) {
+	w.late = false
+	if err != nil {
+		w.left += w.told
+	}
 }

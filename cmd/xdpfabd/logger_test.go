@@ -210,8 +210,35 @@ func TestLogIsPatient(t *testing.T) {
 		return !w.late || len(w.done) > 0
 	})
 	_ = to.Close()
-	if text := <-got; text != "one\nxdpfabd: 2 lines are missing here, since nobody read the log\nfour\n" {
+	if text := <-got; text != "one\nxdpfabd: 2 lines are missing here, since they could not be written\nfour\n" {
 		t.Errorf("%q", text)
+	}
+}
+
+// failing is a writer that fails at first.
+type failing struct {
+	left int
+	lockedBuffer
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.left > 0 {
+		f.left--
+		return 0, unix.ENOSPC
+	}
+	return f.lockedBuffer.Write(b)
+}
+
+// Lines that cannot be written, as on a full disk, are counted in the first one that can.
+func TestLogCountsLost(t *testing.T) {
+	out := &failing{left: 3}
+	w := newPatient(out, testnet.Patience)
+	defer close(w.lines)
+	for _, line := range []string{"one\n", "two\n", "three\n", "four\n", "five\n"} {
+		_, _ = w.Write([]byte(line))
+	}
+	if s := out.String(); s != "xdpfabd: 3 lines are missing here, since they could not be written\nfour\nfive\n" {
+		t.Errorf("%q", s)
 	}
 }
 
@@ -234,10 +261,16 @@ func TestProcessUnreadLog(t *testing.T) {
 	if err := unix.SetNonblock(fd, false); err != nil {
 		t.Fatal(err)
 	}
-	p := launchInto(t, full, net.B, socketPath(t), nil)
-	p.ready(t)
-	p.signal(t, unix.SIGTERM)
-	if code := p.code(t); code != exitOK {
-		t.Errorf("exit code %d, want 0", code)
+	check := func(what string) {
+		t.Helper()
+		p := launchInto(t, full, net.B, socketPath(t), nil)
+		p.ready(t)
+		p.signal(t, unix.SIGTERM)
+		if code := p.code(t); code != exitOK {
+			t.Errorf("%s: exit code %d, want 0", what, code)
+		}
 	}
+	check("a pipe that is full")
+	_ = r.Close()
+	check("a pipe whose reader has gone")
 }
