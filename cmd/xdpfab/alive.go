@@ -84,9 +84,12 @@ func closeAll(ctx context.Context, dom *xdpfab.Domain) error {
 }
 
 // whyGivenUp adds to the error of a command why it was ended, if its daemon fell silent.
+// One whose reader has gone has done what was wanted.
 func whyGivenUp(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
+	case errors.Is(cause, errUnread) && errors.Is(err, context.Canceled) && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
+		return nil
 	case !errors.Is(cause, control.ErrSilent):
 		return err
 	case errors.Is(err, xdpfab.ErrOutcomeUnknown):

@@ -41,6 +41,8 @@ type app struct {
 	json bool       // --json
 	ran  bool       // an operation that changes something has run
 
+	goesOn bool // the command has work to finish when nobody reads its output
+
 	// Where the configuration is; nil: nowhere.
 	env     func(string) string
 	environ []string // all of the environment; nil once it has been looked through
@@ -60,7 +62,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 		args = append(strings.Fields(c.CommandPath())[1:], permute(c.Flags(), rest)...)
 	}
 	root.SetArgs(args)
-	results := &results{to: a.out}
+	results := &results{to: a.out, unread: func() {
+		if !a.goesOn {
+			a.giveUp(errUnread)
+		}
+	}}
 	out := bufio.NewWriter(results)
 	a.out = out
 	root.SetOut(out)
@@ -70,7 +76,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	err = a.unprinted(whyGivenUp(ctx, joinOnce(err, out.Flush())), results)
+	err = whyGivenUp(ctx, err) // before the last output: a reader who misses that changes nothing
+	err = a.unprinted(joinOnce(err, out.Flush()), results)
 	if err != nil {
 		a.tellError(err, args)
 	}
@@ -100,7 +107,8 @@ the peer restarted; 4 the peer is silent or unreachable, or no daemon answers; 5
 interface cannot be used, or privileges are missing; 6 a compare-and-swap ran and did
 not swap all of its elements, or a bound did not hold. With --json, errors are JSON,
 too, with the exit code and the known facts about the operation. A command treats a
-closed stdout like /dev/null.`,
+closed stdout like /dev/null. When the reader of a pipe goes away, as head does, the
+command ends as if interrupted; a batch goes on.`,
 		Example: `  xdpfab info eth0
   xdpfab list 10.0.0.2
   xdpfab atomic sum uint64 1 --peer 10.0.0.2 --region counters

@@ -92,6 +92,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, cl.close()) }()
+	a.goesOn = true
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<20)
 	out := json.NewEncoder(a.out)

@@ -147,6 +147,22 @@ func (n *farNode) runFull(in string, args ...string) ran {
 	return ran{code, "", strings.ReplaceAll(errs.String(), "\n  ", " ")}
 }
 
+// runUnread runs a command line whose stdout is a pipe that nobody reads any more.
+func (n *farNode) runUnread(in string, args ...string) ran {
+	n.t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer w.Close()
+	_ = r.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*testnet.Patience)
+	defer cancel()
+	var errs bytes.Buffer
+	a := &app{open: n.open, in: strings.NewReader(in), out: w, err: &errs, env: n.env, files: n.files}
+	return ran{a.run(ctx, args), "", strings.ReplaceAll(errs.String(), "\n  ", " ")}
+}
+
 func (n *farNode) runContext(ctx context.Context, in string, args ...string) ran {
 	var out, errs bytes.Buffer
 	a := &app{open: n.open, in: strings.NewReader(in), out: &out, err: &errs, env: n.env, files: n.files}

@@ -32,6 +32,9 @@ func main() {
 		time.Sleep(sameSignal)
 		stop()
 	})
+	// A write to a pipe that nobody reads any more fails then, instead of ending the
+	// process between an operation and what is to be done after it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	a := &app{
 		open: func(ctx context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
 			return xdpfab.Open(ctx, ifname, attr)

@@ -8,16 +8,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 )
 
-// results writes to stdout, and keeps the first error of that.
+// errUnread is why a command ends whose output nobody reads.
+var errUnread = errors.New("nobody reads the output")
+
+// results writes to stdout, and keeps the first error of that. A pipe that nobody reads
+// any more takes everything, as /dev/null does.
 type results struct {
-	to  io.Writer
-	err error
+	to     io.Writer
+	err    error
+	unread func() // called when the reader has gone
 }
 
 func (r *results) Write(b []byte) (int, error) {
 	n, err := r.to.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		r.unread()
+		return len(b), nil
+	}
 	if err != nil && r.err == nil {
 		r.err = err
 	}

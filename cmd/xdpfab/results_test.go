@@ -63,6 +63,35 @@ func TestFullStdout(t *testing.T) {
 	checkRefusal(t, "receive", r, exitUnknown, "ran; its result could not be printed")
 }
 
+// A command whose reader has gone has the exit code that it has otherwise. One without
+// end ends, and a batch runs to its end.
+func TestUnreadStdout(t *testing.T) {
+	n := newNode(t)
+	batch := strings.Repeat(`{"op":"sum","dt":"uint64","n":1,"buf":"0100000000000000"}`+"\n", 4)
+	for _, c := range []struct {
+		line, in string
+		code     int
+	}{
+		{"atomic sum uint64 1 --peer PEER --region r", "", exitOK},
+		{"atomic --batch - --peer PEER --region r", batch, exitOK},
+		{"atomic cswap uint64 1 --compare 4 --peer PEER --region r", "", exitNotSwapped},
+		{"get PEER - --region r", "", exitOK},
+		{"watch PEER --region r", "", exitOK},
+		{"ping PEER", "", exitOK},
+		{"list PEER", "", exitOK},
+		{"--help", "", exitOK},
+	} {
+		args := n.line(c.line)
+		if c.line == "--help" {
+			args = []string{c.line}
+		}
+		if r := n.runUnread(c.in, args...); r.code != c.code || strings.Contains(r.err, "broken pipe") {
+			t.Errorf("%s: code %d, want %d: %s", c.line, r.code, c.code, r.err)
+		}
+	}
+	testnet.Eventually(t, "five sums ran", func() bool { return binary.LittleEndian.Uint64(n.mem.Bytes()) == 5 })
+}
+
 // A change of a daemon's regions is not undone when its result cannot be printed.
 func TestFullStdoutOfChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.sock")
