@@ -56,6 +56,8 @@ type batchResult struct {
 	Error     string `json:"error,omitempty"`
 	Certainty string `json:"certainty,omitempty"`
 	Code      int    `json:"code,omitempty"` // as the exit codes
+
+	changed, executed bool // one of the line's operations has run; the one that it is about has
 }
 
 // run posts a request and returns the values from before, nil for base.
@@ -110,11 +112,14 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 				first = err
 			}
 			res.Error, res.Certainty, res.Code = tell.Plain(err), certainty(err), exitCode(err)
+			if res.executed {
+				res.Certainty = executed
+			}
 			code = max(code, res.Code)
 		} else {
 			ran++
 		}
-		a.ran = true // also of a line that failed, the operations before the last one may have
+		a.ran = a.ran || res.changed
 		if err := out.Encode(&res); err != nil {
 			return err
 		}
@@ -161,11 +166,13 @@ func (p *poster) line(ctx context.Context, text []byte, f *atomicFlags, at xdpfa
 		if _, err := p.run(ctx, w, at); err != nil {
 			return fmt.Errorf("line %d: dst: %w", res.Line, w.explain(err, at, &f.link))
 		}
+		res.changed = true
 	}
 	before, err := p.run(ctx, r, at)
 	if err != nil {
 		return fmt.Errorf("line %d: %w", res.Line, r.explain(err, at, &f.link))
 	}
+	res.changed, res.executed = true, true
 	if before != nil {
 		res.Res = hexText(before)
 	}

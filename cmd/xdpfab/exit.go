@@ -116,7 +116,7 @@ func oneLine(err error) string { return "xdpfab: " + tell.Plain(err) }
 // errorReport is the JSON form of an error, as a line of a batch has it.
 type errorReport struct {
 	Error     string `json:"error"`
-	Certainty string `json:"certainty"`
+	Certainty string `json:"certainty,omitempty"`
 	Code      int    `json:"code"`
 }
 
@@ -133,11 +133,18 @@ func (a *app) tellError(err error, args []string) {
 	_ = e.Encode(errorReport{tell.Plain(err), a.certainty(err), exitCode(err)})
 }
 
-// certainty returns what is known of the operation of a command that failed.
+// executed is what is known of an operation that ran, in a command that failed.
+const executed = "executed"
+
+// certainty returns what is known of the operation of a command that failed. It is empty
+// for a command that only waited: its reads ran, and what it waits for is no operation.
 func (a *app) certainty(err error) string {
 	known := certainty(err)
+	if errors.Is(err, errWait) {
+		return ""
+	}
 	if a.ran && known == xdpfab.ErrNotExecuted.Error() && !errors.Is(err, xdpfab.ErrNotExecuted) {
-		return "executed"
+		return executed
 	}
 	return known
 }

@@ -198,8 +198,8 @@ func (a *app) receiveAll(f *receiveFlags, in *arrivals, stop func()) (failed err
 	for in.loops > 0 {
 		select {
 		case <-patience.C:
-			failed = fmt.Errorf("no message came for %v, after %s: `xdpfab send` at a peer sends one to PEER/%d; wait "+
-				"longer with --wait", f.wait, plural(n, "message"), f.mailbox)
+			failed = fmt.Errorf("%w: no message came for %v, after %s: `xdpfab send` at a peer sends one to "+
+				"PEER/%d; wait longer with --wait", errWait, f.wait, plural(n, "message"), f.mailbox)
 			stop()
 		case m := <-in.came:
 			if m.err != nil {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -142,6 +144,8 @@ func TestErrorsAsJSON(t *testing.T) {
 		{"list PEER/9 --json", "not executed", exitFailed},
 		{"atomic --no-such-flag --json", "not executed", exitUsage},
 		{"lst --json", "not executed", exitUsage},
+		{"watch PEER --region r --until 77 --wait 1ms --json", "", exitFailed},
+		{"receive --wait 1ms --json", "", exitFailed},
 	} {
 		r := n.run("", n.line(c.line)...)
 		var e errorReport
@@ -153,6 +157,34 @@ func TestErrorsAsJSON(t *testing.T) {
 	r := n.runFull("", n.line("atomic sum uint64 1 --peer PEER --region r --json")...)
 	if !strings.Contains(r.err, `"certainty":"executed","code":3`) {
 		t.Errorf("full: %q", r.err)
+	}
+}
+
+// A batch says of each line, and of all, whether operations ran.
+func TestBatchErrorsAsJSON(t *testing.T) {
+	n := newNode(t)
+	n.begun = func(_, server *xdpfab.Domain) {
+		if _, err := server.Register(n.mem, mr.Options{Name: "wo", Access: mr.RemoteWrite}); err != nil {
+			t.Error(err)
+		}
+	}
+	const bad, unread = `{"op":"sum"}`, `{"func":"base","op":"write","dt":"uint8","dst":"01","buf":"02"}`
+	for in, want := range map[string]struct {
+		line, all string
+		code      int
+	}{
+		bad + "\n" + bad: {"not executed", "not executed", exitUsage},
+		unread:           {"executed", "executed", exitFailed},
+	} {
+		r := n.run(in, n.line("atomic --batch - --peer PEER --region wo --json")...)
+		var line batchResult
+		var all errorReport
+		if err := errors.Join(json.NewDecoder(strings.NewReader(r.out)).Decode(&line), json.Unmarshal([]byte(r.err), &all)); err != nil {
+			t.Error(err)
+		}
+		if line.Certainty != want.line || all.Certainty != want.all || r.code != want.code {
+			t.Errorf("%s: code %d, %s%s; want %+v", in, r.code, r.out, r.err, want)
+		}
 	}
 }
 

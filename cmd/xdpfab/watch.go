@@ -49,7 +49,7 @@ then each change, with the time. It misses changes between two reads. It ends wh
 element has the value of --until, after --count changes, or when it is interrupted.
 
 Without a region, watch waits until the peer is gone, and says why: exit code 3 means
-that the peer restarted, 4 that it is silent, and 1 that it closed its session.`,
+that the peer restarted, and 4 that it is silent or closed its session.`,
 		Example: `  xdpfab watch 10.0.0.2 --region counters
   xdpfab watch 10.0.0.2 --region temperatures --offset 16 --datatype double --interval 1s
   xdpfab watch 10.0.0.2 --region barrier --until 8 --wait 1m
