@@ -89,7 +89,8 @@ func (f *Finding) refused() (Cause, bool) {
 	if len(f.Tried) > 0 {
 		text += ", nor frames to " + strings.Join(f.Tried, " and ")
 	}
-	return Cause{Text: text, Remedy: "start xdpfabd there, on the interface that has this address"},
+	return Cause{Text: text, Remedy: "start xdpfabd there, on the interface that has this address; if it runs " +
+			"there, it may have another --vlan: see *802.1Q tags* of `xdpfab stat` there"},
 		f.Port == PortRefused && f.Peer.IsIP()
 }
 
@@ -112,7 +113,7 @@ func (f *Finding) silentIP() []Cause {
 func (f *Finding) silentMAC() []Cause {
 	none := Cause{Text: fmt.Sprintf("no host with %s is known here", f.host()),
 		Remedy: "compare it with `ip link` at the peer; MAC addresses do not pass routers: give the peer's IP address"}
-	daemon := Cause{Text: "no xdpfabd runs there, or it uses another interface",
+	daemon := Cause{Text: "no xdpfabd runs there, or it uses another interface or --vlan",
 		Remedy: "look with `xdpfab stat` there"}
 	dropped := Cause{Text: fmt.Sprintf("a switch or a cloud drops EtherType %#x", wire.EtherType),
 		Remedy: "give the peer's IP address"}

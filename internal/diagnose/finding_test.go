@@ -26,6 +26,8 @@ func TestCauses(t *testing.T) {
 		"raw Ethernet alone":      {Finding{Answers: "02:00:00:00:00:0b", Port: PortRefused}, "10.0.0.2", true, "answers at 02:00:00:00:00:0b, over raw", "--udp=false"},
 		"UDP alone":               {Finding{Answers: "10.0.0.2"}, "02:00:00:00:00:0b", true, "answers at 10.0.0.2, over UDP", "use that address"},
 		"no daemon":               {Finding{Port: PortRefused, Tried: []string{"02:00:00:00:00:0b"}}, "10.0.0.2/3", true, "10.0.0.2 is up, but nothing", "start xdpfabd"},
+		"no daemon, or a VLAN":    {Finding{Port: PortRefused}, "10.0.0.2", true, "nothing there takes", "it may have another --vlan"},
+		"another VLAN, by MAC":    {Finding{Neighbour: true}, "02:00:00:00:00:0b", false, "another interface or --vlan", "xdpfab stat"},
 		"silent here":             {Finding{Port: PortSilent}, "10.0.0.2", false, "stopped", "xdpfab stat"},
 		"silent behind a router":  {Finding{Port: PortSilent, Gateway: "10.0.0.1"}, "10.9.0.2", false, "a firewall on the way by 10.0.0.1", "34997"},
 		"MAC of a known host":     {Finding{Neighbour: true}, "02:00:00:00:00:0b", false, "no xdpfabd runs", "xdpfab stat"},
