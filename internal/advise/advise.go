@@ -29,7 +29,7 @@ type Finding struct {
 	Verdict  Verdict `json:"verdict"`
 	Found    string  `json:"found"`    // empty if not applicable or unknown
 	Expected string  `json:"expected"` // empty if not applicable
-	Command  string  `json:"command"`  // how to change it, if the verdict is Advice
+	Command  string  `json:"command"`  // how to change it, if the verdict is "advice"
 	Reason   string  `json:"reason"`   // why it does not apply, or is unknown
 }
 

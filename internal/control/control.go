@@ -36,7 +36,7 @@ type Status struct {
 	Version       string             `json:"version"`
 	PID           int                `json:"pid"`
 	UptimeSeconds float64            `json:"uptime_seconds"`
-	NetNS         uint64             `json:"netns"` // of the interface: Namespace of the daemon
+	NetNS         uint64             `json:"netns"` // inode of the network namespace of the interface
 	Interface     node.InterfaceInfo `json:"interface"`
 	Address       string             `json:"address"`  // as peers dial it
 	Progress      string             `json:"progress"` // "auto"

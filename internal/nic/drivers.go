@@ -22,8 +22,8 @@ import (
 type Limits struct {
 	// Driver is the name that `ethtool -i` prints.
 	Driver string `json:"driver"`
-	// Evidence is Tried if a run of xdpfab has shown the row, on that version of
-	// Linux; or BySource if somebody has read it in the driver.
+	// Evidence is "tried" if a run of xdpfab has shown the row, on that version of
+	// Linux, or "source" if somebody has read it in the driver.
 	Evidence string `json:"evidence"`
 	Linux    string `json:"linux"`
 	// XDP is "native", "generic" (the driver has none of its own) or "lower": the
@@ -41,7 +41,7 @@ type Limits struct {
 	MTU int `json:"mtu,omitempty"`
 	// FragsMTU is the largest at which it takes one that can (SEC("xdp.frags")),
 	// whose sockets get a packet in several buffers; 0 if it takes none above MTU.
-	// Anyhow means that the interface's own limit is the only one.
+	// 65535 means that the interface's own limit is the only one.
 	FragsMTU int `json:"frags_mtu,omitempty"`
 	// Segments is how many buffers a packet may have with zero-copy; 0 means one.
 	Segments int `json:"segments,omitempty"`
@@ -54,8 +54,8 @@ type Limits struct {
 	Channels string `json:"channels,omitempty"`
 	// Off lists the offloads, by the kernel's names, that keep a native program away.
 	Off []string `json:"off,omitempty"`
-	// Unset are the refusals of settings for which the driver says EOPNOTSUPP, as if
-	// it had no native XDP.
+	// Unset is whether the driver refuses settings with EOPNOTSUPP, as if it had no
+	// native XDP.
 	Unset bool `json:"unset,omitempty"`
 	// Rules are those with which `xdpfabd --steer` chooses queues; nil if unknown.
 	Rules *Rules `json:"rules,omitempty"`
@@ -101,7 +101,7 @@ const (
 	BySource = "source"
 )
 
-// Anyhow is no limit: the MTU is the interface's own.
+// Anyhow is a [Limits.FragsMTU] without a limit: the MTU is the interface's own.
 const Anyhow = 65535
 
 // The values of Limits.XDP.

@@ -18,7 +18,7 @@ type System struct {
 	Features     []Feature    `json:"kernel_features"`
 	Capabilities []Capability `json:"capabilities"`
 	// Memlock is RLIMIT_MEMLOCK, bytes: it bounds the packet memory of a caller
-	// without CAP_IPC_LOCK. math.MaxUint64 is no limit.
+	// without CAP_IPC_LOCK. 18446744073709551615 (2^64-1) means that there is no limit.
 	Memlock uint64 `json:"memlock"`
 }
 
