@@ -62,7 +62,7 @@ var jsonOutputs = []struct {
 	{"stat sessions", "An object.", "xdpfab stat sessions --json | jq -r '.peers[].peer'", control.Peers{}},
 	{"stat peers", "An object.", "xdpfab stat peers --json | jq '.peers[].rtt_ns'", control.PeerNodes{}},
 	{"stat regions", "A list of the regions of the daemon and of guests.", "xdpfab stat regions --json | jq '.[].size'", []regionRow{}},
-	{"stat guests", "A list of the attached programs.", "xdpfab stat guests --json | jq '.[].user'", []control.Guest{}},
+	{"stat guests", "A list of the guests.", "xdpfab stat guests --json | jq '.[].user'", []control.Guest{}},
 	{"region create", "The region, an object.", "xdpfab region create scores=1MiB --json | jq -r .key", control.Region{}},
 	{"region remove", "As that of `xdpfab region create`.", "", nil},
 	{"kept", "A list of regions.", "xdpfab kept --json | jq -r '.[].name'", []control.Kept{}},

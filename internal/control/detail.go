@@ -38,25 +38,25 @@ var (
 		"region", "kind")
 	descRegionBytes = desc("region_touched_bytes_total", "Bytes that such operations reached.", "region", "kind")
 
-	descGuestEndpoints = desc("guest_endpoints", "Endpoints of an attached program.", "pid", "user")
-	descGuestPeers     = desc("guest_peers", "Peers of an attached program's endpoints.", "pid", "user")
-	descGuestRegions   = desc("guest_regions", "Regions that an attached program serves.", "pid", "user")
+	descGuestEndpoints = desc("guest_endpoints", "Endpoints of a guest.", "pid", "user")
+	descGuestPeers     = desc("guest_peers", "Peers of a guest's endpoints.", "pid", "user")
+	descGuestRegions   = desc("guest_regions", "Regions that a guest serves.", "pid", "user")
 	descGuestMemory    = desc("guest_region_bytes",
-		"Memory of the regions of an attached program.", "pid", "user")
+		"Memory of the regions of a guest.", "pid", "user")
 	descGuestOps = desc("guest_region_ops_total",
-		"Operations that pollers applied to the regions of an attached program, fetching or not.",
+		"Operations that pollers applied to the regions of a guest, fetching or not.",
 		"pid", "user", "kind")
 	descGuestBytes = desc("guest_region_touched_bytes_total", "Bytes that such operations reached.",
 		"pid", "user", "kind")
 	descGuestTime = desc("guest_op_seconds",
-		"Time from an operation's entry in an attached program's ring to its completion, measured for one operation "+
+		"Time from an operation's entry in a guest's ring to its completion, measured for one operation "+
 			"at a time.",
 		"pid", "user")
-	descGuestTaken = desc("guest_entries_total", "Entries taken from an attached program's submission ring.", "pid",
+	descGuestTaken = desc("guest_entries_total", "Entries taken from a guest's submission ring.", "pid",
 		"user")
 	descGuestRefused = desc("guest_entries_refused_total",
-		"Entries of an attached program's rings that were not operations.", "pid", "user")
-	descGuestDone = desc("guest_completions_total", "Completions given to an attached program.", "pid", "user")
+		"Entries of a guest's rings that were not operations.", "pid", "user")
+	descGuestDone = desc("guest_completions_total", "Completions given to a guest.", "pid", "user")
 
 	descQueueSessions = desc("queue_sessions", "Sessions of a queue's poller, of both roles.", "queue")
 	descQueueReceived = desc("queue_packets_received_total",
