@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -169,7 +170,12 @@ func TestTakeoverResidentMTU(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	flags := []string{"--region", "hot=4KiB:resident", "--pin", "none"}
 	d := serve(t, net.B, flags...)
-	testnet.IP(t, net.B, "link set "+net.B.IfName+" mtu 9000")
+	raise := exec.Command("ip", "-n", net.B.Name, "link", "set", net.B.IfName, "mtu", "9000")
+	if out, err := raise.CombinedOutput(); err != nil && testnet.Borrowed(t) != nil {
+		t.Skipf("the driver takes no MTU of 9000 beside a program: %s", out)
+	} else if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	args := append([]string{"--takeover", "--interface", net.B.IfName, "--control", d.socket}, flags...)
 	start(t, net.B, xdpfabdPath, args).wants(1, "MTU 9000, and 1500 at the start", "that daemon continues")
 	testnet.IP(t, net.B, "link set "+net.B.IfName+" mtu 1500")
