@@ -252,6 +252,20 @@ func TestWatchEnds(t *testing.T) {
 	if r.code == 0 || !strings.Contains(r.err, peerAddr+" is gone: ") {
 		t.Errorf("%+v", r)
 	}
+	n.begun = func(_, server *xdpfab.Domain) {
+		open := len(n.opened) - 1
+		go func() {
+			testnet.Eventually(t, "the word is read", func() bool { return n.executed(open) > 10 })
+			if err := server.CloseAll(); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	// Between two reads nothing is in flight that could be refused.
+	r = n.run("", n.line("watch PEER --region r --interval 20ms")...)
+	if r.code != exitUnreachable || !strings.Contains(r.err, peerAddr+" is gone: ") {
+		t.Errorf("%+v", r)
+	}
 	n.begun = func(_, _ *xdpfab.Domain) {
 		open := len(n.opened) - 1
 		go func() {

@@ -119,6 +119,11 @@ func (a *app) watchPeer(c *cobra.Command, f *watchFlags, addr string) (err error
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w after %v: %s is there still", errWait, f.wait, addr)
 	}
+	return gone(addr, err)
+}
+
+// gone is the error of a watch whose peer has ended.
+func gone(addr string, err error) error {
 	return fmt.Errorf("%s: %s is gone: %w", time.Now().Format("15:04:05.000000"), addr, err)
 }
 
@@ -154,12 +159,23 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 	if err != nil {
 		return f.unconnected(ctx, addr, err)
 	}
+	ctx, closed := context.WithCancelCause(ctx)
+	defer closed(nil)
+	go func() { // a peer that ends tells those that watch it; a read finds only silence
+		if err := cl.peer.Watch(ctx); errors.Is(err, xdpfab.ErrPeerClosed) {
+			closed(err)
+		}
+	}()
 	last, err := a.changes(ctx, f, until, r.dt, func() ([]byte, error) { return p.run(ctx, r, region) })
 	switch {
 	case user.Err() != nil:
 		return nil
 	case errors.Is(context.Cause(ctx), errWait):
 		return f.gaveUp(last)
+	case errors.Is(context.Cause(ctx), xdpfab.ErrPeerClosed):
+		return gone(addr, context.Cause(ctx))
+	case errors.Is(err, xdpfab.ErrPeerClosed):
+		return gone(addr, err)
 	case errors.Is(err, xdpfab.ErrNoKey) && f.region.name != "":
 		return fmt.Errorf("region %s has been withdrawn: %w: %w", f.region.name, xdpfab.ErrPeerRestarted, err)
 	}
