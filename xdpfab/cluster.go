@@ -51,7 +51,7 @@ func (c *Cluster) Dial(ctx context.Context, name string) (*Peer, error) {
 	}
 	n, err := c.names.Node(name)
 	if err != nil {
-		return nil, errno.Unsent(fmt.Errorf("xdpfab: %w", err))
+		return nil, errno.Unsent(err)
 	}
 	var at *Peer
 	err = c.first(ctx, n, func(p *Peer) error { at = p; return nil })

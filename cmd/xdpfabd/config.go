@@ -18,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab/directory"
@@ -240,7 +241,7 @@ func (c Config) validate() []problem {
 	}
 	if c.Directory != "" {
 		if err := directory.CheckName(c.nodeName()); err != nil {
-			add("node", "%v", err)
+			add("node", "%s", tell.Plain(err))
 		}
 	}
 	if c.RTOMin >= c.GiveUp && c.RTOMin == defaultConfig().RTOMin {

@@ -11,6 +11,9 @@ import (
 // prefix begins the texts of errors of public packages.
 const prefix = "xdpfab: "
 
+// inner takes the prefix from errors within a text, and not from a path that ends in it.
+var inner = strings.NewReplacer(" "+prefix, " ", "\n"+prefix, "\n", "("+prefix, "(")
+
 // line is an error whose text is one line, with the prefix at its beginning alone.
 type line struct{ error }
 
@@ -21,7 +24,7 @@ func Line(format string, args ...any) error { return &line{fmt.Errorf(format, ar
 
 func (l *line) Error() string {
 	text, prefixed := strings.CutPrefix(l.error.Error(), prefix)
-	text = strings.ReplaceAll(strings.ReplaceAll(text, prefix, ""), "\n", "; ")
+	text = strings.ReplaceAll(inner.Replace(strings.TrimPrefix(text, prefix)), "\n", "; ")
 	if prefixed {
 		return prefix + text
 	}

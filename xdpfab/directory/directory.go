@@ -16,7 +16,6 @@ package directory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,11 +102,11 @@ func (d *Directory) wait(ctx context.Context) error {
 			if failure == nil {
 				failure = errSilent
 			}
-			return fmt.Errorf("directory %v: %w: %w", d.source, failure, context.Cause(ctx))
+			return failed("directory %v: %w: %w", d.source, failure, context.Cause(ctx))
 		case <-d.ended:
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			return fmt.Errorf("directory %v: %w", d.source, d.failure)
+			return failed("directory %v: %w", d.source, d.failure)
 		case <-changed:
 		}
 	}
@@ -127,7 +126,7 @@ func (d *Directory) Close() {
 func (d *Directory) none() error {
 	if d == nil || d.source == nil {
 		return errno.Refuse(errno.Closed,
-			"the Directory is nil or a zero value: want one of Open, whose error says why there is none")
+			"xdpfab: the Directory is nil or a zero value: want one of Open, whose error says why there is none")
 	}
 	return nil
 }
@@ -162,7 +161,7 @@ func (d *Directory) Stale() error {
 	if d.failure == nil {
 		return nil
 	}
-	return fmt.Errorf("directory %v has not been read since %s: %w", d.source, d.since.Format(time.TimeOnly), d.failure)
+	return failed("directory %v has not been read since %s: %w", d.source, d.since.Format(time.TimeOnly), d.failure)
 }
 
 // Changed returns a channel that is closed when the entries, or the source's state,
@@ -201,7 +200,8 @@ func (d *Directory) Node(name string) (Node, error) {
 	n, ok := d.nodes[name]
 	d.mu.Unlock()
 	if !ok {
-		return Node{}, errno.Refuse(ErrNoNode, "node %q: %v has none of this name%s", name, d.source, d.named(name))
+		return Node{}, errno.Refuse(ErrNoNode, "xdpfab: node %q: %v has none of this name%s", name, d.source,
+			d.named(name))
 	}
 	return n.clone(), nil
 }
@@ -223,10 +223,10 @@ func (d *Directory) Home(region string) (Node, error) {
 	case 1:
 		return homes[0], nil
 	case 0:
-		return Node{}, errno.Refuse(ErrNoNode, "region %q: no node of %v publishes it%s", region, d.source,
+		return Node{}, errno.Refuse(ErrNoNode, "xdpfab: region %q: no node of %v publishes it%s", region, d.source,
 			d.published(region))
 	}
-	return Node{}, fmt.Errorf("region %q: %w: %s: want the node's name, too (Cluster.Dial)", region, ErrAmbiguous,
+	return Node{}, failed("region %q: %w: %s: want the node's name, too (Cluster.Dial)", region, ErrAmbiguous,
 		strings.Join(names, ", "))
 }
 

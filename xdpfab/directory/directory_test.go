@@ -66,9 +66,13 @@ func TestLookUps(t *testing.T) {
 	if _, err := d.Home("nothing"); !errors.Is(err, ErrNoNode) {
 		t.Errorf("home of nothing: %v, want ErrNoNode", err)
 	}
-	if _, err := d.Home("locks"); !errors.Is(err, ErrAmbiguous) || !strings.Contains(err.Error(), "node7, node8") {
-		t.Errorf("home of locks: %v, want ErrAmbiguous with both names", err)
+	_, locks := d.Home("locks")
+	if !errors.Is(locks, ErrAmbiguous) || !strings.Contains(locks.Error(), "node7, node8") {
+		t.Errorf("home of locks: %v, want ErrAmbiguous with both names", locks)
 	}
+	_, node := d.Node("node9")
+	_, nothing := d.Home("nothing")
+	checkPrefix(t, locks, node, nothing, CheckName("-"), CheckRegion(","))
 }
 
 func TestSourceGoesAndComes(t *testing.T) {
@@ -123,6 +127,7 @@ func TestWrongFileFailsAtOnce(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "has not been read since") {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
+		checkPrefix(t, err)
 		if path == absent && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%v: want it to be os.ErrNotExist", err)
 		}
@@ -178,7 +183,7 @@ func TestAnotherFile(t *testing.T) {
 		t.Fatal("it was read")
 	}
 	said := strings.Split(err.Error(), "; ")
-	if len(said) != 4 || !strings.HasPrefix(said[0], `line 2: "node\x1b[31mRED" is no name of a node`) ||
+	if len(said) != 4 || !strings.HasPrefix(said[0], `xdpfab: line 2: "node\x1b[31mRED" is no name of a node`) ||
 		said[3] != "and 364 more lines: is this a directory file?" || strings.ContainsAny(err.Error(), "\x1b\x01") || !utf8.ValidString(err.Error()) || len(err.Error()) > 600 {
 		t.Errorf("%q", said)
 	}
@@ -205,6 +210,17 @@ func TestTextIsParsed(t *testing.T) {
 	})
 }
 
+// checkPrefix checks that errors begin as those of all public packages do, and have that
+// once.
+func checkPrefix(t *testing.T, all ...error) {
+	t.Helper()
+	for _, err := range all {
+		if err == nil || strings.LastIndex(err.Error(), "xdpfab: ") != 0 {
+			t.Errorf("%v: want it to begin with xdpfab:, once", err)
+		}
+	}
+}
+
 func TestWrongEntries(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"node7", "", "no address"},
@@ -222,9 +238,12 @@ func TestWrongEntries(t *testing.T) {
 		{"node7", strings.Repeat("10.0.0.7,", 20) + "10.0.0.8", "want 1 to 16"},
 		{"node7", "10.0.0.7 a,b", `the region "a,b"`},
 	} {
-		if _, err := Parse(c.name, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := Parse(c.name, c.text)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q %q: %v, want %q", c.name, c.text, err, c.want)
 		}
+		_, inFile := ReadFile(strings.NewReader("node1 10.0.0.1\n" + c.name + " " + c.text + "\n-\n"))
+		checkPrefix(t, err, inFile)
 	}
 }
 
@@ -238,6 +257,7 @@ func TestNoDirectory(t *testing.T) {
 			if !errors.Is(err, errno.Closed) || !strings.Contains(err.Error(), "want one of Open") {
 				t.Errorf("%s: %v, want ErrClosed and the remedy", what, err)
 			}
+			checkPrefix(t, err)
 		}
 		if list := d.Nodes(); list != nil || d.Changed() != nil {
 			t.Errorf("%v: want no entries, and no change", list)
@@ -258,8 +278,8 @@ func TestNoHome(t *testing.T) {
 	}
 	defer d.Close()
 	for name, want := range map[string]string{
-		"Counters": `region "Counters": no node of told publishes it, did you mean "counters"?: the nodes have "counters", "locks"`,
-		"none":     `region "none": no node of told publishes it: the nodes have "counters", "locks"`,
+		"Counters": `xdpfab: region "Counters": no node of told publishes it, did you mean "counters"?: the nodes have "counters", "locks"`,
+		"none":     `xdpfab: region "none": no node of told publishes it: the nodes have "counters", "locks"`,
 	} {
 		if _, err := d.Home(name); !errors.Is(err, ErrNoNode) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -128,7 +128,7 @@ func ReadFile(r io.Reader) ([]Node, error) {
 		wrong = append(wrong, fmt.Errorf("and %d more %s: is this a directory file?", more, lines))
 	}
 	if err := errno.Join(append(wrong, scan.Err())...); err != nil {
-		return nil, err
+		return nil, failed("%w", err)
 	}
 	return list, nil
 }

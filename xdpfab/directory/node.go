@@ -3,12 +3,12 @@
 package directory
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -42,39 +42,42 @@ func (n Node) clone() Node {
 	return Node{n.Name, slices.Clone(n.Addrs), slices.Clone(n.Regions)}
 }
 
+// failed is fmt.Errorf with the words that all texts of errors begin with, once.
+func failed(format string, args ...any) error { return errno.Line("xdpfab: "+format, args...) }
+
 // Check returns an error that says what is wrong with an entry.
 func (n Node) Check() error {
 	if err := CheckName(n.Name); err != nil {
 		return err
 	}
 	if len(n.Addrs) == 0 || len(n.Addrs) > MostAddrs {
-		return fmt.Errorf("node %s has %d addresses: want 1 to %d", n.Name, len(n.Addrs), MostAddrs)
+		return failed("node %s has %d addresses: want 1 to %d", n.Name, len(n.Addrs), MostAddrs)
 	}
 	for _, a := range n.Addrs {
 		if a == "" || strings.ContainsFunc(a, outOfPlace) {
-			return fmt.Errorf("node %s has the address %q: want one like 10.0.0.7, without spaces and commas",
+			return failed("node %s has the address %q: want one like 10.0.0.7, without spaces and commas",
 				n.Name, a)
 		}
 		if a[0] == '/' {
-			return fmt.Errorf("node %s has the address %q, with nothing before the number of an endpoint: want one "+
+			return failed("node %s has the address %q, with nothing before the number of an endpoint: want one "+
 				"like 10.0.0.7/5", n.Name, a)
 		}
 		if wrongIP(a) {
-			return fmt.Errorf("node %s has the address %q, which ends in a number and is no IP address: want one like "+
+			return failed("node %s has the address %q, which ends in a number and is no IP address: want one like "+
 				"10.0.0.7", n.Name, a)
 		}
 		if _, endpoint, numbered := strings.Cut(a, "/"); numbered {
 			if err := wire.CheckEndpoint(endpoint); err != nil {
-				return fmt.Errorf("node %s has the address %q: %w", n.Name, a, err)
+				return failed("node %s has the address %q: %w", n.Name, a, err)
 			}
 		}
 	}
 	if len(n.Regions) > MostRegions {
-		return fmt.Errorf("node %s has %d regions: want at most %d", n.Name, len(n.Regions), MostRegions)
+		return failed("node %s has %d regions: want at most %d", n.Name, len(n.Regions), MostRegions)
 	}
 	for _, r := range n.Regions {
 		if err := CheckRegion(r); err != nil {
-			return fmt.Errorf("node %s: %w", n.Name, err)
+			return failed("node %s: %w", n.Name, err)
 		}
 	}
 	return nil
@@ -97,7 +100,7 @@ func wrongIP(addr string) bool {
 // is found by the name of its node alone.
 func CheckRegion(name string) error {
 	if name == "" || strings.ContainsFunc(name, outOfPlace) {
-		return fmt.Errorf("the region %q: want a name without spaces and commas", name)
+		return failed("the region %q: want a name without spaces and commas", name)
 	}
 	return nil
 }
@@ -110,7 +113,7 @@ func CheckName(name string) error {
 	odd := func(r rune) bool { return !plain(r) && !strings.ContainsRune("-_.", r) }
 	if name == "" || len(name) > MostName || strings.ContainsFunc(name, odd) ||
 		!plain(rune(name[0])) || !plain(rune(name[len(name)-1])) {
-		return fmt.Errorf("%.80q is no name of a node: want 1 to %d letters and digits, with - _ . between them",
+		return failed("%.80q is no name of a node: want 1 to %d letters and digits, with - _ . between them",
 			name, MostName)
 	}
 	return nil
@@ -135,7 +138,7 @@ func Parse(name, text string) (Node, error) {
 		return Node{}, err
 	}
 	if len(words) == 0 {
-		return Node{}, fmt.Errorf("node %s has no address: want a line such as: %s 10.0.0.7 counters", name, name)
+		return Node{}, failed("node %s has no address: want a line such as: %s 10.0.0.7 counters", name, name)
 	}
 	n := Node{Name: name, Addrs: strings.Split(words[0], ","), Regions: words[1:]}
 	slices.Sort(n.Regions)

@@ -173,7 +173,7 @@ func (s *Settings) readPeers(from Value, table any) (at string, err error) {
 			return from.Key, err
 		}
 		if _, err := directory.Parse(name, s.values[from.Key].Value); err != nil {
-			return from.Key, fmt.Errorf("%s: %w", from.Key, err)
+			return from.Key, fmt.Errorf("%s: %s", from.Key, tell.Plain(err))
 		}
 	}
 	return "", nil

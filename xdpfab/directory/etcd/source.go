@@ -60,7 +60,7 @@ type Source struct {
 func Open(text string, log *slog.Logger) (*Source, error) {
 	t, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("directory %s: %w", text, err)
+		return nil, fmt.Errorf("xdpfab: directory %s: %w", text, err)
 	}
 	cfg := t.config
 	cfg.Logger = zap.NewNop() // what concerns the user comes as an error
@@ -70,7 +70,7 @@ func Open(text string, log *slog.Logger) (*Source, error) {
 	cfg.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(losses), grpc.WithConnectParams(connecting)}
 	client, err := clientv3.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("directory %s: %w", t.name, err)
+		return nil, fmt.Errorf("xdpfab: directory %s: %w", t.name, err)
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -160,7 +160,8 @@ func (s *Source) enter(nodes map[string]directory.Node, key string, value []byte
 	name := strings.TrimPrefix(key, s.prefix)
 	n, err := directory.Parse(name, string(value))
 	if err != nil {
-		s.log.Warn("an entry of the directory is left out", "key", key, "cause", err)
+		cause := strings.TrimPrefix(err.Error(), "xdpfab: ")
+		s.log.Warn("an entry of the directory is left out", "key", key, "cause", cause)
 		delete(nodes, name)
 		return
 	}
