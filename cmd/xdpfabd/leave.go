@@ -88,7 +88,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 	_ = conn.SetDeadline(time.Now().Add(askLimit))
 	var c claim
 	if err := control.Hear(conn, &c); err != nil {
-		s.log.Warn("takeover broken off", "cause", err)
+		s.log.Warn("takeover broken off: this daemon goes on serving", "cause", err)
 		return
 	}
 	// From here on no command changes the regions: the next daemon is told which.
@@ -101,7 +101,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		return
 	}
 	if err = offer(conn, v); err != nil {
-		s.log.Warn("takeover broken off", "cause", err)
+		s.log.Warn("takeover broken off: this daemon goes on serving", "cause", err)
 		return
 	}
 	to := &leaving{given: given, wants: c.Regions, tells: c.Progress}
@@ -203,7 +203,7 @@ func (s *server) replaced(to *leaving) ([]door, error) {
 	_ = to.conn.SetDeadline(time.Now().Add(time.Second))
 	_ = control.Tell(to.conn, refusal(err)) // so that it need not find out whether this daemon has died
 	_ = to.conn.Close()                     // a next one that is merely slow gives the interface back at its next step
-	s.log.Error("the takeover has failed", "cause", err)
+	s.log.Error("the takeover has failed: this daemon goes on serving", "cause", err)
 	doors, err := s.comeBack(to)
 	if err != nil {
 		return nil, fmt.Errorf("going on after a takeover that failed: %w", err)

@@ -64,9 +64,10 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 		if hungUp(err) {
 			err = fmt.Errorf("it has hung up, as it does when another one takes its place already (`xdpfab stat` "+
 				"shows which serves): %w", err)
+		} else {
+			err = fmt.Errorf("%w; that daemon continues", err)
 		}
-		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w; that daemon continues, and its log says more",
-			cfg.controlPath(), err))
+		return errFailure(fmt.Errorf("takeover of the daemon at %s: %w", cfg.controlPath(), err))
 	}
 	s.host.Node().Resume()
 	_ = control.Tell(conn, verdict{})

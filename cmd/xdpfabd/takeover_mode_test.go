@@ -21,6 +21,9 @@ func TestProcessTakeoverMode(t *testing.T) {
 	refused := launch(t, net.B, socket, nil, "--takeover", "--xdp", "native")
 	refused.said(t, "native XDP is wanted, and the program that is there runs in generic mode")
 	refused.said(t, "that daemon continues")
+	if strings.Contains(refused.out.String(), "its log") {
+		t.Error("a refusal that is complete refers to a log that has no more of it")
+	}
 	if code := refused.code(t); code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}

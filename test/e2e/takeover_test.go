@@ -211,6 +211,9 @@ func TestTakeoverFails(t *testing.T) {
 	for i := range 3 {
 		start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon continues")
 		d.eventually("going on", func() bool { return strings.Count(d.err.String(), "this daemon continues") == i+1 })
+		if !strings.Contains(d.err.String(), "the takeover has failed: this daemon goes on serving") {
+			t.Error("the error does not say that the daemon goes on")
+		}
 		goOn()
 		if i == 0 {
 			before = d.usual()
