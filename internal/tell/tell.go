@@ -39,6 +39,9 @@ var doubled = []struct {
 	{regexp.MustCompile(`handover: domain on \S+: `), ""},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
 	{regexp.MustCompile(`, with Rebind or Lookup\b`), ""},
+	{regexp.MustCompile(`have a program there open it \(Domain\.[^)]*\)`),
+		"have a daemon or a program serve it there"},
+	{regexp.MustCompile(`has ProgressManual and does not call Progress\b`), "does not make progress"},
 	{regexp.MustCompile(`close the domain without ResidentLeave \(xdpfabd: (.*)\), and open it anew`),
 		"$1, and start again"},
 }

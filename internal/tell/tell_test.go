@@ -18,6 +18,8 @@ func TestPlain(t *testing.T) {
 		"xdpfab: handover: domain on vb: nic: vb: interface is down: network is down: `up`":                                      "vb: interface is down: `up`",
 		"interface vb is gone; open it again when it is back":                                                                    "interface vb is gone; start again when it is back",
 		"close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew":                            "end it, without --leave, and start again",
+		"number 5 is not open there: dial another one, or have a program there open it (Domain.Serve, NewMailbox)":               "number 5 is not open there: dial another one, or have a daemon or a program serve it there",
+		"or the program has ProgressManual and does not call Progress; x":                                                        "or the program does not make progress; x",
 		"veth0: in use":         "veth0: in use",
 		"support: export: done": "support: export: done",
 	} {
