@@ -250,6 +250,9 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
 			f.offset+x.sure)
 	}
+	if s, no := os.Stat(path); no != nil || !s.Mode().IsRegular() { // --resume goes by the length of a file
+		return fmt.Errorf("%w; %d of %d bytes were copied", err, x.sure, x.total)
+	}
 	return fmt.Errorf("%w; %d of %d bytes were copied: continue with --resume", err, x.sure, x.total)
 }
 

@@ -51,6 +51,10 @@ func TestFullStdout(t *testing.T) {
 			t.Errorf("%s: %q names the cause %d times", c.line, r.err, got)
 		}
 	}
+	if r := n.run("", n.line("get PEER /dev/full --region r")...); r.code != exitFailed ||
+		!strings.Contains(r.err, "0 of 65536 bytes were copied") || strings.Contains(r.err, "--resume") {
+		t.Errorf("get to a device: %+v", r)
+	}
 	testnet.Eventually(t, "three sums ran", func() bool {
 		return binary.LittleEndian.Uint64(n.mem.Bytes()) == 3
 	})
