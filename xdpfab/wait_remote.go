@@ -28,13 +28,13 @@ import (
 // The peer does not release what a crashed caller holds: package sync has a lock with a
 // lease.
 //
-// A peer keeps at most 64 such operations of an endpoint, and 512 of a node. It refuses
-// further ones with ErrBusy, not executed. A daemon does so with more than 64 of a domain
-// that is its guest, at all peers together. If the daemon ends while an operation waits,
-// or another one takes over, the error wraps ErrHostLost: see ErrNotExecuted and
-// ErrOutcomeUnknown. ErrOpNotSupported means that no operation can wait there: the memory
-// is resident, or only its program has mapped it, or the peer or the daemon is of an
-// older release.
+// A peer keeps at most 64 such operations of an endpoint at one of its own (a session),
+// 512 of an address, and 4096 at one of its queues. It refuses further ones with ErrBusy,
+// not executed. A daemon does so with more than 64 of a domain that is its guest, at all
+// peers together. If the daemon ends while an operation waits, or another one takes over,
+// the error wraps ErrHostLost: see ErrNotExecuted and ErrOutcomeUnknown.
+// ErrOpNotSupported means that no operation can wait there: the memory is resident, or
+// only its program has mapped it, or the peer or the daemon is of an older release.
 func (r Remote[T]) WaitCompareAndSwap(ctx context.Context, old, new T) error {
 	_, err := r.wait(ctx, "WaitCompareAndSwap", atomic.Cswap, old, new)
 	return err

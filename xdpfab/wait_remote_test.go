@@ -151,7 +151,7 @@ func TestRemoteWaitRefused(t *testing.T) {
 	}
 	h.waits(room)
 	if _, err := w.WaitCompare(t.Context(), atomic.DiffAtLeast, 0, 5); !errors.Is(err, xdpfab.ErrNotExecuted) ||
-		!errors.Is(err, xdpfab.ErrBusy) || !strings.Contains(err.Error(), "64 of an endpoint and 512 of a node") {
+		!errors.Is(err, xdpfab.ErrBusy) || !strings.Contains(err.Error(), "64 of an endpoint, 512 of an address and 4096 at a queue") {
 		t.Errorf("%v", err)
 	}
 	if old, err := w.Add(t.Context(), 12); old != 12 || err != nil {

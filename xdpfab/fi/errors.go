@@ -186,8 +186,8 @@ var causeOfReason = map[session.Reason]error{
 	session.Rejected:        fmt.Errorf("%w: its program rejected the connection", ErrRefused),
 	session.Unanswered:      ErrUnanswered,
 	session.HostLost:        ErrHostLost,
-	session.Crowded: fmt.Errorf("%w: as many operations wait as may: at the peer 64 of an endpoint and 512 of a "+
-		"node, and 64 of a program behind a daemon: begin this one when another has ended", ErrBusy),
+	session.Crowded: fmt.Errorf("%w: as many operations wait as may: at the peer 64 of an endpoint, 512 of an address "+
+		"and 4096 at a queue, and 64 of a program behind a daemon: begin this one when another has ended", ErrBusy),
 	session.Cancelled: context.Canceled, // in place of the context's own cause
 }
 
