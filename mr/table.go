@@ -6,8 +6,11 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
 )
 
 // MaxName is the longest name of a region that the catalogue can carry, bytes.
@@ -36,7 +39,7 @@ func NewTable() *Table {
 type Options struct {
 	Key     *uint64 // the user's key; nil for an unguessable one
 	Access  Access  // what peers may do
-	Name    string  // entry in the node's catalogue, at most MaxName bytes; empty for none
+	Name    string  // entry in the node's catalogue, at most MaxName bytes that can be printed; empty for none
 	Offset  int     // first byte of the memory that belongs to the region
 	Length  int     // bytes; 0 means to the end of the memory
 	Virtual bool    // peers give virtual addresses instead of offsets from 0 (FI_MR_VIRT_ADDR)
@@ -69,6 +72,9 @@ func (t *Table) Register(m *Memory, o Options) (*Region, error) {
 	}
 	if len(o.Name) > MaxName {
 		return nil, failed("%w: it has %d bytes, want at most %d", ErrName, len(o.Name), MaxName)
+	}
+	if !printable(o.Name) {
+		return nil, failed("%w: %q: want characters that can be printed, and no others", ErrName, o.Name)
 	}
 	auth, err := t.AuthKey(o.AuthKey)
 	if err != nil {
@@ -205,4 +211,9 @@ func (t *Table) At(i int) *Region {
 		return nil
 	}
 	return t.named[i]
+}
+
+// printable reports whether a name can be shown as it is, on a terminal and in a log.
+func printable(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }

@@ -52,6 +52,8 @@ func TestRegisterRefuses(t *testing.T) {
 	}{
 		"access":          {Options{Access: 4}, ErrAccess},
 		"long name":       {Options{Name: strings.Repeat("x", MaxName+1)}, ErrName},
+		"control in name": {Options{Name: "a\nb"}, ErrName},
+		"bytes as name":   {Options{Name: "a\xff"}, ErrName},
 		"name in use":     {Options{Name: "taken"}, ErrNameInUse},
 		"negative offset": {Options{Offset: -1}, ErrSize},
 		"negative length": {Options{Length: -1}, ErrSize},

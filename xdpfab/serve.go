@@ -30,9 +30,9 @@ type Service struct {
 // number is 0 unless that is taken, as it is on an interface that a daemon serves. Close
 // ends the service.
 //
-// The error wraps mr.ErrName, if the name is empty or too long; mr.ErrNameInUse, if
-// another open region has it; mr.ErrSize; mr.ErrMemory; or ErrDenied, by a rule of the
-// daemon.
+// The error wraps mr.ErrName, if the name is empty, too long or not printable;
+// mr.ErrNameInUse, if another open region has it; mr.ErrSize; mr.ErrMemory; or ErrDenied,
+// by a rule of the daemon.
 func (d *Domain) Serve(region string, size int) (*Service, error) {
 	if err := d.there(); err != nil {
 		return nil, err
