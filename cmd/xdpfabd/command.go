@@ -67,6 +67,9 @@ func noArgs(_ *cobra.Command, args []string) error {
 		ifname)
 }
 
+// behaviours are the flags by which other daemons go to the background, or stay in front.
+var behaviours = []string{"daemon", "daemonize", "background", "foreground", "detach"}
+
 // flagError words the error of a flag: which flag may be meant by an unknown one, and
 // what is wrong with a value, once.
 func flagError(cmd *cobra.Command, err error) error {
@@ -74,6 +77,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedName() == "mtu":
 		return fmt.Errorf("%w: the MTU is the interface's: `ip link set dev eth0 mtu 9000`", err)
+	case errors.As(err, &unknown) && slices.Contains(behaviours, unknown.GetSpecifiedName()):
+		return fmt.Errorf("%w: it always runs in the foreground; `systemctl start xdpfabd@eth0` runs it as a service",
+			err)
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("%w%s; see `xdpfabd --help`", err, likeLetter(cmd.Flags(), unknown))
 	case errors.As(err, &unknown):

@@ -64,6 +64,7 @@ func TestWrongArguments(t *testing.T) {
 		want string
 	}{
 		"nothing":       {nil, "interface: missing"},
+		"background":    {[]string{"--daemon"}, "unknown flag: --daemon: it always runs in the foreground; `systemctl start"},
 		"unknown flag":  {[]string{"--queus=1"}, "unknown flag: --queus, did you mean --queues?; see `xdpfabd --help`"},
 		"argument":      {[]string{"eth0"}, "unexpected argument \"eth0\": want flags alone, such as --interface eth0"},
 		"queues":        {[]string{"--queues=x"}, `"x": want a number from 0 to 64`},

@@ -26,6 +26,8 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"top key below":  {"interface=\"e\"\n[[region]]\nname=\"a\"\nsize=8\nwindow=3", `x.toml:5: region[0].window: unknown key: it is a key of the daemon; want it above the first [[region]]; known are`},
 	"below a rule":   {"[[guest]]\nlog-level=\"debug\"", `guest[0].log-level: unknown key: it is a key of the daemon; want it above the first [[guest]]`},
 	"read-only":      {"[[region]]\nread-only=true", `region[0].read-only: unknown key, did you mean access, such as access = "read"?; known are`},
+	"resident":       {"[[region]]\nresident=true", `region[0].resident: unknown key, did you mean backing = "resident"?; known are`},
+	"action":         {"[[guest]]\naction=\"allow\"", `guest[0].action: unknown key: a rule allows unless it has deny = true; known are`},
 	"short key":      {"[[guest]]\nmem=\"1GiB\"", `guest[0].mem: unknown key, did you mean memory?; known are`},
 	"part of a key":  {"metrics = \":1\"", `x.toml:1: metrics: unknown key, did you mean metrics-address?; known are`},
 	"mtu":            {"mtu = 9000", "x.toml:1: mtu: unknown key: the MTU is the interface's: `ip link set dev eth0 mtu 9000`; known are"},

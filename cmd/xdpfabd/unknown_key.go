@@ -17,7 +17,7 @@ var flagsAlone = []string{"config", "check", "takeover", "print-config", "unstee
 
 // meant asks whether an unknown key was meant for a known one, or for a table.
 func meant[T any](prefix, key string, options []option[T]) string {
-	if strings.HasPrefix(prefix, "guest[") && key == "allow" {
+	if strings.HasPrefix(prefix, "guest[") && (key == "allow" || key == "action") {
 		return ": a rule allows unless it has deny = true"
 	}
 	if said := misplaced(prefix, key); said != "" {
@@ -49,6 +49,8 @@ func misplaced(prefix, key string) string {
 		return ": the MTU is the interface's: `ip link set dev eth0 mtu 9000`"
 	case table == "region" && slices.Contains([]string{"read-only", "read_only", "readonly", "ro", "mode"}, key):
 		return `, did you mean access, such as access = "read"?`
+	case table == "region" && key == "resident":
+		return `, did you mean backing = "resident"?`
 	}
 	return ""
 }
