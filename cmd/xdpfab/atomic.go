@@ -12,6 +12,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -244,6 +245,7 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 	if at := slices.IndexFunc(values, isLongFlag); err != nil && at >= 0 {
 		return nil, fmt.Errorf("%w, and %s looks like a flag: flags go before --", err, values[at])
 	}
+	isWord := func(v string) bool { return !f.hex && v != "" && unicode.IsLetter(rune(v[0])) }
 	isList := func(v string) bool { return strings.Contains(v, ",") }
 	switch {
 	case err != nil && slices.ContainsFunc(values, isAddress):
@@ -252,6 +254,8 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 		return nil, fmt.Errorf("%w; several values have spaces between them", err)
 	case err != nil && strings.HasPrefix(what, "--") && !f.hex:
 		return nil, fmt.Errorf("%s: %w", what, err)
+	case err != nil && f.region == (regionFlags{}) && isWord(values[len(values)-1]):
+		return nil, fmt.Errorf("%w; a region is named by --region %s", err, values[len(values)-1])
 	case err != nil:
 		return nil, err
 	}

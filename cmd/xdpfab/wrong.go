@@ -85,6 +85,12 @@ func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
 	if other := otherFlags[name]; c.Flags().Lookup(other) != nil {
 		return ": here it is --" + other
 	}
+	if name == "csv" && c.Flags().Lookup("json") != nil {
+		return ": want --json; bench alone has --csv"
+	}
+	if name == "json" && c.Name() == "doctor" {
+		return ": it prints JSON always"
+	}
 	if like := tell.LikeFlag(c.Flags(), unknown); like != "" {
 		return like
 	}
