@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -42,9 +43,23 @@ var (
 // NewKind returns a kind of any operation that is defined.
 func NewKind(form atomic.Func, op atomic.Op, dt atomic.Datatype) (Kind, error) {
 	if !atomic.Valid(form, op, dt) {
-		return Kind{}, fmt.Errorf("%v %v is not defined for %v", form, op, dt)
+		return Kind{}, fmt.Errorf("%v %v is not defined for %v: want %s", form, op, dt, takenBy(form, op))
 	}
 	return Kind{op, form, dt}, nil
+}
+
+// takenBy lists the datatypes that an operation is defined for.
+func takenBy(form atomic.Func, op atomic.Op) string {
+	var names []string
+	for dt := range atomic.Datatype(atomic.NumDatatypes) {
+		if atomic.Valid(form, op, dt) {
+			names = append(names, dt.String())
+		}
+	}
+	if len(names) == 0 {
+		return "another operation"
+	}
+	return strings.Join(names, ", ")
 }
 
 // Size returns the size of an element, bytes.

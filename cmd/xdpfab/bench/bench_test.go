@@ -292,7 +292,7 @@ func TestConfigIsChecked(t *testing.T) {
 		say string
 	}{
 		{Config{Op: "mul"}, "want one of fetch_add"},
-		{Config{Op: "bor", Datatype: atomic.Double}, "is not defined for double"},
+		{Config{Op: "bor", Datatype: atomic.Double}, "base bor is not defined for double: want int8, uint8, int16"},
 		{Config{Op: "add", Datatype: atomic.Uint64, Size: 12}, "multiple of 8"},
 		{Config{Op: Put, Size: 4}, "want 8 bytes or more"},
 		{Config{Op: Put, Size: 2 << 30}, "want 1 GiB or less"},
