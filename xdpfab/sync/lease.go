@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,11 +38,12 @@ type Held struct {
 	change sync.Mutex              // held by who changes the word; guards own and begun
 	begun  *xdpfab.Pending[uint64] // the release that StartUnlock began; nil without one
 
-	mu    sync.Mutex
-	mem   *memory
-	until time.Time   // when the lease ends
-	over  time.Time   // when Left became zero; valid once the context has ended
-	timer *time.Timer // of tick
+	mu       sync.Mutex
+	mem      *memory
+	until    time.Time   // when the lease ends
+	over     time.Time   // when Left became zero; valid once the context has ended
+	timer    *time.Timer // of tick
+	hindered error       // why the last renewal failed; nil if it did not
 }
 
 // hold begins to renew the lease of a word that was written after began.
@@ -121,7 +123,7 @@ func (h *Held) tick() {
 	h.mu.Unlock()
 	switch {
 	case left <= 0:
-		h.lose(h.part.in("", notRenewed()))
+		h.lose(h.part.in("", h.notRenewed()))
 		h.release()
 	default:
 		h.change.Lock()
@@ -139,18 +141,28 @@ func (h *Held) extend() {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(h.ctx, began.Add(h.lease/4))
 	defer cancel()
-	switch err := h.replace(ctx, next); {
-	case err == nil:
-		h.mu.Lock()
-		h.until = began.Add(h.lease)
-		h.mu.Unlock()
-	case errors.Is(err, ErrLost):
+	err := h.replace(ctx, next)
+	if errors.Is(err, ErrLost) {
 		h.lose(h.part.in("", err))
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hindered = err; err == nil {
+		h.until = began.Add(h.lease)
 	}
 }
 
 // notRenewed is the error of a lease that ended before it was renewed.
-func notRenewed() error { return fmt.Errorf("not renewed in time: %w", ErrLost) }
+func (h *Held) notRenewed() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hindered != nil {
+		// only the text: the certainty is that of one renewal, and not of the loss
+		return fmt.Errorf("not renewed in time: %w: %s", ErrLost, strings.TrimPrefix(h.hindered.Error(), "xdpfab: "))
+	}
+	return fmt.Errorf("not renewed in time: %w", ErrLost)
+}
 
 // next is a leased word after another beat.
 func next(own uint64) uint64 { return own>>beatBits<<beatBits | uint64(uint16(own+1)) }

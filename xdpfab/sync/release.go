@@ -52,7 +52,7 @@ func (h *Held) StartUnlock() error {
 	case errors.Is(cause, ErrLost):
 		return h.part.in("StartUnlock", cause)
 	case !h.Until().Before(ends):
-		return h.part.in("StartUnlock", notRenewed())
+		return h.part.in("StartUnlock", h.notRenewed())
 	}
 	return nil
 }

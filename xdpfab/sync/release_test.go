@@ -7,9 +7,11 @@ package sync
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // A lock whose release has begun goes to the next program, or to the same one again, and
@@ -126,6 +128,11 @@ func TestStartUnlockLost(t *testing.T) {
 		}
 	}
 	w.net.Heal()
+	h.hindered = errors.Join(xdpfab.ErrPeerSilent, xdpfab.ErrNotExecuted)
+	if err := h.notRenewed(); errors.Is(err, xdpfab.ErrNotExecuted) || !strings.HasSuffix(err.Error(), "the lease is lost: "+
+		"peer does not answer\nnot executed") {
+		t.Errorf("%v, want how the last renewal failed, and nothing about the certainty of the loss", err)
+	}
 	h = must(b.Lock(patient(t)))(t)
 	if _, err := exchange(patient(t), h.memory().at(turnWord), h.own, h.free); err != nil {
 		t.Fatal(err)
