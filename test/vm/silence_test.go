@@ -7,6 +7,7 @@ package vm
 import (
 	"os"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,18 +29,13 @@ func TestWaitsOfThreads(t *testing.T) {
 			one.Set(cpu)
 		}
 	}
-	stop := make(chan struct{})
-	defer close(stop)
+	var over atomic.Bool
+	defer over.Store(true)
 	for range 2 {
 		go func() {
 			runtime.LockOSThread() // never unlocked: the thread ends with its goroutine
 			_ = unix.SchedSetaffinity(0, &one)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !over.Load() { // it spins
 			}
 		}()
 	}
