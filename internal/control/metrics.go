@@ -193,6 +193,7 @@ var helps = map[string]string{
 	"xsk_fill_ring_empty":        "Times that the kernel found a fill ring empty.",
 	"xsk_tx_ring_empty": "Times that the kernel found a TX ring empty: harmless, as it is when nothing is to be " +
 		"sent.",
+	"queues_lent":       "Times that a queue was lent to a program.",
 	"guests_turned_out": "Guests that were evicted because they broke a rule of the shared rings.",
 	"udp_rx_dropped":    "Datagrams received that no peer can have sent.",
 	"udp_rx_errors":     "Errors of receiving from UDP sockets.",

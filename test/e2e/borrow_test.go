@@ -60,6 +60,7 @@ func TestBorrow(t *testing.T) {
 		empty()
 	}
 	add()
+	h.metrics()
 	before := h.usual()
 	rounds := 2
 	if testing.Short() {

@@ -97,16 +97,7 @@ func TestStat(t *testing.T) {
 // and agree with stat.
 func checkMetrics(t *testing.T, d *node) {
 	t.Helper()
-	c, err := control.Dial(d.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	var text string
-	err = c.Call(t.Context(), "metrics", nil, &text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := d.metrics()
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil {
 		t.Fatalf("metrics do not parse: %v", err)
@@ -129,6 +120,26 @@ func checkMetrics(t *testing.T, d *node) {
 			t.Errorf("metrics lack %q in\n%s", want, text)
 		}
 	}
+}
+
+// metrics returns the metrics of a daemon, each of which the glossary has.
+func (n *node) metrics() string {
+	n.t.Helper()
+	c, err := control.Dial(n.socket)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer c.Close()
+	var text string
+	if err := c.Call(n.t.Context(), "metrics", nil, &text); err != nil {
+		n.t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "# HELP ") && strings.HasSuffix(line, " of the domain.\n") {
+			n.t.Errorf("a counter without an explanation: %s", line)
+		}
+	}
+	return text
 }
 
 // Clients can find out about a node over every encapsulation.
