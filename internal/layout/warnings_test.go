@@ -14,7 +14,8 @@ import (
 )
 
 // Whoever meets a warning or an error in the log can look it up: the table of
-// docs/troubleshooting.md has each message of the daemon and of the library.
+// docs/troubleshooting.md has each message of the daemon and of the library, and its
+// level.
 func TestWarningsAreExplained(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "troubleshooting.md"))
 	if err != nil {
@@ -22,17 +23,19 @@ func TestWarningsAreExplained(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(b), "## Warnings of the log\n")
 	table, _, _ = strings.Cut(table, "\n## ")
+	table = strings.ReplaceAll(table, "*", "") // the urgent levels are in bold type
+	has := func(row string) bool { return strings.Contains(table, "\n| `"+row+" |") }
 	found := 0
 	sources(t, func(dir, path string, src []byte) {
 		logs := func(folder string) bool { return strings.HasPrefix(dir+"/", folder) }
 		if strings.HasSuffix(path, "_test.go") || !logs("cmd/xdpfabd/") && !logs("internal/") && !logs("xdpfab/") {
 			return
 		}
-		for _, text := range warnings(t, path, src) {
+		for _, w := range warnings(t, path, src) {
 			found++
 			// A text that ends with a space goes on with what is found at run time.
-			if !strings.Contains(table, "\n| `"+text+"` |") && !strings.Contains(table, "\n| `"+text+"…` |") {
-				t.Errorf("%s: docs/troubleshooting.md, Warnings of the log, lacks %q", path, text)
+			if !has(w.text+"` | "+w.level) && !has(w.text+"…` | "+w.level) {
+				t.Errorf("%s: docs/troubleshooting.md, Warnings of the log, lacks %q of level %s", path, w.text, w.level)
 			}
 		}
 	})
@@ -41,29 +44,32 @@ func TestWarningsAreExplained(t *testing.T) {
 	}
 }
 
+// warning is a message of the log.
+type warning struct{ level, text string }
+
 // warnings returns the messages that a file logs at level warn or error: the first
 // argument of Warn and Error, and what follows such a level in a call or a literal. It
 // knows the constants of the file itself.
-func warnings(t *testing.T, path string, src []byte) (texts []string) {
+func warnings(t *testing.T, path string, src []byte) (all []warning) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, src, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := map[string]string{}
-	add := func(e ast.Expr) {
+	add := func(level string, e ast.Expr) {
 		text := literal(e)
 		if name, is := e.(*ast.Ident); is {
 			text = named[name.Name]
 		}
 		if strings.Contains(text, " ") {
-			texts = append(texts, text)
+			all = append(all, warning{strings.ToLower(strings.TrimPrefix(level, "Level")), text})
 		}
 	}
-	follow := func(all []ast.Expr) {
-		for i, e := range all {
+	follow := func(exprs []ast.Expr) {
+		for i, e := range exprs {
 			level, is := e.(*ast.SelectorExpr)
-			if is && (level.Sel.Name == "LevelWarn" || level.Sel.Name == "LevelError") && i+1 < len(all) {
-				add(all[i+1])
+			if is && (level.Sel.Name == "LevelWarn" || level.Sel.Name == "LevelError") && i+1 < len(exprs) {
+				add(level.Sel.Name, exprs[i+1])
 			}
 		}
 	}
@@ -78,7 +84,7 @@ func warnings(t *testing.T, path string, src []byte) (texts []string) {
 		case *ast.CallExpr:
 			f, is := x.Fun.(*ast.SelectorExpr)
 			if is && (f.Sel.Name == "Warn" || f.Sel.Name == "Error") && len(x.Args) > 0 {
-				add(x.Args[0])
+				add(f.Sel.Name, x.Args[0])
 			}
 			follow(x.Args)
 		case *ast.CompositeLit:
@@ -86,7 +92,7 @@ func warnings(t *testing.T, path string, src []byte) (texts []string) {
 		}
 		return true
 	})
-	return texts
+	return all
 }
 
 // The forms in which a message stands in the code are found, and other levels are not.
@@ -101,7 +107,7 @@ func f() {
 	n.Log(slog.LevelError, "it broke", slog.Any("cause", err))
 	t.Error(err)
 }`
-	want := []string{"it fails", "it ends", "it was: ", "it broke"}
+	want := []warning{{"warn", "it fails"}, {"warn", "it ends"}, {"error", "it was: "}, {"error", "it broke"}}
 	if got := warnings(t, "p.go", []byte(src)); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
