@@ -124,9 +124,11 @@ func parse[T interface {
 			return T(i), nil
 		}
 	}
-	names := make([]string, n)
-	for i := range names {
-		names[i] = T(i).String()
+	var names []string
+	for i := range n {
+		if name := T(i).String(); !strings.HasSuffix(name, ")") { // of a number without a name
+			names = append(names, name)
+		}
 	}
 	return 0, fmt.Errorf("xdpfab: %w: %s %q%s: want one of %s", ErrUnknownName, what, s,
 		errno.DidYouMean(s, names), strings.Join(names, ", "))

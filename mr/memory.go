@@ -160,7 +160,7 @@ func (m *Memory) hold(r *Region, offset, length int) ([]byte, error) {
 	if m.data == nil {
 		return nil, failed("%w; register memory before closing it", ErrClosed)
 	}
-	if length == 0 && offset >= 0 {
+	if length == 0 && offset >= 0 && offset < len(m.data) {
 		length = len(m.data) - offset
 	}
 	if offset < 0 || length <= 0 || offset > len(m.data)-length {

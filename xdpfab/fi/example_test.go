@@ -27,7 +27,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	target, err := server.NewEndpoint(fi.EndpointAttr{})
-	if err := errors.Join(err, target.Enable()); err != nil {
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := target.Enable(); err != nil {
 		log.Fatal(err)
 	}
 
