@@ -151,6 +151,7 @@ var refusals = []refusal{
 	{"watch PEER --region r --type uint64", exitUsage, "unknown flag: --type: here it is --datatype"},
 	{"ping PEER -n 3", exitUsage, "here it is --count"},
 	{"atomic sum uint64 1 --peer PEER counters", exitUsage, "decimal or 0x…; a region is named by --region counters"},
+	{"send PEER hello --mailbox 9", exitUsage, "unknown flag: --mailbox: the mailbox stands behind the peer, as in `xdpfab send 10.0.0.2/9 hello`"},
 	{"ping PEER --csv", exitUsage, "unknown flag: --csv: want --json; bench alone has --csv"},
 	{"doctor --json", exitUsage, "unknown flag: --json: it prints JSON always"},
 	{"get PEER /dev/null --region r --size 8", exitUsage, "unknown flag: --size: here it is --length"},

@@ -58,8 +58,8 @@ receive waits for messages without end, unless --wait says how long. --timeout i
 a peer that falls silent, not for one that has not sent anything.
 
 receive takes messages with and without tags, unless --tag names one. It cuts a message
-that is longer than --size. Through a daemon, receive can only make the mailbox if the
-daemon's rules allow this user to serve its number.`,
+that is longer than --size. Through a daemon, receive needs a rule of that daemon that
+allows this user to attach.`,
 		Example: `  xdpfab receive
   xdpfab receive -i eth0 --mailbox 9 --tag 7 --count 1 --wait 10s
   xdpfab receive --json | jq .text

@@ -85,6 +85,9 @@ func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
 	if other := otherFlags[name]; c.Flags().Lookup(other) != nil {
 		return ": here it is --" + other
 	}
+	if name == "mailbox" && c.Name() == "send" {
+		return ": the mailbox stands behind the peer, as in `xdpfab send 10.0.0.2/9 hello`"
+	}
 	if name == "csv" && c.Flags().Lookup("json") != nil {
 		return ": want --json; bench alone has --csv"
 	}

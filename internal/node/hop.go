@@ -15,7 +15,9 @@ var ErrHopSilent = errors.New("no answer within the give-up time")
 
 // HopError adds to the error of the search for a next hop what it means for a peer.
 func HopError(err error) error {
-	if errors.Is(err, port.ErrUnreachable) {
+	switch {
+	case errors.Is(err, errno.PeerSilent): // it says so
+	case errors.Is(err, port.ErrUnreachable), errors.Is(err, ErrHopSilent):
 		return fmt.Errorf("%w: %w", errno.PeerSilent, err)
 	}
 	return err
