@@ -65,7 +65,7 @@ func TestParseIsTheInverseOfString(t *testing.T) {
 	}
 }
 
-// An unknown name is told beside those that there are, and the one that may be meant.
+// The error of an unknown name lists the known ones, and asks for the closest.
 func TestUnknownName(t *testing.T) {
 	_, op := ParseOp("summ")
 	_, dt := ParseDatatype("UINT64")

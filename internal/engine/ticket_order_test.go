@@ -21,8 +21,8 @@ func (c *cable) tickets(side, after int) (n []int) {
 	return n
 }
 
-// Who waits for a word hears of its change before the one who has changed it, and in the
-// same round.
+// An initiator that waits for a word hears of its change in the same round as the one
+// that has changed it, and before that one.
 func TestWaitNewsLeavesFirst(t *testing.T) {
 	c, p := newWaits(t)
 	c.set(0, 5)

@@ -58,7 +58,7 @@ func (e *End) Closed(again string) error {
 	return errno.Refuse(errno.Closed, "this program has closed it: %s", again)
 }
 
-// SetClosed ends the node as its owner closes it. who is the owner.
+// SetClosed ends the node as its owner closes it. Errors name the owner as who says.
 func (n *Node) SetClosed(who string) {
 	n.End.Set(errno.Refuse(errno.Closed, "%s has closed the domain on %s; open it again", who, n.Label()))
 }
