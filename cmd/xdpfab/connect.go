@@ -284,7 +284,7 @@ func (a *app) tellWay(f *linkFlags, dom *xdpfab.Domain, chosen *way.Choice) {
 	in := dom.Interface()
 	switch {
 	case in.NoXDP != "" && !f.verbose:
-		fmt.Fprintln(a.err, "xdpfab: UDP sockets carry the frames: round trips take more than twice as long as with "+
+		fmt.Fprintln(a.err, "xdpfab: UDP sockets carry the frames: round trips take about twice as long as with "+
 			"AF_XDP; -v says why")
 	case in.NoXDP != "":
 		fmt.Fprintln(a.err, tell.Fold(fmt.Sprintf("xdpfab: UDP sockets carry the frames: round trips take more than "+

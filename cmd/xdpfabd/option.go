@@ -64,7 +64,7 @@ var options = []option[Config]{
 		"the daemon then tags all frames, and the VLAN's interface (eth0.100) has the IP addresses",
 		func(c *Config) field { return vlanField(&c.VLAN) }},
 	{"transport", "`transport` of frames: xdp; udp: UDP sockets, which need no privilege, but round trips take " +
-		"more than twice as long; auto: xdp if possible, otherwise udp",
+		"about twice as long; auto: xdp if possible, otherwise udp",
 		func(c *Config) field { return choiceField(&c.Transport, transports) }},
 	{"window", "most request `frames` in flight per session",
 		func(c *Config) field { return intField(&c.Window, 1, 64) }},

@@ -295,7 +295,7 @@ func (s *server) announce() {
 		"cores", append([]int{}, n.Config.Cores...), "spin", n.Config.Spin.String(),
 		"control", s.cfg.controlPath(), "pid", os.Getpid())
 	if i.NoXDP != "" {
-		s.log.Warn("no AF_XDP: UDP sockets carry the frames, round trips take more than twice as long",
+		s.log.Warn("no AF_XDP: UDP sockets carry the frames, round trips take about twice as long",
 			"cause", i.NoXDP)
 	}
 	if i.Beside != "" {
