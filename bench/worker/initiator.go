@@ -108,9 +108,12 @@ func (in *initiator) measure(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	litter := makeGarbage(ctx, in.s.garbage)
-	if warmup > 0 {
+	for warmup > 0 {
 		if err := loop(ctx, in.Tick()+warmup); err != nil {
 			return err
+		}
+		if in.s.at != 0 || in.opened() {
+			break
 		}
 	}
 	in.Latency.Reset()
@@ -125,6 +128,12 @@ func (in *initiator) measure(ctx context.Context) error {
 		result.Extra["garbage_per_second"] = float64(litter.made.Load()-made) / time.Since(run.Start()).Seconds()
 	}
 	return run.End(&result)
+}
+
+// opened reports whether each endpoint has sent a post, so that what is measured opens no
+// sessions: to open one takes several round trips.
+func (in *initiator) opened() bool {
+	return in.Done >= uint64(in.s.endpoints)*uint64(max(in.s.scatter, 1))
 }
 
 // closed keeps the window full until the end, and then waits for the posts in flight.
