@@ -14,9 +14,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -213,5 +215,43 @@ func TestServeWithoutResidence(t *testing.T) {
 	}
 	if !errors.Is(err, xdpfab.ErrNotImplemented) || !strings.Contains(err.Error(), `resident memory "hot"`) {
 		t.Errorf("serve: %v", err)
+	}
+}
+
+// A file that is shortened while the daemon serves it ends the daemon, which says so.
+func TestFileShortened(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	path := filepath.Join(t.TempDir(), "counters")
+	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB:backing="+path)
+	addOnce(t, net.A, p.ready(t).Address)
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := net.A.Do(func() error {
+		dom, err := xdpfab.Open(limited(t), net.A.IfName, xdpfab.DomainAttr{GiveUp: time.Second})
+		if err != nil {
+			return err
+		}
+		defer dom.CloseAll()
+		peer, err := dom.Dial(limited(t), net.B.MAC.String())
+		if err != nil {
+			return err
+		}
+		w, err := xdpfab.Word[uint64](limited(t), peer, "counters", 0)
+		if err == nil {
+			_, _ = w.Add(limited(t), 1) // gives up
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.code(t); code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"level=ERROR", "region=counters", "file=" + path, "size=65536", "length=0",
+		"another program shortened the file from 65536 to 0 bytes; restore the file"} {
+		if !strings.Contains(p.out.String(), want) {
+			t.Errorf("the log lacks %q", want)
+		}
 	}
 }

@@ -55,6 +55,10 @@ func begin(cfg Config, log *slog.Logger) error {
 	if cfg.takeover {
 		return takeOver(ctx, cfg, log)
 	}
+	s, err := newServer(cfg, log)
+	if err != nil {
+		return errFailure(err)
+	}
 	who, err := cfg.access()
 	if err != nil {
 		return &exitError{code: exitUsage, err: fmt.Errorf("socket-group: %w", err)}
@@ -73,16 +77,17 @@ func begin(cfg Config, log *slog.Logger) error {
 	if err := cfg.fitsLeft(folder); err != nil {
 		return errors.Join(&exitError{code: exitUsage, err: err}, l.Close())
 	}
-	if cfg.monitor, err = cfg.openMonitor(ctx); err != nil {
+	if s.cfg.monitor, err = cfg.openMonitor(ctx); err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
-	defer closeMonitor(cfg.monitor)
+	defer closeMonitor(s.cfg.monitor)
 	regions, err := allocate(cfg.Regions)
 	if err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
 	claimFiles(regions, nil, log)
-	h, err := host.Open(ctx, cfg.Interface, cfg.options(log, folder))
+	s.served.list = regions
+	h, err := host.Open(ctx, cfg.Interface, s.options(folder))
 	if ctx.Err() != nil { // asked to end before it began
 		if h != nil {
 			err = h.Close()
@@ -97,7 +102,8 @@ func begin(cfg Config, log *slog.Logger) error {
 	if listenErr != nil {
 		return errors.Join(errInterface(suchAs(cfg.Interface, listenErr)), h.Close(), free(regions))
 	}
-	return errFailure(serve(ctx, h, cfg, regions, l, log))
+	s.host = h
+	return errFailure(s.begin(ctx, l))
 }
 
 // noListener stands for a control socket that could not be made.
@@ -184,14 +190,18 @@ func newServer(cfg Config, log *slog.Logger) (*server, error) {
 	return &server{cfg: cfg, log: log, rules: rules, began: time.Now()}, (*file)(nil).errors(unknown)
 }
 
-// serve registers the regions, and serves until ctx ends, which is no error, or something
+// options returns how the interface is opened.
+func (s *server) options(folder string) host.Options {
+	o := s.cfg.options(s.log, folder)
+	o.Fault = s.faulted
+	return o
+}
+
+// begin registers the regions, and serves until ctx ends, which is no error, or something
 // fails. Host, regions and listener are its own from the beginning, and closed when it
 // returns.
-func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l net.Listener,
-	log *slog.Logger) (err error) {
-	s, unknown := newServer(cfg, log)
-	s.host, s.served.list = h, regions
-	if err := errors.Join(unknown, s.register(nil)); err != nil {
+func (s *server) begin(ctx context.Context, l net.Listener) (err error) {
+	if err := s.register(nil); err != nil {
 		return errors.Join(err, l.Close(), s.close())
 	}
 	doors, err := s.doors(ctx, l)
@@ -201,7 +211,7 @@ func serve(ctx context.Context, h *host.Host, cfg Config, regions []*region, l n
 	if ctx.Err() != nil { // asked to end before it served
 		return errors.Join(closeDoors(doors), s.close())
 	}
-	h.Node().Resume()
+	s.host.Node().Resume()
 	return s.serve(ctx, doors)
 }
 

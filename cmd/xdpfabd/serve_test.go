@@ -144,7 +144,12 @@ func servePipeUntil(t *testing.T, ctx context.Context, cfg Config) *piped {
 	ctx, stop := context.WithCancel(ctx)
 	p.stop = stop
 	t.Cleanup(stop)
-	go func() { p.done <- serve(ctx, p.server, cfg, mems, l, newLogger(cfg, p.log)) }()
+	s, err := newServer(cfg, newLogger(cfg, p.log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.host, s.served.list = p.server, mems
+	go func() { p.done <- s.begin(ctx, l) }()
 	return p
 }
 

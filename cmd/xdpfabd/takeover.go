@@ -225,7 +225,7 @@ func (c Config) vlanFits(is string) error {
 // reopen opens the interface of a handover, with as many queues as the former node had
 // unless the configuration says another number.
 func (s *server) reopen(ctx context.Context, from *host.Handover, queues int, pin string) error {
-	o := s.cfg.options(s.log, pin)
+	o := s.options(pin)
 	o.Queues = cmp.Or(o.Queues, queues)
 	h, err := host.TakeOver(ctx, from, s.cfg.Interface, o, s.stay,
 		func(h *host.Host) error { return s.inherit(h, from) })

@@ -18,8 +18,9 @@ type Config struct {
 	Spread bool
 	Cores  []int
 	Spin   time.Duration
-	Log    *slog.Logger // nil means that nothing is logged
-	Clock  func() int64 // ns, monotonic; nil means the system's
+	Log    *slog.Logger       // nil means that nothing is logged
+	Clock  func() int64       // ns, monotonic; nil means the system's
+	Fault  func(addr uintptr) // progress.Config.Fault
 
 	Window                              int
 	GiveUp, RTOMin, BaseRTT, IdleRetire time.Duration

@@ -57,7 +57,7 @@ func (n *Node) stepping(q int) progress.Config {
 	}
 	closed := func() error { return fmt.Errorf("xdpfab: %w", n.End.Closed("open it again")) }
 	return progress.Config{Manual: n.Config.Manual, Alone: n.Config.Alone, Core: core, Spin: n.Config.Spin,
-		Sleep: MaxSleep, Closed: closed}
+		Sleep: MaxSleep, Closed: closed, Fault: n.Config.Fault}
 }
 
 // waitAny returns what waits for any of the device's ports.

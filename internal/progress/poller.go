@@ -4,6 +4,7 @@ package progress
 
 import (
 	"runtime"
+	"runtime/debug"
 	"time"
 )
 
@@ -23,6 +24,10 @@ func (s *Stepper) poll(core int) {
 	if core >= 0 {
 		pinThread(core)
 	}
+	if s.fault != nil {
+		debug.SetPanicOnFault(true)
+		defer s.tellFault()
+	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for nap := shortNap; s.phase.Load() != closed; {
@@ -36,6 +41,19 @@ func (s *Stepper) poll(core int) {
 			s.keepOff(timer, shortNap)
 		}
 	}
+}
+
+// tellFault tells of the memory whose access has ended the poller, and lets the panic go
+// on.
+func (s *Stepper) tellFault() {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if at, is := cause.(interface{ Addr() uintptr }); is {
+		s.fault(at.Addr())
+	}
+	panic(cause)
 }
 
 // keepOff lets a nap go by and returns how long the next one may be.

@@ -35,6 +35,10 @@ type Config struct {
 	Sleep time.Duration // the longest sleep of an idle engine; 0 means a second
 	// Closed returns the error of waits that Close cuts short.
 	Closed func() error
+	// Fault is told of the poller's access to mapped memory that is not there (SIGBUS,
+	// SIGSEGV), by its address, before the process ends with a panic; nil for the
+	// runtime's own fatal error.
+	Fault func(addr uintptr)
 }
 
 // Stepper ensures that only one thread at a time steps an engine, and that one does as
@@ -42,6 +46,7 @@ type Config struct {
 type Stepper struct {
 	eng    Engine
 	closed func() error
+	fault  func(addr uintptr)
 	manual bool
 	pinned bool // the poller has a core of its own
 	alone  bool // Config.Alone, with manual progress: held takes the place of turn
@@ -88,8 +93,8 @@ const lookAround = 64
 
 // New returns a stepper, and starts its poller unless progress is manual. Close ends it.
 func New(e Engine, c Config) *Stepper {
-	s := &Stepper{eng: e, closed: c.Closed, manual: c.Manual, pinned: c.Core >= 0, alone: c.Manual && c.Alone,
-		spin: c.Spin, limit: c.Sleep, others: neighbours{sleeps: true},
+	s := &Stepper{eng: e, closed: c.Closed, fault: c.Fault, manual: c.Manual, pinned: c.Core >= 0,
+		alone: c.Manual && c.Alone, spin: c.Spin, limit: c.Sleep, others: neighbours{sleeps: true},
 		baton: make(chan struct{}, 1), roused: make(chan struct{}, 1), ending: make(chan struct{}),
 		ended: make(chan struct{})}
 	if s.limit == 0 {
