@@ -98,14 +98,15 @@ func (s *server) expect(promised []legacyOf, files []fileID) (given []*region, e
 	}
 	var list []*region
 	for i, c := range configs {
-		r := &region{RegionConfig: c, added: s.cfg.region(c.Name) == nil}
+		r := &region{RegionConfig: c, added: s.cfg.region(c.Name) == nil, was: -1}
 		switch {
 		case i < len(promised) && c.Backing == backingMemfd:
 		case i < len(promised) && c.isFile() && len(files) == len(promised):
 			err = r.inherit(files[i])
 		default:
-			r.mem, err = c.memory()
+			err = r.allocate()
 		}
+		r.kept = r.kept || i < len(promised)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
 		}

@@ -21,7 +21,8 @@ type region struct {
 	added bool       // by a command while the daemon runs, so no configuration names it
 	mem   *mr.Memory // nil for resident memory that the domain has not made yet
 	reg   *mr.Region // nil until it is registered
-	was   int64      // length of its file before that was extended, in bytes; 0 unless it was
+	kept  bool       // its memory was there before this daemon
+	was   int64      // length of its file before that was extended, in bytes; negative unless it was
 }
 
 // allocate gets the memory of all regions, or of none. Anonymous memory is populated,
@@ -30,24 +31,33 @@ type region struct {
 func allocate(regions []RegionConfig) ([]*region, error) {
 	var list []*region
 	for _, c := range regions {
-		was := c.shorter()
-		m, err := c.memory()
-		if err != nil {
+		r := &region{RegionConfig: c}
+		if err := r.allocate(); err != nil {
 			return nil, errors.Join(fmt.Errorf("region %q: %w", c.Name, err), free(list))
 		}
-		list = append(list, &region{RegionConfig: c, mem: m, was: was})
+		list = append(list, r)
 	}
 	return list, nil
 }
 
-// shorter returns the length of the region's file if that has something in it, and is to
-// be extended; 0 if not.
-func (r RegionConfig) shorter() int64 {
+// allocate gets the region's memory, and looks first at what is there: the file is then
+// as long as the region.
+func (r *region) allocate() (err error) {
 	var st unix.Stat_t
-	if !r.isFile() || unix.Stat(r.Backing, &st) != nil || st.Size >= int64(r.Size) {
-		return 0
+	r.was, r.kept = -1, r.isFile() && unix.Stat(r.Backing, &st) == nil
+	if r.kept && st.Size < int64(r.Size) {
+		r.was, r.kept = st.Size, st.Size > 0
 	}
-	return st.Size
+	r.mem, err = r.memory()
+	return err
+}
+
+// contents says whether the region has what it had before this daemon, for the log.
+func (r *region) contents() string {
+	if r.kept {
+		return "kept"
+	}
+	return "new"
 }
 
 func (r RegionConfig) memory() (*mr.Memory, error) {
@@ -92,11 +102,7 @@ func claimFiles(regions, others []*region, log *slog.Logger) {
 		if !r.isFile() {
 			continue
 		}
-		if r.was > 0 {
-			log.Warn("the file was shorter than its region, and has zeros at its end now; leave out the region's size "+
-				"to serve a file as it is", "region", r.Name, "size", r.Size, "file", r.Backing, "was", r.was)
-			r.was = 0
-		}
+		r.warnOfZeros(log)
 		id, length, _ := r.file()
 		if page := int64(os.Getpagesize()); length > (int64(r.Size)+page-1)/page*page && r.Size > 0 {
 			log.Warn("the file is longer than its region: peers reach its beginning alone; leave out the region's "+
@@ -113,6 +119,20 @@ func claimFiles(regions, others []*region, log *slog.Logger) {
 				"file", r.Backing)
 		}
 	}
+}
+
+// warnOfZeros warns, once, of a file that the region has made longer.
+func (r *region) warnOfZeros(log *slog.Logger) {
+	at := []any{"region", r.Name, "size", r.Size, "file", r.Backing, "was", r.was}
+	switch {
+	case r.was > 0:
+		log.Warn("the file was shorter than its region, and has zeros at its end now; leave out the region's size "+
+			"to serve a file as it is", at...)
+	case r.was == 0:
+		log.Warn("the file was empty, and its region has zeros now; if the file had contents, stop the daemon and "+
+			"restore it", at...)
+	}
+	r.was = -1
 }
 
 // unclaim ends the claims to files, for a next daemon.

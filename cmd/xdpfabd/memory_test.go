@@ -158,16 +158,20 @@ func TestFileLongerThanRegion(t *testing.T) {
 	}
 }
 
-// A file that a region makes longer is a warning, once; a new or an empty one is not.
+// A file that a region makes longer is a warning, once; a new one is not.
 func TestFileShorterThanRegion(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
-	for _, x := range []struct {
-		text string
-		want bool
-	}{{"abc", true}, {"", false}} {
+	for _, x := range []struct{ text, want, contents string }{
+		{"abc", "shorter than its region", "kept"}, {"", "the file was empty", "new"}, {"-", "", "new"},
+	} {
 		if err := os.WriteFile(path, []byte(x.text), 0o600); err != nil {
 			t.Fatal(err)
+		}
+		if x.text == "-" {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for i := range 2 {
 			list, err := allocate([]RegionConfig{{Name: "a", Size: 4096, Backing: path}})
@@ -176,8 +180,14 @@ func TestFileShorterThanRegion(t *testing.T) {
 			}
 			var out bytes.Buffer
 			claimFiles(list, nil, slog.New(slog.NewTextHandler(&out, nil)))
-			if got := strings.Contains(out.String(), "shorter than its region") && strings.Contains(out.String(), "was=3"); got != (x.want && i == 0) {
-				t.Errorf("%q, round %d: %q", x.text, i, out.String())
+			if i == 1 {
+				x.want, x.contents = "", "kept"
+			}
+			if got := out.String(); (x.want != "") != (got != "") || !strings.Contains(got, x.want) || x.want != "" && !strings.Contains(got, fmt.Sprintf("was=%d", len(x.text))) {
+				t.Errorf("%q, round %d: %q", x.text, i, got)
+			}
+			if got := list[0].contents(); got != x.contents {
+				t.Errorf("%q, round %d: contents %s", x.text, i, got)
 			}
 			if err := free(list); err != nil {
 				t.Error(err)

@@ -87,7 +87,8 @@ func (s *server) createRegion(ctx context.Context, arguments json.RawMessage) (a
 	if r.Backing == backingResident && s.host.Folder() == "" {
 		s.log.Warn(endsWithDaemon, "region", r.Name)
 	}
-	s.changed("region created", r.describe(), uid)
+	r.tell(s.log, "region created", "by_uid", uid)
+	s.notify(s.state())
 	return r.describe(), nil
 }
 
@@ -131,20 +132,7 @@ func (s *server) removeRegion(ctx context.Context, arguments json.RawMessage) (a
 		return nil, err
 	}
 	was := gone.describe()
-	if err := free([]*region{gone}); err != nil {
-		return nil, err
-	}
-	s.changed("region removed", was, uid)
-	return was, nil
-}
-
-// changed tells of a change.
-func (s *server) changed(what string, r control.Region, by uint32) {
-	log := s.log
-	if r.AuthKey {
-		log = log.With("auth_key", true)
-	}
-	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
-		"by_uid", by)
+	gone.tell(s.log, "region removed", "by_uid", uid)
 	s.notify(s.state())
+	return was, free([]*region{gone})
 }

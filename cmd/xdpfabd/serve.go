@@ -329,23 +329,24 @@ func (s *server) announce() {
 		s.log.Info("the pollers run the NIC's driver: interrupts of their queues are held back until the daemon ends",
 			"time", s.cfg.BusyPoll.String(), "budget", s.cfg.BusyBudget, "remembered", s.cfg.beside(nic.DeferSuffix))
 	}
-	regions := s.describe()
+	regions := s.served.all()
 	all := unlimited(s.log)
 	for _, r := range regions {
-		logRegion(all, "region", r)
+		r.tell(all, "region")
 	}
 	if len(regions) == 0 {
 		s.log.Warn("no regions: peers can reach this node but find nothing; add --region name=size")
 	}
 }
 
-// logRegion logs what has happened to a region.
-func logRegion(log *slog.Logger, what string, r control.Region) {
-	if r.AuthKey {
+// tell logs what has happened to a region that is registered.
+func (r *region) tell(log *slog.Logger, what string, more ...any) {
+	d := r.describe()
+	if d.AuthKey {
 		log = log.With("auth_key", true)
 	}
-	log.Info(what, "name", r.Name, "key", r.Key, "size", r.Size, "access", r.Access, "backing", r.Backing,
-		"pages", r.Pages)
+	log.Info(what, append([]any{"name", d.Name, "key", d.Key, "size", d.Size, "access", d.Access,
+		"backing", d.Backing, "pages", d.Pages, "contents", r.contents()}, more...)...)
 }
 
 // state is what systemd shows of the daemon.

@@ -83,6 +83,7 @@ func (r *region) register(h *host.Host, before *legacyRegion) (err error) {
 		if r.mem, err = h.ResidentMemory(r.Name, r.Size); err != nil {
 			return err
 		}
+		r.kept = h.WasLeft(r.mem)
 	}
 	o := mr.Options{Name: r.Name, Key: r.Key, Length: r.Size, Access: r.Access, AuthKey: r.auth}
 	if before != nil {

@@ -122,6 +122,9 @@ func (h *Host) ResidentMemory(name string, size int) (*mr.Memory, error) {
 	return m, nil
 }
 
+// WasLeft reports whether a former process left memory of ResidentMemory.
+func (h *Host) WasLeft(m *mr.Memory) bool { return residence.Of(h.n).WasLeft(m) }
+
 // ShowResident has the engines see what is for resident regions, or no longer.
 func (h *Host) ShowResident(on bool) { residence.Of(h.n).Show(on) }
 

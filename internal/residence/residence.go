@@ -90,6 +90,13 @@ func (h *Residence) ResidentMemory(name string, size int) (*mr.Memory, error) {
 	return as, nil
 }
 
+// WasLeft reports whether a former process left a memory that ResidentMemory returned.
+func (h *Residence) WasLeft(m *mr.Memory) bool {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return h.memories[m] != nil && h.memories[m].Found()
+}
+
 // reside has the XDP program execute, from the first call on. n.mu is held.
 func (h *Residence) reside() error {
 	h.Mu.Lock()
