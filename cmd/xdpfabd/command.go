@@ -162,7 +162,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	flags.StringArrayVar(&a.guests, "guest", nil,
 		"a `rule` about programs that attach: allow[:…] or deny[:…], see above; repeatable")
 	flags.StringArrayVar(&a.sockets, "socket", nil, "another control `socket`: path[:setting,…], see above; repeatable")
-	flags.BoolVar(&a.check, "check", false, "check the configuration, say what it would serve, and exit; opens nothing")
+	flags.BoolVar(&a.check, "check", false,
+		"check the configuration, say what a start would do, and exit; changes nothing")
 	flags.BoolVar(&a.takeover, "takeover", false, "take the place of the daemon that serves the interface, see above")
 	flags.BoolVar(&a.print, "print-config", false, "print the effective configuration as TOML and exit")
 	flags.BoolVar(&a.unsteer, "unsteer", false,
@@ -184,7 +185,11 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		case a.print:
 			return cfg.print(stdout)
 		case a.check:
-			_, err := fmt.Fprintln(stdout, cfg.summary())
+			notes, err := cfg.preview()
+			if err != nil {
+				return &exitError{code: exitUsage, err: err}
+			}
+			_, err = fmt.Fprintln(stdout, strings.Join(append([]string{cfg.summary()}, notes...), "\n"))
 			return err
 		case a.unsteer:
 			return unsteer(cmd.Context(), cfg, newLogger(cfg, stderr))

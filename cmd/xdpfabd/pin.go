@@ -11,13 +11,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/trust"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
@@ -104,34 +102,3 @@ func canPin(folder string) error {
 	}
 	return nil
 }
-
-// fitsLeft refuses to begin with a region that differs from one of its name which a
-// former daemon has left in the folder of resident regions: its contents would be lost.
-func (c Config) fitsLeft(folder string) error {
-	if folder == "" {
-		return nil
-	}
-	all, err := resident.List(folder)
-	if err != nil || len(all) != 1 || all[0].InUse || !all[0].Whole {
-		return nil // nothing to lose, or none of this daemon's business: opening says more
-	}
-	for _, r := range c.Regions {
-		sizes := all[0].Sizes[r.Name]
-		if len(sizes) == 0 || r.Backing == backingResident && slices.Contains(sizes, r.Size) {
-			continue
-		}
-		is := sizes[0]
-		has, want := fmt.Sprintf("%d bytes", is), fmt.Sprintf("%d", r.Size)
-		if r.Backing != backingResident {
-			has, want = "resident memory", "backing "+r.Backing
-		}
-		return fmt.Errorf("region %q has %s in what a former daemon has left in %s, and this one wants %s, which "+
-			"would destroy its contents: to go on with them, want %s:resident; to begin anew without any of that "+
-			"daemon's regions, end them with `xdpfab resident remove %s`", r.Name, has, folder, want,
-			regionOf(r.Name, is), folder)
-	}
-	return nil
-}
-
-// regionOf is the beginning of --region for a region.
-func regionOf(name string, size int) string { return name + "=" + sizeField(&size).String() }

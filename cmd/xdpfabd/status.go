@@ -58,16 +58,16 @@ func (r *region) describe() control.Region {
 	}
 	return control.Region{
 		Name: r.Name, Key: fmt.Sprintf("0x%016x", r.reg.Key()), Size: uint64(r.reg.Len()),
-		Access: accessOf(r.reg), AuthKey: len(r.auth) > 0,
+		Access: accessNames(r.reg.Access()), AuthKey: len(r.auth) > 0,
 		Backing: backing, Pages: r.reg.Memory().Pages().String(), Applied: appliedTo(r.reg),
 	}
 }
 
-func accessOf(r *mr.Region) (access []string) {
-	if r.Access()&mr.RemoteRead != 0 {
+func accessNames(a mr.Access) (access []string) {
+	if a&mr.RemoteRead != 0 {
 		access = append(access, "read")
 	}
-	if r.Access()&mr.RemoteWrite != 0 {
+	if a&mr.RemoteWrite != 0 {
 		access = append(access, "write")
 	}
 	return access
@@ -81,7 +81,7 @@ func (s *server) regionList() (control.RegionList, error) {
 	s.host.EachGuestRegion(func(pid int, r *mr.Region) {
 		if list.Total++; list.Total <= control.MostGuestRegions {
 			list.Guests = append(list.Guests, control.GuestRegion{Guest: pid, Name: r.Name(), Size: uint64(r.Len()),
-				Access: accessOf(r), AuthKey: r.AuthKey() != 0, Applied: appliedTo(r)})
+				Access: accessNames(r.Access()), AuthKey: r.AuthKey() != 0, Applied: appliedTo(r)})
 		}
 	})
 	return list, nil

@@ -61,6 +61,9 @@ func (h *Residence) SettleIn() error { return errLinux }
 // ResidentMemory fails.
 func (h *Residence) ResidentMemory(string, int) (*mr.Memory, error) { return nil, errLinux }
 
+// WasLeft reports false.
+func (h *Residence) WasLeft(*mr.Memory) bool { return false }
+
 // ObserveProgram fails.
 func (h *Residence) ObserveProgram(uint64, any) error { return errLinux }
 

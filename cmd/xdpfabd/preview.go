@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// preview says what a start would do with what is there: the daemon that serves, what a
+// former one has left, and the files of regions. It changes nothing. The error is one for
+// which the start would be refused.
+func (c Config) preview() (notes []string, err error) {
+	notes, err = c.previewLeft(c.pinFolder(slog.New(slog.DiscardHandler)))
+	errs := []error{err}
+	for _, r := range c.Regions {
+		if !r.isFile() {
+			continue
+		}
+		note, err := r.previewFile()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("region %q: %w", r.Name, err))
+		} else {
+			notes = append(notes, fmt.Sprintf("region %q: %s", r.Name, note))
+		}
+	}
+	return append(notes, c.previewRunning()...), errors.Join(errs...)
+}
+
+// previewFile says what the region would have of its file.
+func (r RegionConfig) previewFile() (note string, err error) {
+	var st unix.Stat_t
+	err = unix.Stat(r.Backing, &st)
+	page := int64(os.Getpagesize())
+	switch size := int64(r.Size); {
+	case errors.Is(err, fs.ErrNotExist) && size == 0:
+		return "", fmt.Errorf("%s: %w; name a file that is there, or give the size of one to be made", r.Backing, err)
+	case errors.Is(err, fs.ErrNotExist):
+		note = fmt.Sprintf("makes the file %s, with zeros", r.Backing)
+	case err != nil:
+		return fmt.Sprintf("this user cannot look at its file: %s: %v", r.Backing, err), nil
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return "", fmt.Errorf("%s is not a regular file; name a regular file on a disk", r.Backing)
+	case st.Size == 0 && size == 0:
+		return "", fmt.Errorf("%s has 0 bytes; give the region a size, which makes the file as large", r.Backing)
+	case st.Size == 0:
+		note = fmt.Sprintf("makes the empty file %s longer, with zeros", r.Backing)
+	case st.Size < size:
+		note = fmt.Sprintf("makes the file %s longer, from %d to %d bytes, with zeros", r.Backing, st.Size, size)
+	case size > 0 && st.Size > (size+page-1)/page*page:
+		note = fmt.Sprintf("has the first %d of the %d bytes of the file %s", size, st.Size, r.Backing)
+	default:
+		note = fmt.Sprintf("goes on with the contents of the file %s", r.Backing)
+	}
+	return note, r.fitsOn(filepath.Dir(r.Backing), int64(r.Size)-st.Blocks*512)
+}
+
+// fitsOn reports an error unless a folder is there, on a file system with so many bytes
+// left.
+func (r RegionConfig) fitsOn(folder string, need int64) error {
+	var at unix.Statfs_t
+	if err := unix.Statfs(folder, &at); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("no folder %s for its file: make the folder, or name another file", folder)
+	} else if err != nil {
+		return nil // the daemon's user may see more
+	}
+	if free := int64(at.Bavail) * at.Bsize; need > free {
+		return fmt.Errorf("%s needs %d more bytes, and its file system has %d left: make room, or name a file on "+
+			"another one", r.Backing, need, free)
+	}
+	return nil
+}
+
+// previewRunning says what a daemon at the control socket means for a start.
+func (c Config) previewRunning() (notes []string) {
+	s, err := daemonAt(c.controlPath())
+	if err != nil || s.Interface.Name != c.Interface || s.Elsewhere() {
+		return nil
+	}
+	notes = append(notes, fmt.Sprintf("process %d serves %s at %s: a start is refused while it runs, and --takeover "+
+		"(`systemctl reload`) takes its place", s.PID, c.Interface, c.controlPath()))
+	for _, is := range s.Regions {
+		want := c.region(is.Name)
+		switch {
+		case want == nil:
+			notes = append(notes, fmt.Sprintf("region %q of process %d is not in this configuration: it ends with "+
+				"that process; a takeover keeps it only if `xdpfab region create` made it", is.Name, s.PID))
+		case want.Size != 0 && uint64(want.Size) != is.Size, !slices.Equal(accessNames(want.Access), is.Access):
+			notes = append(notes, fmt.Sprintf("region %q has %d bytes and access %v in process %d: a takeover is "+
+				"refused", is.Name, is.Size, is.Access, s.PID))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/testnet"
+)
+
+// A check says what a start would do with the files of regions, and changes none.
+func TestCheckFiles(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, size := range map[string]int{"empty": 0, "short": 5, "whole": 4096, "long": 1 << 20} {
+		if err := os.WriteFile(at(name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for region, want := range map[string]string{
+		"a=4KiB:backing=" + at("new"):       `region "a": makes the file ` + at("new") + ", with zeros",
+		"a=4KiB:backing=" + at("empty"):     `region "a": makes the empty file ` + at("empty") + " longer, with zeros",
+		"a=4KiB:backing=" + at("short"):     `region "a": makes the file ` + at("short") + " longer, from 5 to 4096 bytes",
+		"a=4KiB:backing=" + at("whole"):     `region "a": goes on with the contents of the file ` + at("whole"),
+		"a=4KiB:backing=" + at("long"):      `region "a": has the first 4096 of the 1048576 bytes of the file`,
+		"a=:backing=" + at("long"):          `region "a": goes on with the contents`,
+		"a=:backing=" + at("new"):           "!" + at("new") + ": no such file or directory; name a file that is there, or give",
+		"a=:backing=" + at("empty"):         "!has 0 bytes; give the region a size",
+		"a=4KiB:backing=" + at("no/new"):    "!no folder " + at("no") + " for its file: make the folder, or name another",
+		"a=4KiB:backing=" + dir:             "!is not a regular file; name a regular file on a disk",
+		"a=64TiB:backing=" + at("enormous"): "!enormous needs 70368744177664 more bytes",
+	} {
+		var out bytes.Buffer
+		code := run([]string{"--interface=e", "--control=" + at("c.sock"), "--region", region, "--check"}, &out, &out)
+		refusal, refused := strings.CutPrefix(want, "!")
+		if refused != (code == exitUsage) || !refused && code != exitOK || !strings.Contains(out.String(), refusal) {
+			t.Errorf("%s: %d, %s; want %s", region, code, out.String(), want)
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 4 {
+		t.Errorf("the checks have made a file: %v", files)
+	}
+}
+
+// A check says which regions that a former daemon has left go on and which end, and what
+// a takeover would do with those of the daemon that serves.
+func TestCheckWhatIsThere(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	pin := filepath.Join(testnet.BPFFS(t), "node")
+	path := socketPath(t)
+	p := launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident",
+		"--region", "r=4KiB")
+	p.ready(t)
+	check := func(code int, want ...string) {
+		t.Helper()
+		c := launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "r=8KiB", "--check")
+		if got := c.code(t); got != code {
+			t.Errorf("code %d, want %d: %s", got, code, c.out.String())
+		}
+		for _, text := range want {
+			if !strings.Contains(c.out.String(), text) {
+				t.Errorf("%s lacks %q", c.out.String(), text)
+			}
+		}
+	}
+	check(exitOK, "a start is refused while it runs", `region "cold" of process `, "it ends with that process",
+		`region "r" has 4096 bytes and access [read write] in process `)
+	p.signal(t, unix.SIGKILL)
+	p.code(t)
+	check(exitOK, `region "hot": goes on with what a former daemon has left in `+pin,
+		`region "cold", which a former daemon has left in `+pin+", ends, and its contents are lost")
+	c := launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=8KiB:resident", "--check")
+	if code := c.code(t); code != exitUsage || !strings.Contains(c.out.String(), "would destroy its contents") {
+		t.Errorf("%d: %s", code, c.out.String())
+	}
+	p = launch(t, net.B, path, nil, "--pin", pin) // which ends what is left
+	p.ready(t)
+	p.said(t, "region=cold")
+	p.signal(t, unix.SIGTERM)
+	p.code(t)
+}
