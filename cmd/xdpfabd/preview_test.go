@@ -51,7 +51,7 @@ func TestCheckFiles(t *testing.T) {
 }
 
 // A check says which regions that a former daemon has left go on and which end, and what
-// a takeover would do with those of the daemon that serves.
+// a takeover would do, and has done, with those of the daemon that serves.
 func TestCheckWhatIsThere(t *testing.T) {
 	net := testnet.NewPair(t, testnet.Options{})
 	pin := filepath.Join(testnet.BPFFS(t), "node")
@@ -73,6 +73,15 @@ func TestCheckWhatIsThere(t *testing.T) {
 	}
 	check(exitOK, "a start is refused while it runs", `region "cold" of process `, "it ends with that process",
 		`region "r" has 4096 bytes and access [read write] in process `)
+	former := p
+	p = launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident",
+		"--region", "fresh=4KiB", "--takeover")
+	p.ready(t)
+	if code := former.code(t); code != exitOK {
+		t.Errorf("the former daemon: %d", code)
+	}
+	p.said(t, "regions_kept=2 regions_new=1 regions_ended=1 guests=0")
+	p.said(t, "region=r")
 	p.signal(t, unix.SIGKILL)
 	p.code(t)
 	check(exitOK, `region "hot": goes on with what a former daemon has left in `+pin,

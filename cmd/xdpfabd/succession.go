@@ -30,6 +30,7 @@ generic if the mode differs.`
 type succession struct {
 	leaves   atomic.Bool  // another daemon takes this one's place
 	former   *death.Death // of the daemon whose place this one takes; nil if it does not tell
+	ended    []string     // regions of that daemon, by name, that this one does not serve
 	progress progress     // of the guests that move
 }
 

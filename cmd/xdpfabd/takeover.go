@@ -36,6 +36,7 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return errFailure(err)
 	}
 	var conn *net.UnixConn
+	since := time.Now()
 	wants, err := cfg.claimAt(ctx)
 	if err == nil {
 		conn, err = control.AskToTakeOver(ctx, cfg.controlPath())
@@ -71,12 +72,28 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	s.host.Node().Resume()
 	_ = control.Tell(conn, verdict{})
+	s.tellTakenOver(pidAt(conn), time.Since(since))
 	_ = conn.Close() // the other one has nothing more to say
 	claimFiles(s.served.all(), nil, log)
 	if cfg.UDP && !wants.UDP {
 		log.Info("UDP is served from here on: the former daemon served raw Ethernet alone")
 	}
 	return errFailure(s.serve(ctx, doors))
+}
+
+// tellTakenOver logs what this daemon has of the former one, and what it has not.
+func (s *server) tellTakenOver(from int, took time.Duration) {
+	kept := 0
+	for _, r := range s.served.all() {
+		if r.kept {
+			kept++
+		}
+	}
+	s.log.Info("took over", "from_pid", from, "took", took.Round(100*time.Microsecond).String(), "regions_kept", kept,
+		"regions_new", len(s.served.all())-kept, "regions_ended", len(s.ended), "guests", len(s.guests()))
+	for _, name := range s.ended {
+		s.log.Warn("region of the former daemon ended: the configuration of this one does not have it", "region", name)
+	}
 }
 
 // takeFrom has the other daemon stop, and takes all that it has. When it returns without
@@ -290,7 +307,12 @@ func (s *server) inherit(h *host.Host, from *host.Handover) error {
 	for _, r := range x.Regions {
 		before[r.Name] = r
 	}
-	s.host = h
+	s.host, s.ended = h, nil
+	for _, r := range x.Regions {
+		if !slices.ContainsFunc(s.served.all(), func(own *region) bool { return own.Name == r.Name }) {
+			s.ended = append(s.ended, r.Name)
+		}
+	}
 	return s.register(before)
 }
 
