@@ -14,6 +14,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	proc "github.com/xdpfab/xdpfab/internal/process"
 )
 
 // preview says what a start would do with what is there: the daemon that serves, what a
@@ -82,6 +84,10 @@ func (r RegionConfig) fitsOn(folder string, need int64) error {
 
 // previewRunning says what a daemon at the control socket means for a start.
 func (c Config) previewRunning() (notes []string) {
+	if pid := listener(c.controlPath()); pid != 0 && missing(c.controlPath()) {
+		return []string{fmt.Sprintf("process %d (%s) listens at the control socket %s, which was removed: a start "+
+			"is refused until that process is stopped", pid, proc.Name(pid), c.controlPath())}
+	}
 	s, err := daemonAt(c.controlPath())
 	if err != nil || s.Interface.Name != c.Interface || s.Elsewhere() {
 		return nil

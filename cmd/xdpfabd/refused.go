@@ -94,6 +94,9 @@ func explainOpen(cfg Config, err error) error {
 		return err
 	}
 	pid, sockets := nic.Taker(err)
+	if pid == 0 { // there is no link of a program, or its folder is refused first
+		pid, sockets = listener(cfg.controlPath()), []string{cfg.controlPath()}
+	}
 	// This daemon listens at its own path already, so another one's socket is not there.
 	if pid != 0 && len(sockets) > 0 && (sockets[0] == cfg.controlPath() || missing(sockets[0])) {
 		text := fmt.Sprintf("process %d serves %s already, and its control socket, %s, was removed, or is in another "+
@@ -130,15 +133,24 @@ func nobodyAt(cfg Config) error {
 				cfg.Interface, path, path)
 		}
 	}
-	for _, l := range proc.ListenersAt(at) {
-		if l.PID != 0 && missing(at) {
-			return fmt.Errorf("the control socket %s was removed, or is in another mount namespace, and a takeover "+
-				"takes it: process %d (%s) still listens there; stop that one (its sessions end) and start this one "+
-				"without --takeover", at, l.PID, proc.Name(l.PID))
-		}
+	if pid := listener(at); pid != 0 && missing(at) {
+		return fmt.Errorf("the control socket %s was removed, or is in another mount namespace, and a takeover "+
+			"takes it: process %d (%s) still listens there; stop that one (its sessions end) and start this one "+
+			"without --takeover", at, pid, proc.Name(pid))
 	}
 	return fmt.Errorf("no daemon serves at %s, whose place this one could take: start it without --takeover, or "+
 		"give that daemon's --control", at)
+}
+
+// listener returns another process that listens at the path of a socket, also if the
+// socket's file is there no longer; 0 if there is none, or this user may not see it.
+func listener(path string) int {
+	for _, l := range proc.ListenersAt(path) {
+		if l.PID != 0 && l.PID != os.Getpid() {
+			return l.PID
+		}
+	}
+	return 0
 }
 
 // missing reports whether nothing is at a path.

@@ -58,6 +58,9 @@ func (s *server) register(before map[string]legacyRegion) error {
 	if err := s.authorize(s.served.all()); err != nil {
 		return err
 	}
+	if err := s.canReside(); err != nil {
+		return err
+	}
 	for _, r := range s.served.all() {
 		var as *legacyRegion
 		if b, was := before[r.Name]; was {
@@ -68,6 +71,17 @@ func (s *server) register(before map[string]legacyRegion) error {
 		}
 	}
 	return s.host.Node().Serve(0)
+}
+
+// canReside refuses resident regions where --transport auto has come to UDP sockets.
+func (s *server) canReside() error {
+	why := s.host.Node().Dev.Info().NoXDP
+	i := slices.IndexFunc(s.served.all(), func(r *region) bool { return r.Backing == backingResident })
+	if why == "" || i < 0 {
+		return nil
+	}
+	return errInterface(fmt.Errorf("region %q is resident, which takes AF_XDP, and --transport auto has come to UDP "+
+		"sockets, because %s; correct that, or leave out resident", s.served.all()[i].Name, why))
 }
 
 // register registers the region, with the key and incarnation that it had before, if it

@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpfab/xdpfab/internal/process"
 )
 
 // lockName is the file in a folder of sockets that is locked. The folder itself would not
@@ -86,15 +87,8 @@ func tryLock(path string) (f *os.File, holder string, err error) {
 
 // holderOf names the process that has locked a file, if the kernel shows it.
 func holderOf(file *unix.Stat_t) string {
-	locks, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		return "another process"
-	}
-	inode := fmt.Sprintf("%02x:%02x:%d", unix.Major(file.Dev), unix.Minor(file.Dev), file.Ino)
-	for line := range strings.Lines(string(locks)) {
-		if f := strings.Fields(line); len(f) > 5 && f[1] == "FLOCK" && f[5] == inode && f[4] != "0" {
-			return "process " + f[4]
-		}
+	if pid := process.LockHolder(file); pid != 0 {
+		return fmt.Sprintf("process %d", pid)
 	}
 	return "another process"
 }

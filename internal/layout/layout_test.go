@@ -36,7 +36,7 @@ var imports = map[string][]string{
 	"internal/matching":     {"internal/wire", "atomic"},
 	"internal/executor":     {"internal/session", "internal/waiting", "internal/wire"},
 	"internal/handler":      {"internal/progress", "internal/session", "internal/wire"},
-	"internal/resident":     {"bpf", "internal/errno", "internal/kernel", "internal/session", "internal/trust", "internal/wire"},
+	"internal/resident":     {"bpf", "internal/errno", "internal/kernel", "internal/process", "internal/session", "internal/trust", "internal/wire"},
 	"internal/engine":       {"internal/session", "internal/wire", "mr"},
 	"internal/death":        {},
 	"internal/process":      {},

@@ -111,6 +111,23 @@ func began(pid int) uint64 {
 	return n
 }
 
+// LockHolder returns the process that has locked a file with flock(2), 0 if the kernel
+// shows none.
+func LockHolder(file *unix.Stat_t) (pid int) {
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	inode := fmt.Sprintf("%02x:%02x:%d", unix.Major(file.Dev), unix.Minor(file.Dev), file.Ino)
+	for line := range strings.Lines(string(locks)) {
+		if f := strings.Fields(line); len(f) > 5 && f[1] == "FLOCK" && f[5] == inode && f[4] != "0" {
+			pid, _ = strconv.Atoi(f[4])
+			return pid
+		}
+	}
+	return 0
+}
+
 // ListensAt lists the paths of the Unix sockets at which a process listens, in the order
 // of their descriptors, so as a rule the one that it made first comes first.
 func ListensAt(pid int) (paths []string) {

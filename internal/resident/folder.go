@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/bpf"
+	"github.com/xdpfab/xdpfab/internal/process"
 	"github.com/xdpfab/xdpfab/internal/trust"
 )
 
@@ -121,13 +122,34 @@ func lockFolder(path string) (*Folder, error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrOwned
+			err = ownedError{holderOf(lock)}
 		}
-		return nil, err
+		return nil, errors.Join(err, lock.Close())
 	}
 	return &Folder{path: path, lock: lock}, nil
+}
+
+// ownedError is an ErrOwned that names the process, if the kernel shows it.
+type ownedError struct{ pid int }
+
+// Error has the remedy.
+func (e ownedError) Error() string {
+	if e.pid == 0 {
+		return ErrOwned.Error()
+	}
+	return fmt.Sprintf("process %d (%s) has the folder; stop it, or name another folder", e.pid, process.Name(e.pid))
+}
+
+func (ownedError) Unwrap() error { return ErrOwned }
+
+// holderOf returns the process that has locked a folder; 0 if it is not known.
+func holderOf(folder *os.File) int {
+	var st unix.Stat_t
+	if unix.Fstat(int(folder.Fd()), &st) != nil {
+		return 0
+	}
+	return process.LockHolder(&st)
 }
 
 // check finds the state of another version.

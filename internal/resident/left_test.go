@@ -6,6 +6,7 @@ package resident
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ func TestFolder(t *testing.T) {
 	if f.Whole() {
 		t.Error("an empty folder is whole")
 	}
-	if _, err := OpenFolder(path); !errors.Is(err, ErrOwned) {
+	if _, err := OpenFolder(path); !errors.Is(err, ErrOwned) || !strings.Contains(err.Error(), fmt.Sprintf("process %d (", os.Getpid())) {
 		t.Errorf("opened twice: %v", err)
 	}
 	if err := RemoveFolder(path); !errors.Is(err, ErrOwned) {
