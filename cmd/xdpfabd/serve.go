@@ -87,7 +87,14 @@ func begin(cfg Config, log *slog.Logger) error {
 	}
 	claimFiles(regions, nil, log)
 	s.served.list = regions
-	h, err := host.Open(ctx, cfg.Interface, s.options(folder))
+	var h *host.Host
+	err = stepWithin(ctx, closeLimit, func() (err error) {
+		h, err = host.Open(ctx, cfg.Interface, s.options(folder))
+		return err
+	})
+	if err == errAsked {
+		return errFailure(s.endEarly(l))
+	}
 	if ctx.Err() != nil { // asked to end before it began
 		if h != nil {
 			err = h.Close()
@@ -201,7 +208,9 @@ func (s *server) options(folder string) host.Options {
 // fails. Host, regions and listener are its own from the beginning, and closed when it
 // returns.
 func (s *server) begin(ctx context.Context, l net.Listener) (err error) {
-	if err := s.register(nil); err != nil {
+	if err := stepWithin(ctx, closeLimit, func() error { return s.register(nil) }); err == errAsked {
+		return s.endEarly(l)
+	} else if err != nil {
 		return errors.Join(err, l.Close(), s.close())
 	}
 	doors, err := s.doors(ctx, l)

@@ -6,7 +6,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"sync"
@@ -49,6 +51,46 @@ func untilSignal(log *slog.Logger, reload string) (context.Context, func()) {
 		wg.Wait()
 		cancel()
 	}
+}
+
+// stepWithin takes a step of the start, and returns its error. If ctx has ended and the
+// step takes longer than a limit still, it returns errAsked: the kernel may take minutes
+// to check the program of resident regions, and takes all back when the process ends.
+func stepWithin(ctx context.Context, limit time.Duration, step func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- step() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return errAsked
+	}
+}
+
+// errAsked means that the daemon ends in the middle of a step, because it was asked to.
+var errAsked = errors.New("asked to end before it serves")
+
+// endEarly ends the daemon in the middle of a step that does not end. The kernel takes
+// back what the process has.
+func (s *server) endEarly(l net.Listener) error {
+	s.log.Info("ending in the middle of the start: the kernel will do the rest", "interface", s.cfg.Interface)
+	closed := make(chan struct{})
+	go func() {
+		if s.host != nil { // first of all, what is resident must not outlive the process
+			_ = s.host.Close()
+		}
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeLimit):
+	}
+	return l.Close()
 }
 
 // wishes are what signals have asked for. One goroutine has them.

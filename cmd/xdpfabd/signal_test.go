@@ -5,6 +5,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -31,6 +33,25 @@ func TestRepeatedSignals(t *testing.T) {
 		if w.handle(c.sig, at.Add(c.after)); ends != c.ends || exits != c.exits {
 			t.Errorf("%v after %v: %d wishes and %d exits, want %d and %d", c.sig, c.after, ends, exits, c.ends, c.exits)
 		}
+	}
+}
+
+// A step that does not end delays the end of the daemon by a limit alone; one that ends
+// in time has its own say.
+func TestStepWithin(t *testing.T) {
+	own := errors.New("own")
+	asked, ask := context.WithCancel(t.Context())
+	if err := stepWithin(asked, time.Hour, func() error { return own }); err != own {
+		t.Errorf("a step that nobody interrupts: %v", err)
+	}
+	ask()
+	if err := stepWithin(asked, time.Hour, func() error { return own }); err != own {
+		t.Errorf("a step that ends: %v", err)
+	}
+	hangs := make(chan struct{})
+	defer close(hangs)
+	if err := stepWithin(asked, 0, func() error { <-hangs; return nil }); err != errAsked {
+		t.Errorf("a step that hangs: %v", err)
 	}
 }
 
