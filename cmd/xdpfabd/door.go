@@ -72,7 +72,7 @@ func (s *server) missDoors(ctx context.Context, doors []door) {
 		for _, d := range doors {
 			if gone := missing(d.path); gone != missed[d.path] {
 				if missed[d.path] = gone; gone {
-					s.log.Warn("a control socket was removed: programs and --takeover cannot find this daemon by it; "+
+					s.log.Warn("control socket removed: programs and --takeover cannot find this daemon by it; "+
 						"restart the daemon", "path", d.path)
 				}
 			}

@@ -25,7 +25,7 @@ func (s *server) faulted(addr uintptr) {
 		if r.isFile() && r.mem != nil && r.holds(addr) {
 			_, length, _ := r.file()
 			size := len(r.mem.Bytes())
-			s.log.Error("the daemon ends: a region's file lacks a page that a peer used", "region", r.Name,
+			s.log.Error("region's file lacks a page that a peer used: the daemon ends", "region", r.Name,
 				"file", r.Backing, "size", size, "length", length, "cause", lacks(size, length))
 			os.Exit(exitFailure)
 		}

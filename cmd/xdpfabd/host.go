@@ -82,8 +82,8 @@ func (g *guest) gone(since time.Time, err error) {
 	tell := func(what string) { g.log.Log(context.Background(), level, what, "after", after) }
 	switch {
 	case err != nil:
-		g.s.denied.turnedOut.Add(1)
-		g.log.Warn("guest turned out", "cause", err)
+		g.s.denied.evicted.Add(1)
+		g.log.Warn("guest evicted", "cause", err)
 	case g.s.leaves.Load(): // its conversation ends here in both cases
 		tell("guest handed to the next daemon, or gone")
 	default:

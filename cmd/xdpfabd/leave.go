@@ -124,7 +124,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 	s.log.Info("another daemon takes this one's place", "release", c.Release)
 	for _, r := range s.served.all() {
 		if !slices.Contains(given, r) {
-			s.log.Warn("the next daemon does not serve this region: it ends here", "region", r.Name, "size", r.Size)
+			s.log.Warn("region ends here: the next daemon does not serve it", "region", r.Name, "size", r.Size)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (s *server) replaced(to *leaving) ([]door, error) {
 	_ = to.conn.SetDeadline(time.Now().Add(time.Second))
 	_ = control.Tell(to.conn, refusal(err)) // so that it need not find out whether this daemon has died
 	_ = to.conn.Close()                     // a next one that is merely slow gives the interface back at its next step
-	s.log.Error("the takeover has failed: this daemon goes on serving", "cause", err)
+	s.log.Error("takeover failed: this daemon goes on serving", "cause", err)
 	doors, err := s.comeBack(to)
 	if err != nil {
 		return nil, fmt.Errorf("going on after a takeover that failed: %w", err)

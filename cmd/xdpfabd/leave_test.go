@@ -205,7 +205,7 @@ func TestWaitingNamesNextDaemon(t *testing.T) {
 	own, _ := connected(t) // both ends are this process's
 	log := &lockedBuffer{}
 	waits{newLogger(Config{}, log), pidAt(own), stepLimit}.tell(3 * tellEach)
-	want := fmt.Sprintf("level=WARN msg=\"the next daemon has not answered yet: it opens the interface, or hangs\" pid=%d "+
+	want := fmt.Sprintf("level=WARN msg=\"next daemon has not answered yet: it opens the interface, or hangs\" pid=%d "+
 		"waited=30s limit=30s remedy=\"kill -9 %[1]d ends it\"", os.Getpid())
 	if !strings.Contains(log.String(), want) {
 		t.Errorf("the log is\n%s\nwant\n%s", log, want)

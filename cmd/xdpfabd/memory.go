@@ -105,7 +105,7 @@ func claimFiles(regions, others []*region, log *slog.Logger) {
 		r.warnOfZeros(log)
 		id, length, _ := r.file()
 		if page := int64(os.Getpagesize()); length > (int64(r.Size)+page-1)/page*page && r.Size > 0 {
-			log.Warn("the file is longer than its region: peers reach its beginning alone; leave out the region's "+
+			log.Warn("file longer than its region: peers reach its beginning alone; leave out the region's "+
 				"size to serve the whole file", "region", r.Name, "size", r.Size, "file", r.Backing, "length", length)
 		}
 		if first, taken := lies[id]; taken && first != r.Name {
@@ -126,10 +126,10 @@ func (r *region) warnOfZeros(log *slog.Logger) {
 	at := []any{"region", r.Name, "size", r.Size, "file", r.Backing, "was", r.was}
 	switch {
 	case r.was > 0:
-		log.Warn("the file was shorter than its region, and has zeros at its end now; leave out the region's size "+
+		log.Warn("file shorter than its region: it has zeros at its end now; leave out the region's size "+
 			"to serve a file as it is", at...)
 	case r.was == 0:
-		log.Warn("the file was empty, and its region has zeros now; if the file had contents, stop the daemon and "+
+		log.Warn("file empty: its region has zeros now; if the file had contents, stop the daemon and "+
 			"restore it", at...)
 	}
 	r.was = -1

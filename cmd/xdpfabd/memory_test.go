@@ -163,7 +163,7 @@ func TestFileShorterThanRegion(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	for _, x := range []struct{ text, want, contents string }{
-		{"abc", "shorter than its region", "kept"}, {"", "the file was empty", "new"}, {"-", "", "new"},
+		{"abc", "file shorter than its region", "kept"}, {"", "file empty", "new"}, {"-", "", "new"},
 	} {
 		if err := os.WriteFile(path, []byte(x.text), 0o600); err != nil {
 			t.Fatal(err)

@@ -152,8 +152,8 @@ func TestStayDoesNotWait(t *testing.T) {
 		t.Errorf("the log says %q, want nothing", log.String())
 	}
 	gone[0](errors.New("its rings are missing"))
-	if n := strings.Count(log.String(), "guest turned out"); n != 1 {
-		t.Errorf("the log says %q, want one guest turned out", log.String())
+	if n := strings.Count(log.String(), "guest evicted"); n != 1 {
+		t.Errorf("the log says %q, want one guest evicted", log.String())
 	}
 	here, _ := connection(t)
 	if _, _, err := s.stay(here); err != nil {

@@ -342,7 +342,7 @@ func TestProcessRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	testnet.Eventually(t, "the daemon misses its control socket", func() bool {
-		return strings.Contains(removed.out.String(), "a control socket was removed")
+		return strings.Contains(removed.out.String(), "control socket removed")
 	})
 	for _, path := range []string{removed.path, socketPath(t)} {
 		p := launch(t, net.A, path, nil)
@@ -412,9 +412,9 @@ func TestProcessInterfaceChanges(t *testing.T) {
 	p := launch(t, net.B, socketPath(t), nil, "--region", "counters=64KiB")
 	s := p.ready(t)
 	testnet.IP(t, net.B, "link set veth0 down")
-	p.said(t, "the interface is down")
+	p.said(t, "interface is down")
 	testnet.IP(t, net.B, "link set veth0 up")
-	p.said(t, "the interface is up again")
+	p.said(t, "interface is up again")
 	addOnce(t, net.A, s.Address)
 	testnet.IP(t, net.B, "link set veth0 mtu 3000")
 	p.said(t, "to=3000")

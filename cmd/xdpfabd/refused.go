@@ -43,8 +43,8 @@ func (r refusedGuest) Unwrap() error { return r.error }
 
 // guestRefusals counts programs that were not let attach, and those that had to go.
 type guestRefusals struct {
-	by        [numRefusalCauses]atomic.Uint64
-	turnedOut atomic.Uint64
+	by      [numRefusalCauses]atomic.Uint64
+	evicted atomic.Uint64
 }
 
 func (g *guestRefusals) count(err error) {
@@ -58,7 +58,7 @@ func (g *guestRefusals) into(counters map[string]uint64) {
 	for i := range g.by {
 		counters["guest_refused_"+refusalNames[i]] = g.by[i].Load()
 	}
-	counters["guests_turned_out"] = g.turnedOut.Load()
+	counters["guests_evicted"] = g.evicted.Load()
 }
 
 // rights are what the rule lets a program do, for the log. A limit that the rule leaves

@@ -238,7 +238,7 @@ func (s *server) serve(ctx context.Context, doors []door) (err error) {
 	if err := s.steer(); err != nil && !s.cfg.takeover {
 		return err
 	} else if err != nil { // the other daemon is gone: better so than not at all
-		s.log.Warn("the NIC is not steered", "cause", err)
+		s.log.Warn("NIC not steered", "cause", err)
 	}
 	for {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -318,13 +318,13 @@ func (s *server) announce() {
 			"cause", i.NoXDP)
 	}
 	if i.Beside != "" {
-		s.log.Warn("the daemon may hear no peer", "cause", i.Beside)
+		s.log.Warn("daemon may hear no peer", "cause", i.Beside)
 	}
 	if d, is := n.Dev.(interface{ Reason() string }); is && d.Reason() != "" {
 		s.log.Warn("generic XDP, several times slower than native", "cause", d.Reason())
 	}
 	if d, is := n.Dev.(interface{ Tags() string }); is && d.Tags() != "" {
-		s.log.Warn("the NIC hides 802.1Q tags", "vlan", s.cfg.VLAN.String(), "cause", d.Tags())
+		s.log.Warn("NIC hides 802.1Q tags", "vlan", s.cfg.VLAN.String(), "cause", d.Tags())
 	}
 	if i.UDP && i.Served == "" && i.Transport == udpnode.XDP.String() {
 		s.log.Info("no IP address: peers reach this node by its MAC address alone until it has one",
@@ -335,7 +335,7 @@ func (s *server) announce() {
 		s.log.Warn("interrupts that a former daemon held back are late still", "cause", d.StillHeld())
 	}
 	if s.cfg.BusyPoll > 0 && i.Transport == udpnode.XDP.String() {
-		s.log.Info("the pollers run the NIC's driver: interrupts of their queues are held back until the daemon ends",
+		s.log.Info("pollers run the NIC's driver: interrupts of their queues are held back until the daemon ends",
 			"time", s.cfg.BusyPoll.String(), "budget", s.cfg.BusyBudget, "remembered", s.cfg.beside(nic.DeferSuffix))
 	}
 	regions := s.served.all()

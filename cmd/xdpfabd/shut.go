@@ -30,7 +30,7 @@ func (s *server) warnOfShut() {
 		if slices.ContainsFunc(paths, r.mayConnect) {
 			continue
 		}
-		s.log.Warn("a rule allows programs that may not write to the control socket: give it to their group with "+
+		s.log.Warn("rule allows programs that may not write to the control socket: give it to their group with "+
 			"--socket-group, or open it to all with --socket-mode 0666", "rule", r.name, "sockets", paths)
 	}
 }

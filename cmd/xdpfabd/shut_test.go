@@ -19,7 +19,7 @@ func TestWarnsOfShutSocket(t *testing.T) {
 		t.Skip("a daemon of root is tested: run as root")
 	}
 	open := filepath.Join(t.TempDir(), "open.sock")
-	const says = "a rule allows programs that may not write to the control socket"
+	const says = "rule allows programs that may not write to the control socket"
 	for name, c := range map[string]struct {
 		rule  GuestConfig
 		mode  os.FileMode

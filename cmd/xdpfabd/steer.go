@@ -39,7 +39,7 @@ func (c Config) steerPath() string { return c.beside(nic.SteerSuffix) }
 func (s *server) steer() (err error) {
 	err = s.setUp()
 	if err != nil && !s.cfg.Steer {
-		s.log.Warn("a former daemon's steering is not undone", "cause", err, "remembered", s.cfg.steerPath())
+		s.log.Warn("former daemon's steering is not undone", "cause", err, "remembered", s.cfg.steerPath())
 		return nil
 	}
 	return err
@@ -75,7 +75,7 @@ func (s *server) setUp() error {
 	s.steering.set = set
 	s.steering.judge.Store(&control.Steering{Queues: n.Use, Rule: set.Rule, Ports: set.Ports, Table: set.Table,
 		Lacks: set.Why})
-	s.log.Info("the NIC steers frames to the queues in use, until the daemon ends", "queues", n.Use, "of", n.RXQueues,
+	s.log.Info("NIC steers frames to the queues in use, until the daemon ends", "queues", n.Use, "of", n.RXQueues,
 		"rule", set.Rule, "udp_rules", set.Ports, "table", set.Table, "lacks", set.Why, "remembered", s.cfg.steerPath())
 	return nil
 }
@@ -144,7 +144,7 @@ func (s *server) endSteering() {
 	if s.steering.set != nil {
 		notes, err := s.steering.set.Undo()
 		if tellNotes(s.log, notes); err != nil {
-			s.log.Warn("the NIC's settings could not be put back; the next daemon tries again, or xdpfabd --unsteer",
+			s.log.Warn("NIC's settings could not be put back; the next daemon tries again, or xdpfabd --unsteer",
 				"cause", err, "remembered", s.cfg.steerPath())
 		}
 	}
@@ -164,7 +164,7 @@ func (s *server) tellQueues(i node.InterfaceInfo) {
 	if i.Driver == "veth" { // which receives with as many queues as its other end sends with
 		fewer += ", and the same at the other end"
 	}
-	s.log.Info("the interface has more queues than are in use: frames that arrive on the others are passed on "+
+	s.log.Info("interface has more queues than are in use: frames that arrive on the others are passed on "+
 		"with a copy, unless the NIC steers them", "in_use", i.Queues, "others", i.Relayed,
 		"remedy", "more --queues; or stop the daemon, which keeps queues in use, and set fewer: "+fewer)
 }
@@ -208,11 +208,11 @@ func (s *server) judgeSteering(ctx context.Context) {
 		case next.Frames+next.Astray < steeredFrames:
 			continue
 		case next.Astray > 0:
-			s.log.Warn("the NIC does not steer all frames as it was set to", "frames", next.Frames,
+			s.log.Warn("NIC does not steer all frames as it was set to", "frames", next.Frames,
 				"astray", next.Astray, "remedy", fmt.Sprintf("ethtool -S %s shows where; or stop the daemon and set "+
 					"one queue: %s", s.steering.name, nic.SetQueues(s.steering.name, 1)))
 		default:
-			s.log.Info("the NIC steers frames as it was set to", "frames", next.Frames)
+			s.log.Info("NIC steers frames as it was set to", "frames", next.Frames)
 		}
 		return
 	}

@@ -113,7 +113,7 @@ func TestProcessSteer(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}
 	p = launch(t, net.B, socket, nil)
-	p.said(t, "a former daemon's steering is not undone")
+	p.said(t, "former daemon's steering is not undone")
 	p.said(t, "serving")
 }
 

@@ -67,7 +67,7 @@ func TestTakeoverOfOneThatDies(t *testing.T) {
 			if c.serves {
 				testnet.Eventually(t, "the next daemon serves", func() bool { return strings.Contains(log.String(), "msg=serving") })
 				signal()
-				if err := <-end; err != nil || !strings.Contains(log.String(), "the former daemon has died") {
+				if err := <-end; err != nil || !strings.Contains(log.String(), "former daemon died") {
 					t.Errorf("%v, log: %s", err, log)
 				}
 				return

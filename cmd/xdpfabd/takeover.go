@@ -173,7 +173,7 @@ func (s *server) isSuccessor(hung error) bool {
 	if !hungUp(hung) || s.former == nil || s.former.Wait(burial) != nil {
 		return false
 	}
-	s.log.Warn("the former daemon has died after it had handed everything over: this one serves")
+	s.log.Warn("former daemon died after it had handed everything over: this one serves")
 	s.notify(fmt.Sprintf("MAINPID=%d", os.Getpid()))
 	return true
 }

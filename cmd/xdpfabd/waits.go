@@ -60,7 +60,7 @@ func (w waits) tell(waited time.Duration) {
 		args = append([]any{"pid", w.pid}, append(args, "remedy", fmt.Sprintf("kill -9 %d ends it", w.pid))...)
 	}
 	w.log.Log(context.Background(), level,
-		"the next daemon has not answered yet: it opens the interface, or hangs", args...)
+		"next daemon has not answered yet: it opens the interface, or hangs", args...)
 }
 
 // explain says of the error that ended the wait what has become of the next daemon.

@@ -193,12 +193,12 @@ var helps = map[string]string{
 	"xsk_fill_ring_empty":        "Times that the kernel found a fill ring empty.",
 	"xsk_tx_ring_empty": "Times that the kernel found a TX ring empty: harmless, as it is when nothing is to be " +
 		"sent.",
-	"queues_lent":       "Times that a queue was lent to a program.",
-	"guests_turned_out": "Guests that were evicted because they broke a rule of the shared rings.",
-	"udp_rx_dropped":    "Datagrams received that no peer can have sent.",
-	"udp_rx_errors":     "Errors of receiving from UDP sockets.",
-	"udp_tx_joined":     "Packets handed to the kernel in joined messages, which it splits (UDP_SEGMENT).",
-	"udp_tx_uncut":      "Joined messages that the kernel did not split: packets were sent one by one.",
+	"queues_lent":    "Times that a queue was lent to a program.",
+	"guests_evicted": "Guests that were evicted because they broke a rule of the shared rings.",
+	"udp_rx_dropped": "Datagrams received that no peer can have sent.",
+	"udp_rx_errors":  "Errors of receiving from UDP sockets.",
+	"udp_tx_joined":  "Packets handed to the kernel in joined messages, which it splits (UDP_SEGMENT).",
+	"udp_tx_uncut":   "Joined messages that the kernel did not split: packets were sent one by one.",
 }
 
 // counter is the metric of a counter of Status.

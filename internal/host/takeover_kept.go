@@ -55,7 +55,7 @@ func (h *Handover) addKept(host *Host) {
 		s := keptState{Info: g.info, Endpoints: g.serving()}
 		var err error
 		if s.Regions, err = h.regionsOf(g); err != nil {
-			host.n.Log(slog.LevelError, "a region that was kept is lost", slog.Int("pid", g.info.PID),
+			host.n.Log(slog.LevelError, "kept region is lost", slog.Int("pid", g.info.PID),
 				slog.Any("cause", err))
 		}
 		h.State.Kept = append(h.State.Kept, s)

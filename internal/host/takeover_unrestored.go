@@ -72,7 +72,7 @@ func (x *unrestored) evict(host *Host) {
 		x.told(x.why)
 		x.told = nil
 	} else {
-		host.n.Log(slog.LevelWarn, "a guest that was handed over is turned out",
+		host.n.Log(slog.LevelWarn, "guest that was handed over is evicted",
 			slog.Int("pid", x.info.PID), slog.Uint64("uid", uint64(x.info.UID)), slog.Any("cause", x.why))
 	}
 	if x.held != nil {

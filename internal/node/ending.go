@@ -132,22 +132,22 @@ var levels = map[port.EventKind]struct {
 	level slog.Level
 	text  string
 }{
-	port.MTUChanged: {slog.LevelInfo, "the interface's MTU changed, which makes no difference before the next start " +
+	port.MTUChanged: {slog.LevelInfo, "interface's MTU changed, which makes no difference before the next start " +
 		"or takeover"},
-	port.Renamed:        {slog.LevelInfo, "the interface was renamed"},
-	port.Down:           {slog.LevelWarn, "the interface is down; peers wait, or give up after their give-up time"},
-	port.Up:             {slog.LevelInfo, "the interface is up again"},
-	port.AddressAdded:   {slog.LevelInfo, "an address was added, and is served"},
-	port.AddressRemoved: {slog.LevelInfo, "an address was removed, and is no longer served"},
-	port.HopChanged:     {slog.LevelInfo, "a peer is reached by another way"},
+	port.Renamed:        {slog.LevelInfo, "interface renamed"},
+	port.Down:           {slog.LevelWarn, "interface is down; peers wait, or give up after their give-up time"},
+	port.Up:             {slog.LevelInfo, "interface is up again"},
+	port.AddressAdded:   {slog.LevelInfo, "address added, and served"},
+	port.AddressRemoved: {slog.LevelInfo, "address removed, and no longer served"},
+	port.HopChanged:     {slog.LevelInfo, "peer is reached by another way"},
 	port.HostLost: {slog.LevelWarn,
-		"the daemon that has the interface has ended; operations fail until there is another one"},
+		"daemon that has the interface has ended; operations fail until there is another one"},
 	port.HostFound: {slog.LevelInfo, "attached to another daemon"},
 	port.HostRefused: {slog.LevelWarn, "another daemon does not take in what this program has; it is tried again, " +
 		"and operations fail until then"},
-	port.QueueKept: {slog.LevelWarn, "a queue that was lent is not given back: the borrower has ended, but " +
+	port.QueueKept: {slog.LevelWarn, "lent queue is not given back: the borrower has ended, but " +
 		"another program has it open; it is tried again"},
-	port.QueueBack: {slog.LevelInfo, "a queue that was lent can be lent again"},
+	port.QueueBack: {slog.LevelInfo, "lent queue can be lent again"},
 	port.Forwarded: {slog.LevelWarn, "frames arrive on a queue that is not in use, and are passed on with a copy, " +
 		"counted as forwarded: have the NIC steer them to those in use (xdpfabd --steer; docs/tuning.md, steering)"},
 	port.Unheard: {slog.LevelWarn, "frames that come on some queues are lost, and counted as xdp_drop_no_socket: " +

@@ -135,7 +135,7 @@ func (h *Residence) reside() error {
 	x.OnLoss(func() { h.tellLoss(dev.Name(), h.n.Dev.Info().Driver) })
 	x.OnStuck(func(why error) {
 		err := errors.Join(why, dev.Program().SetExecutor(nil))
-		go h.n.Log(slog.LevelError, "the XDP program executes nothing more, as it does not obey: the poller does, "+
+		go h.n.Log(slog.LevelError, "XDP program executes nothing more, as it does not obey: the poller does, "+
 			"until the domain is opened anew",
 			slog.String("interface", dev.Name()), slog.Any("cause", err))
 	})
@@ -161,8 +161,8 @@ func (h *Residence) reside() error {
 // that a former process left decides that number.
 func (h *Residence) tellPlaces(has int) {
 	if want := h.n.Config.ResidentSessions; want != 0 && want != has {
-		h.n.Log(slog.LevelWarn, "the number of resident sessions stays that of what a former process has left: what "+
-			"is wanted has no effect",
+		h.n.Log(slog.LevelWarn, "number of resident sessions stays that of the former process: another one has no "+
+			"effect",
 			slog.Int("has", has), slog.Int("wanted", want), slog.String("remedy",
 				"close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew"))
 	}

@@ -285,11 +285,11 @@ func (h *Residence) GoOn() {
 		err = errors.Join(err, bad)
 	}
 	if err != nil {
-		h.n.Log(slog.LevelWarn, "what a former process has left is not all in order", slog.Any("cause", err))
+		h.n.Log(slog.LevelWarn, "state that a former process has left is not all in order", slog.Any("cause", err))
 	}
 	queues := make([][]engine.LeftSession, len(h.n.Steppers))
 	lost := func(l engine.LeftSession, err error) {
-		h.n.Log(slog.LevelWarn, "a session that a former process has left ends",
+		h.n.Log(slog.LevelWarn, "session that a former process has left ends",
 			slog.Any("cause", errors.Join(err, x.Drop(uint32(l.ID)))))
 	}
 	for _, s := range sessions {
@@ -311,7 +311,7 @@ func (h *Residence) tellEnding() {
 	regions, _ := h.Executor.Regions() // Sweep says why not
 	for key, r := range regions {
 		if _, used := (*h.Keys.Load())[key]; !used {
-			h.n.Log(slog.LevelWarn, "a resident region that the former process had ends, and its contents are lost: "+
+			h.n.Log(slog.LevelWarn, "resident region of the former process ends, and its contents are lost: "+
 				"this one has none of that name and size",
 				slog.String("region", r.Name.Name), slog.Int("size", r.Length))
 		}
@@ -330,7 +330,7 @@ func (h *Residence) Detach() {
 		h.Leaving.Store(true)
 		h.Mu.Unlock()
 	} else if err := h.unpin(); err != nil {
-		h.n.Log(slog.LevelWarn, "what is resident may be left behind", slog.Any("cause", err))
+		h.n.Log(slog.LevelWarn, "resident state may be left behind", slog.Any("cause", err))
 	}
 }
 

@@ -68,7 +68,7 @@ func TestGuestInC(t *testing.T) {
 		t.Errorf("the words hold %d, want %d", now, sum+100)
 	}
 	h.end()
-	if log := h.err.String(); !strings.Contains(log, "guest attached") || strings.Contains(log, "turned out") {
+	if log := h.err.String(); !strings.Contains(log, "guest attached") || strings.Contains(log, "evicted") {
 		t.Errorf("log: %s", log)
 	}
 	d.end()

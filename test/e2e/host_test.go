@@ -97,7 +97,7 @@ func hostAt(t *testing.T, side *testnet.Side, socket string, flags ...string) *n
 		default:
 		}
 		h.end()
-		if log := h.err.String(); !strings.Contains(log, "guest attached") || strings.Contains(log, "turned out") {
+		if log := h.err.String(); !strings.Contains(log, "guest attached") || strings.Contains(log, "evicted") {
 			t.Errorf("%s: want guests, and none turned out: %s", h.name, log)
 		}
 	})

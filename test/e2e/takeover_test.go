@@ -101,7 +101,7 @@ func TestTakeover(t *testing.T) {
 	if sum := ended(t, adders[0]) + 1; word(t, far) != sum { // the former program has added, too
 		t.Errorf("the memory that the guest adds to holds %d, want %d", word(t, far), sum)
 	}
-	if log := d.err.String(); strings.Contains(log, "turned out") {
+	if log := d.err.String(); strings.Contains(log, "evicted") {
 		t.Errorf("log: %s", log)
 	}
 	xdpfab(t, net.B, []string{"kept", "remove", "own", "--control", d.socket}).wants(0)
@@ -211,7 +211,7 @@ func TestTakeoverFails(t *testing.T) {
 	for i := range 3 {
 		start(t, net.B, "/usr/bin/setpriv", append(append(jail, flags...), "r=4KiB")).wants(1, "CAP_", "that daemon continues")
 		d.eventually("going on", func() bool { return strings.Count(d.err.String(), "this daemon continues") == i+1 })
-		if !strings.Contains(d.err.String(), "the takeover has failed: this daemon goes on serving") {
+		if !strings.Contains(d.err.String(), "takeover failed: this daemon goes on serving") {
 			t.Error("the error does not say that the daemon goes on")
 		}
 		goOn()

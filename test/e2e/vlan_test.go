@@ -67,7 +67,7 @@ func TestVLAN(t *testing.T) {
 	if info.wants(0); !strings.Contains(info.out.String(), "100: its frames alone are taken") {
 		t.Errorf("info: %s", info.out.String())
 	}
-	if log := next.err.String(); !strings.Contains(log, "the NIC hides 802.1Q tags") {
+	if log := next.err.String(); !strings.Contains(log, "NIC hides 802.1Q tags") {
 		t.Errorf("a veth may bring tags beside the frames, and the log says nothing: %s", log)
 	}
 	next.end()

@@ -238,7 +238,7 @@ func TestChangesAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	_, _, dev := watchedPipe(t, fi.DomainAttr{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	for e, want := range map[port.Event]string{
-		{Kind: port.AddressAdded, To: "10.0.0.7"}:     `level=INFO msg="an address was added, and is served" interface=pipe to=10.0.0.7`,
+		{Kind: port.AddressAdded, To: "10.0.0.7"}:     `level=INFO msg="address added, and served" interface=pipe to=10.0.0.7`,
 		{Kind: port.AddressRemoved, From: "10.0.0.7"}: "from=10.0.0.7",
 		{Kind: port.Down}:                                 "level=WARN",
 		{Kind: port.Up}:                                   "up again",

@@ -41,7 +41,7 @@ type neighbours struct {
 // Enabled and its like make it the log of the domains: a slog.Handler.
 func (n *neighbours) Enabled(context.Context, slog.Level) bool { return true }
 func (n *neighbours) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "turned out") {
+	if strings.Contains(r.Message, "is evicted") {
 		n.told.Add(1)
 	}
 	return nil

@@ -161,7 +161,7 @@ func (s *Source) enter(nodes map[string]directory.Node, key string, value []byte
 	n, err := directory.Parse(name, string(value))
 	if err != nil {
 		cause := strings.TrimPrefix(err.Error(), "xdpfab: ")
-		s.log.Warn("an entry of the directory is left out", "key", key, "cause", cause)
+		s.log.Warn("entry of the directory left out", "key", key, "cause", cause)
 		delete(nodes, name)
 		return
 	}
