@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -159,7 +160,7 @@ func TestResidentLeft(t *testing.T) {
 	}
 	remove := []string{"resident", "remove", folder}
 	list("in use")
-	xdpfab(t, net.B, remove).wants(1, "another process has the folder")
+	xdpfab(t, net.B, remove).wants(1, fmt.Sprintf("process %d (xdpfabd) has the folder", d.cmd.Process.Pid))
 	d.crash()
 	list("left")
 	list("hot")
