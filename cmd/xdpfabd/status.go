@@ -50,16 +50,21 @@ func (s *server) describe() []control.Region {
 	return list
 }
 
-// describe describes a region that is registered.
+// describe describes a region that is registered. Of what was applied to a resident one,
+// the pollers know but a part, and so nothing is said.
 func (r *region) describe() control.Region {
 	backing := r.Backing
 	if r.isFile() {
 		backing = "file:" + backing
 	}
+	applied := appliedTo(r.reg)
+	if backing == backingResident {
+		applied = control.Applied{}
+	}
 	return control.Region{
 		Name: r.Name, Key: fmt.Sprintf("0x%016x", r.reg.Key()), Size: uint64(r.reg.Len()),
 		Access: accessNames(r.reg.Access()), AuthKey: len(r.auth) > 0,
-		Backing: backing, Pages: r.reg.Memory().Pages().String(), Applied: appliedTo(r.reg),
+		Backing: backing, Pages: r.reg.Memory().Pages().String(), Applied: applied,
 	}
 }
 

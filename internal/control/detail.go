@@ -34,7 +34,8 @@ var (
 	descRegionSize = desc("region_size_bytes", "Size of a memory region.", "region", "access", "backing", "pages")
 
 	descRegionOps = desc("region_ops_total",
-		"Operations that pollers applied to a region. Fetching ones returned what they found, as reads and swaps do.",
+		"Operations applied to a region, unless it is resident. Fetching ones returned what they found, as reads and "+
+			"swaps do.",
 		"region", "kind")
 	descRegionBytes = desc("region_touched_bytes_total", "Bytes that such operations reached.", "region", "kind")
 
@@ -110,7 +111,9 @@ func (s sink) regions(list []Region) {
 			name = "#" + strconv.Itoa(n)
 		}
 		s.gauge(descRegionSize, float64(r.Size), name, strings.Join(r.Access, ","), r.Backing, r.Pages)
-		s.applied(descRegionOps, descRegionBytes, &r.Applied, name)
+		if r.Backing != "resident" { // else the XDP program applies nearly all, and counts no regions
+			s.applied(descRegionOps, descRegionBytes, &r.Applied, name)
+		}
 	}
 }
 

@@ -94,6 +94,22 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A resident region has a size and no counts, since nothing counts all that is applied to
+// it.
+func TestMetricsOfResidentRegion(t *testing.T) {
+	families := scrape(t, func() (Status, error) {
+		return Status{Regions: []Region{{Name: "hot", Size: 8, Backing: "resident"}, {Name: "r", Backing: "memfd"}}}, nil
+	})
+	if n := len(families["xdpfab_region_size_bytes"].GetMetric()); n != 2 {
+		t.Errorf("%d sizes, want 2", n)
+	}
+	for _, m := range families["xdpfab_region_ops_total"].GetMetric() {
+		if !strings.Contains(labels(m), "region=r") {
+			t.Errorf("%s is counted", labels(m))
+		}
+	}
+}
+
 // Every counter of a domain has a description.
 func TestEveryCounterHasHelp(t *testing.T) {
 	a, b, err := xdpfab.Pipe()
