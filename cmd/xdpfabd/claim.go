@@ -50,8 +50,8 @@ type legacyOf struct {
 // other one has.
 func (l legacyOf) unlike(other legacyOf) (has, wants string) {
 	parts := func(l legacyOf) []string {
-		return []string{fmt.Sprintf("%d bytes", l.Size), fmt.Sprintf("access %v", l.Access), "backing " + l.Backing,
-			fmt.Sprintf("huge pages %v", l.Huge)}
+		return []string{fmt.Sprintf("%d bytes", l.Size), fmt.Sprintf("access %v", accessField(&l.Access)),
+			"backing " + l.Backing, fmt.Sprintf("huge pages %v", l.Huge)}
 	}
 	var these, those []string
 	a, b := parts(l), parts(other)

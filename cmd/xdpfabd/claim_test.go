@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
 // A daemon claims UDP of one that has it. It does not guess if that one does not tell: a
@@ -71,5 +72,13 @@ func TestClaimOfUDP(t *testing.T) {
 	cfg.Control = filepath.Join(t.TempDir(), "none.sock")
 	if _, err := cfg.claimAt(t.Context()); !errors.Is(err, control.ErrNoDaemon) {
 		t.Errorf("no daemon: %v", err)
+	}
+}
+
+// A takeover that is refused names rights by the words of the configuration.
+func TestRightsOfTakeover(t *testing.T) {
+	has, wants := legacyOf{Access: mr.RemoteRead}.unlike(legacyOf{Access: mr.RemoteRead | mr.RemoteWrite})
+	if has != "access read" || wants != "access both" {
+		t.Errorf("%q and %q", has, wants)
 	}
 }

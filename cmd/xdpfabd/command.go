@@ -77,7 +77,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedName() == "mtu":
 		return fmt.Errorf("%w: the MTU is the interface's: `ip link set dev eth0 mtu 9000`", err)
-	case errors.As(err, &unknown) && slices.Contains(behaviours, unknown.GetSpecifiedName()):
+	case errors.As(err, &unknown) && (slices.Contains(behaviours, unknown.GetSpecifiedName()) ||
+		strings.EqualFold(unknown.GetSpecifiedName(), "d")):
 		return fmt.Errorf("%w: it always runs in the foreground; `systemctl start xdpfabd@eth0` runs it as a service",
 			err)
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":

@@ -267,7 +267,11 @@ func assignEach[T any](v *T, options []option[T], settings []string, want string
 				return fmt.Errorf("%q: want commas between options: %s", short, strings.ReplaceAll(short, ":", ","))
 			}
 			like := tell.DidYouMean(word, words(options))
-			if access := likeAccess[word]; access != "" && find(options, "access") != nil {
+			access := likeAccess[word]
+			if slices.Contains(names(accesses), word) {
+				access = word
+			}
+			if access != "" && find(options, "access") != nil {
 				like = ", did you mean access=" + access + "?"
 			}
 			return unlike(short, like, want)

@@ -39,6 +39,7 @@ func TestParseRegion(t *testing.T) {
 		"=1":                          "name: ",
 		"a=1q":                        "size: ",
 		"a=1:rx":                      `"rx": want ro, wo`,
+		"a=1:both":                    `"both", did you mean access=both?`,
 		"a=1:backing=/x,y":            `"y": want ro, wo, rw, memfd, resident, key=…, access=…, backing=…, huge=… or auth-key=…; or write \, for a comma in a path`,
 		"a:rx":                        "want name=size",
 		"a=1:ro,":                     `"": want ro, wo`,
