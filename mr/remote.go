@@ -26,6 +26,9 @@ type RemoteRegion struct {
 	// under the same name or key, and those after a restart. A registration never has 0;
 	// 0 means any registration that has the key.
 	Incarnation uint32
+	// Keyed means that the region has an authorization key, which a peer has to prove. A
+	// node of an older release does not say so, nor does the text of MarshalBinary.
+	Keyed bool
 }
 
 // Remote describes the region for peers. A program sends it to them in a message, by
@@ -35,7 +38,7 @@ func (r *Region) Remote() RemoteRegion {
 		return RemoteRegion{}
 	}
 	return RemoteRegion{Name: r.name, Key: r.key, Size: uint64(len(r.data)), Base: r.base, Access: r.access,
-		Incarnation: r.born}
+		Incarnation: r.born, Keyed: r.auth != 0}
 }
 
 // ErrRemoteRegion means that bytes describe no region: they are damaged, or were never

@@ -73,9 +73,9 @@ const AnyNumber = fi.AnyNumber
 type EndpointAttr = fi.EndpointAttr
 
 // RemoteRegion is a region of a peer, as Peer.Lookup finds it: its Name, Size, Access,
-// Key, Base and Incarnation, which [mr.RemoteRegion] explains. It can be sent in a
-// message (MarshalBinary, UnmarshalBinary): [mr.Region.Remote] describes a region of the
-// sender's own. See also [fi.RemoteRegion].
+// Key, Base and Incarnation, and whether it is Keyed, which [mr.RemoteRegion] explains.
+// It can be sent in a message (MarshalBinary, UnmarshalBinary): [mr.Region.Remote]
+// describes a region of the sender's own. See also [fi.RemoteRegion].
 type RemoteRegion = fi.RemoteRegion
 
 // Faults are the faults of a cable in memory, for Domain.SetFaults and Network.SetFaults,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -22,10 +23,11 @@ import (
 // regionEntry is a region as list prints it. The key is text, since JSON readers keep
 // fewer than 64 bits of a number.
 type regionEntry struct {
-	Name   string   `json:"name"`
-	Key    string   `json:"key"`
-	Size   uint64   `json:"size"`   // bytes
-	Access []string `json:"access"` // "read", "write", as in the daemon's own list
+	Name    string   `json:"name"`
+	Key     string   `json:"key"`
+	Size    uint64   `json:"size"`     // bytes
+	Access  []string `json:"access"`   // "read", "write", as in the daemon's own list
+	AuthKey bool     `json:"auth_key"` // a command has to prove an authorization key, by --auth-key-file
 }
 
 func (a *app) listCmd() *cobra.Command {
@@ -34,7 +36,8 @@ func (a *app) listCmd() *cobra.Command {
 		Use:   "list PEER",
 		Short: "List the memory regions that a peer publishes",
 		Long: `list shows the catalogue of a peer: the regions that it publishes, with their names,
-keys, sizes and rights.`,
+keys, sizes and rights. (key) after the rights means that a command has to prove the
+region's authorization key, by --auth-key-file. A peer of an older release does not say.`,
 		Example: `  xdpfab list 10.0.0.2
   xdpfab list 02:00:00:00:00:0b/1 -i eth0 --json`,
 		Args: exactArgs("PEER"),
@@ -60,7 +63,7 @@ func (a *app) printRegions(list []xdpfab.RemoteRegion) error {
 	entries := []regionEntry{}
 	for _, r := range list {
 		entries = append(entries, regionEntry{Name: r.Name, Key: fmt.Sprintf("%#016x", r.Key), Size: r.Size,
-			Access: rights(r.Access)})
+			Access: rights(r.Access), AuthKey: r.Keyed})
 	}
 	return a.print(entries, func(w io.Writer) {
 		if len(entries) == 0 {
@@ -69,7 +72,8 @@ func (a *app) printRegions(list []xdpfab.RemoteRegion) error {
 		}
 		fmt.Fprintln(w, "NAME\tKEY\tBYTES\tACCESS")
 		for _, e := range entries {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(e.Name), e.Key, e.Size, orDash(strings.Join(e.Access, " ")))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(e.Name), e.Key, e.Size,
+				accessOf(control.Region{Access: e.Access, AuthKey: e.AuthKey}))
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -300,4 +301,22 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// list says which regions want an authorization key, which the next command has to prove.
+func TestListKeyed(t *testing.T) {
+	n := newNode(t)
+	n.begun = func(_, server *xdpfab.Domain) {
+		if _, err := server.Register(n.mem, mr.Options{Name: "safe", Access: mr.RemoteRead, AuthKey: []byte("0123456789abcdef")}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, e := range mustRun[[]regionEntry](n, "list PEER") {
+		if e.AuthKey != (e.Name == "safe") {
+			t.Errorf("%+v", e)
+		}
+	}
+	if r := n.run("", n.line("list PEER")...); strings.Count(r.out, "(key)") != 1 || !strings.Contains(r.out, "read (key)\n") {
+		t.Errorf("%+v", r)
+	}
 }

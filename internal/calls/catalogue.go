@@ -20,6 +20,7 @@ type Region struct {
 	Base        uint64
 	Access      mr.Access
 	Incarnation uint32
+	Keyed       bool
 }
 
 // LooksUp reports whether an operation asks for the catalogue, and so changes nothing:
@@ -61,6 +62,7 @@ func (p *Peer) entry(ctx context.Context, c Call) (Region, uint32, error) {
 	if r := e.Parse(b[:]); r != wire.ReasonOK {
 		return Region{}, 0, fmt.Errorf("xdpfab: %s: catalogue entry: %v: %w", p.Name, r, errno.Protocol)
 	}
-	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base, Access: mr.Access(e.Access),
-		Incarnation: e.Incarnation}, e.Total, nil
+	return Region{Name: e.NameString(), Key: e.Key, Size: e.Size, Base: e.Base,
+		Access: mr.Access(e.Access &^ wire.AccessKeyed), Incarnation: e.Incarnation,
+		Keyed: e.Access&wire.AccessKeyed != 0}, e.Total, nil
 }

@@ -312,6 +312,9 @@ func (m *Memory) catalogue(i int) wire.Status {
 		Datatype: wire.NoDatatype, Total: uint32(m.table.Named()),
 		Incarnation: r.Incarnation(),
 	}
+	if r.AuthKey() != 0 {
+		entry.Access |= wire.AccessKeyed
+	}
 	entry.SetName(r.Name())
 	entry.Put(v)
 	return wire.StatusOK

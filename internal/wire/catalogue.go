@@ -10,10 +10,12 @@ const (
 	MaxNameLen = 64  // a region's name
 )
 
-// The rights that an entry's Access grants.
+// The rights that an entry's Access grants. AccessKeyed says that they need an
+// authorization key, which the nodes before it did not say.
 const (
 	AccessRead  uint8 = 1 << 0
 	AccessWrite uint8 = 1 << 1
+	AccessKeyed uint8 = 1 << 2
 )
 
 // NoDatatype is the datatype hint of an entry that gives none.
@@ -23,7 +25,7 @@ const NoDatatype uint8 = 0xff
 type Entry struct {
 	Key      uint64
 	Size     uint64 // bytes
-	Access   uint8  // AccessRead, AccessWrite
+	Access   uint8  // AccessRead, AccessWrite, AccessKeyed
 	Datatype uint8  // hint: what the elements are; NoDatatype when unsaid
 	Total    uint32 // entries in the whole catalogue
 	NameLen  uint8
@@ -71,10 +73,9 @@ func (e *Entry) Parse(b []byte) Reason {
 		return ReasonBadPayload
 	}
 	le := binary.LittleEndian
-	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16] & (AccessRead | AccessWrite), NameLen: b[17],
-		Datatype: b[18],
-		Total:    le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]), Name: [MaxNameLen]byte(b[32:]),
-		Base: le.Uint64(b[32+MaxNameLen:])}
+	*e = Entry{Key: le.Uint64(b), Size: le.Uint64(b[8:]), Access: b[16] & (AccessRead | AccessWrite | AccessKeyed),
+		NameLen: b[17], Datatype: b[18], Total: le.Uint32(b[24:]), Incarnation: le.Uint32(b[28:]),
+		Name: [MaxNameLen]byte(b[32:]), Base: le.Uint64(b[32+MaxNameLen:])}
 	if e.NameLen > MaxNameLen {
 		return ReasonBadName
 	}
