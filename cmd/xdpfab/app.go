@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -208,6 +209,9 @@ func unknownCommand(c *cobra.Command, args []string) error {
 		return usage(c, "%q: stat asks a daemon of this machine: want no peer; `xdpfab list %s` and `xdpfab diagnose "+
 			"%s` ask one", args[0], args[0], args[0])
 	}
+	if c.Name() == "stat" && isInterface(args[0]) {
+		return usage(c, "unknown command %q: an interface is named by -i, as in `xdpfab stat -i %s`", args[0], args[0])
+	}
 	if !c.HasSubCommands() {
 		return usage(c, "unexpected argument %q: want none", args[0])
 	}
@@ -344,6 +348,12 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 func missingArgs(c *cobra.Command, names ...string) error {
 	example, _, _ := strings.Cut(strings.TrimSpace(c.Example), "\n")
 	return usage(c, "missing %s: want for example `%s`", strings.Join(names, " and "), example)
+}
+
+// isInterface reports whether this machine has an interface of a name.
+func isInterface(name string) bool {
+	_, err := net.InterfaceByName(name)
+	return err == nil
 }
 
 func isTerminal(f *os.File) bool {

@@ -171,15 +171,18 @@ func (a *app) target(c *cobra.Command, f *atomicFlags) (*client, *poster, xdpfab
 // request checks the command line, as far as that is possible without the peer.
 func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err error) {
 	if len(args) == 0 {
-		return r, usage(c, "missing OP and DATATYPE, such as sum uint64")
+		return r, usage(c, "missing OP and DATATYPE, such as sum uint64: %s", f.whole(atomic.Sum, atomic.Uint64, nil))
 	}
 	if r.op, err = parseOp(args[0]); err != nil {
 		return r, usage(c, "%v", err)
 	}
 	if len(args) < 2 {
-		return r, usage(c, "missing DATATYPE after %v, such as uint64", r.op)
+		return r, usage(c, "missing DATATYPE after %v, such as uint64: %s", r.op, f.whole(r.op, atomic.Uint64, nil))
 	}
-	if r.dt, err = parseDatatype(args[1]); err != nil {
+	if r.dt, err = parseDatatype(args[1]); err != nil && isNumber(args[1]) {
+		return r, usage(c, "%q is a value, and no datatype: the order is OP DATATYPE VALUE: %s", args[1],
+			f.whole(r.op, atomic.Uint64, args[1:]))
+	} else if err != nil {
 		return r, usage(c, "%v; the order is OP DATATYPE VALUE", err)
 	}
 	if r.form, err = formFor(f.form, r.op, r.dt); err != nil {
@@ -194,7 +197,8 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 		r.count = f.countOf(r.dt, values)
 	}
 	if r.op == atomic.Read && len(values) > 0 {
-		return r, usage(c, "read takes no values, and %q is one", values[0])
+		return r, usage(c, "read takes no values, and %q is one: leave it out; --offset says where to read, and "+
+			"--count how many elements: %s", values[0], f.whole(r.op, r.dt, nil))
 	}
 	if r.op != atomic.Read {
 		if r.operand, err = f.array(r.dt, "VALUE", values, r.count); err != nil {
@@ -207,7 +211,10 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 	case len(f.compare) > 0:
 		err = fmt.Errorf("%v takes no compare values: leave out --compare", r.op)
 	}
-	if err != nil {
+	switch {
+	case err != nil && r.form == atomic.Compare && len(f.compare) == 0:
+		return r, usage(c, "%v: %s", err, f.whole(r.op, r.dt, values))
+	case err != nil:
 		return r, usage(c, "%v", err)
 	}
 	return r, nil

@@ -224,6 +224,14 @@ func behindColon(args []string) string {
 	return fmt.Sprintf(", as in %s --region %s", peer, name)
 }
 
+// flag is the flag that names the region.
+func (f *regionFlags) flag() string {
+	if f.key != "" {
+		return "--key " + f.key
+	}
+	return "--region " + cmp.Or(f.name, "NAME")
+}
+
 // String names the region in output.
 func (f *regionFlags) String() string {
 	if f.name != "" {

@@ -90,7 +90,16 @@ var refusals = []refusal{
 	{"ping 02:00:00:00:00:77 --timeout 100ms", exitUnreachable, "does not answer"},
 	{"ping 02:00:00:00:00:77 --timeout 1ms", exitUnreachable, "does not answer"},
 	{"list PEER/9", exitFailed, "9 behind the slash is the number of an endpoint: give " + peerAddr + " for that of its daemon"},
-	{"atomic", exitUsage, "missing OP and DATATYPE, such as sum uint64"},
+	{"atomic", exitUsage, "missing OP and DATATYPE, such as sum uint64: `xdpfab atomic sum uint64 VALUE --peer PEER --region NAME`"},
+	{"atomic cswap 7 9", exitUsage, `"7" is a value, and no datatype: the order is OP DATATYPE VALUE: ` + "`xdpfab atomic cswap uint64 9 --compare 7 --peer PEER --region NAME`"},
+	{"atomic cswap 7 --compare 9 --region r --peer PEER", exitUsage, "`xdpfab atomic cswap uint64 7 --compare 9 --peer " + peerAddr + " --region r`"},
+	{"atomic sum 1 --key 5", exitUsage, "`xdpfab atomic sum uint64 1 --peer PEER --key 5`"},
+	{"atomic cswap int32 7 9 --peer PEER --region r", exitUsage, "`xdpfab atomic cswap int32 9 --compare 7 --peer " + peerAddr + " --region r`"},
+	{"atomic cswap uint8 1", exitUsage, "missing --compare: want one uint8: `xdpfab atomic cswap uint8 1 --compare OLD --peer PEER --region NAME`"},
+	{"atomic read uint64 5 --peer PEER --region r", exitUsage, "leave it out; --offset says where to read, and --count how many elements: `xdpfab atomic read uint64 --peer " + peerAddr + " --region r`"},
+	{"atomic sum uint64 1 --base", exitUsage, "unknown flag: --base: here it is --form base; VALUE is decimal, or hexadecimal with 0x"},
+	{"atomic sum uint64 1 --fetch", exitUsage, "unknown flag: --fetch: here it is --form fetch"},
+	{"atomic cswap uint64 1 --comp 5", exitUsage, "unknown flag: --comp, did you mean --compare?"},
 	{"atomic fetch-sum uint64 1", exitUsage, "here it is sum, which prints the value from before"},
 	{"receive --size 0", exitUsage, "--size 0: want 1 or more"},
 	{"capture out.pcap", exitUsage, "the file is named by -w out.pcap"},
@@ -221,6 +230,7 @@ var refusalsAsTheyAre = []refusal{
 	{"pink", exitUsage, `did you mean "ping"?`},
 	{"bnech 10.0.0.2 --region counters", exitUsage, `unknown command "bnech", did you mean "bench"?; see`},
 	{"region crate a=1KiB --interface eth0", exitUsage, `unknown command "crate", did you mean "create"?`},
+	{"stat lo", exitUsage, `unknown command "lo": an interface is named by -i, as in ` + "`xdpfab stat -i lo`"},
 	{"stat pears --limit 3", exitUsage, `unknown command "pears", did you mean "peers"?`},
 	{"--regoin counters", exitUsage, "unknown flag: --regoin: a command's flags stand behind it"},
 	{"--json ping 10.0.0.2", exitUsage, "a command's flags stand behind it, as in `xdpfab list 10.0.0.2 --json`"},
@@ -420,7 +430,7 @@ func TestPingGivesUp(t *testing.T) {
 	var out strings.Builder
 	err := r.run(context.Background(), &pingFlags{count: 100}, &pingLines{out: &out, each: true}, func(context.Context) error {
 		if tried++; tried > 5 {
-			return xdpfab.ErrPeerSilent
+			return fmt.Errorf("%w: likely causes: (1) it has ended", xdpfab.ErrPeerSilent)
 		}
 		return nil
 	})
@@ -428,7 +438,7 @@ func TestPingGivesUp(t *testing.T) {
 		t.Errorf("%+v, %v after %d", r, err, tried)
 	}
 	if text := out.String(); strings.Count(text, "µs\n") != 5 || strings.Count(text, "lost after") != goneAfter ||
-		!strings.Contains(text, "round trip 6: lost") {
+		!strings.Contains(text, "round trip 6: lost") || strings.Contains(text, "likely causes") || !strings.Contains(err.Error(), "likely causes") {
 		t.Error(text)
 	}
 }
@@ -719,6 +729,16 @@ func TestOnlyDaemon(t *testing.T) {
 	}
 	if path, err := onlyDaemon(dir); err != nil || filepath.Base(path) != "live.sock" {
 		t.Errorf("one of two is dead: %q, %v", path, err)
+	}
+	if err := os.Rename(filepath.Join(dir, "dead.sock"), filepath.Join(dir, "live.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(dir, "live.sock"), filepath.Join(dir, "other.sock")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := onlyDaemon(dir)
+	if !errors.Is(err, control.ErrNoDaemon) || !strings.Contains(err.Error(), "the daemons that made the 2 sockets in "+dir+" have ended: start xdpfabd") {
+		t.Errorf("both are dead: %v", err)
 	}
 }
 

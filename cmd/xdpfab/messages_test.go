@@ -81,7 +81,7 @@ func TestSend(t *testing.T) {
 		{"send PEER a b", exitUsage, "quote a message of several words"},
 		{"send PEER a --lines", exitUsage, "want no MESSAGE"},
 		{"send PEER a --tag x", exitUsage, "want a 64-bit number"},
-		{"send PEER/9 a", exitFailed, "nobody receives at " + peerAddr + "/9: run `xdpfab receive` there, or name the number of another mailbox: connect on "},
+		{"send PEER/9 a", exitFailed, "nobody receives at " + peerAddr + "/9: run `xdpfab receive --mailbox 9` there, or name the number of another mailbox: connect on " + peerAddr + "/9: not executed: peer refused the session: it has no such endpoint"},
 		{"send PEER/0 a", exitFailed, "the peer receives no messages"},
 	} {
 		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)

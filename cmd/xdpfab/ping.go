@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -189,7 +190,8 @@ type pingLines struct {
 func (l *pingLines) add(number int, took, at time.Duration, err error) {
 	switch {
 	case err != nil:
-		fmt.Fprintf(l.out, "round trip %d: lost after %s: %s\n", number, show.Duration(int64(took)), tell.Plain(err))
+		text, _, _ := strings.Cut(tell.Plain(err), ": likely causes:") // which the error at the end has
+		fmt.Fprintf(l.out, "round trip %d: lost after %s: %s\n", number, show.Duration(int64(took)), text)
 		return
 	case l.each:
 		fmt.Fprintf(l.out, "round trip %d: %s\n", number, show.Duration(int64(took)))

@@ -97,6 +97,15 @@ func withMailbox(addr string) string {
 	return fmt.Sprintf("%s/%d", addr, mailbox)
 }
 
+// atMailbox is the flag of receive for the mailbox of an address, unless it is the usual
+// one.
+func atMailbox(addr string) string {
+	if _, number, _ := strings.Cut(addr, "/"); number != strconv.Itoa(mailbox) {
+		return " --mailbox " + number
+	}
+	return ""
+}
+
 func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err error) {
 	r := sendReport{Peer: withMailbox(addr)}
 	if f.tag != "" {
@@ -112,8 +121,8 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 	f.link.mailbox = true
 	cl, err := a.connect(c, &f.link, r.Peer)
 	if errors.Is(err, xdpfab.ErrRefused) && !errors.Is(err, fi.ErrAuthKey) {
-		err = fmt.Errorf("nobody receives at %s: run `xdpfab receive` there, or name the number of another mailbox: %w",
-			r.Peer, err)
+		err = fmt.Errorf("nobody receives at %s: run `xdpfab receive%s` there, or name the number of another mailbox: "+
+			"%w", r.Peer, atMailbox(r.Peer), noEndpoint(err))
 	}
 	unknown := exitCode(err) == exitUsage || errors.As(err, new(*net.DNSError))
 	if unknown && !isAddress(addr) && isAddress(message) {

@@ -133,30 +133,42 @@ func (f *daemonFlags) find(a *app, c *cobra.Command) (named bool, from string, e
 	return false, from, err
 }
 
-// noInterface makes an error of a daemon that there is not say so if there is no such
-// interface either, and which interfaces daemons serve.
+// noInterface adds to the error of a daemon that there is not which interfaces daemons
+// serve, and says so if there is no such interface either.
 func (f *daemonFlags) noInterface(err error) error {
-	if f.ifname == "" || !errors.Is(err, control.ErrNoDaemon) {
+	if !errors.Is(err, control.ErrNoDaemon) {
 		return err
 	}
-	if _, lack := net.InterfaceByName(f.ifname); lack == nil {
-		return err
+	pattern := control.DefaultPath("*")
+	if _, lack := net.InterfaceByName(f.ifname); lack != nil && f.ifname != "" {
+		return absent(f.ifname, pattern)
 	}
-	return absent(f.ifname, control.DefaultPath("*"))
+	if served := servedNames(pattern); len(served) > 0 {
+		return fmt.Errorf("%w; daemons serve %s: `xdpfab stat -i %s` asks one", err, tell.List(served, mostServed),
+			served[0])
+	}
+	return err
+}
+
+// mostServed is how many interfaces an error names.
+const mostServed = 20
+
+// servedNames are the interfaces that daemons of this network namespace serve, by sockets
+// of a pattern.
+func servedNames(pattern string) (names []string) {
+	found, _ := filepath.Glob(pattern)
+	for _, path := range slices.DeleteFunc(found, unserved) {
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".sock"))
+	}
+	return names
 }
 
 // absent is the error of an interface that there is not, while daemons serve others by
 // sockets of a pattern.
 func absent(ifname, pattern string) error {
-	found, _ := filepath.Glob(pattern)
-	var served []string
-	for _, path := range slices.DeleteFunc(found, unserved) {
-		served = append(served, strings.TrimSuffix(filepath.Base(path), ".sock"))
-	}
-	what := "no daemon serves any: start xdpfabd"
+	served, what := servedNames(pattern), "no daemon serves any: start xdpfabd"
 	if len(served) > 0 {
-		const most = 20
-		what = "daemons serve " + tell.List(served, most)
+		what = "daemons serve " + tell.List(served, mostServed)
 	}
 	return interfaceError(fmt.Errorf("%w %q%s: %s", xsk.ErrNoInterface, ifname, tell.DidYouMean(ifname, served), what))
 }
@@ -267,8 +279,15 @@ func ask(ctx context.Context, d *control.Client, last statReport) (r statReport,
 // daemon of this network namespace. Daemons that were killed leave theirs.
 func onlyDaemon(dir string) (string, error) {
 	found, _ := filepath.Glob(filepath.Join(dir, "*.sock"))
-	if near := slices.DeleteFunc(slices.Clone(found), unserved); len(found) > 1 && len(near) > 0 {
-		found = near
+	if len(found) > 1 {
+		left := len(found)
+		if found = slices.DeleteFunc(found, dead); len(found) == 0 {
+			return "", fmt.Errorf("%w: the daemons that made the %d sockets in %s have ended: start xdpfabd",
+				control.ErrNoDaemon, left, dir)
+		}
+		if near := slices.DeleteFunc(slices.Clone(found), unserved); len(near) > 0 {
+			found = near
+		}
 	}
 	switch len(found) {
 	case 1:
@@ -281,6 +300,15 @@ func onlyDaemon(dir string) (string, error) {
 	}
 	return "",
 		&codeError{fmt.Errorf("several daemons: choose one with --control %s", strings.Join(found, " or ")), exitUsage}
+}
+
+// dead reports whether the daemon that made a control socket has ended.
+func dead(path string) bool {
+	d, err := control.Dial(path)
+	if err == nil {
+		_ = d.Close()
+	}
+	return errors.Is(err, control.ErrNoDaemon)
 }
 
 // unserved reports whether a control socket has no daemon, or one that is known to be in

@@ -5,11 +5,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,6 +87,9 @@ func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
 	if other := otherFlags[name]; c.Flags().Lookup(other) != nil {
 		return ": here it is --" + other
 	}
+	if form, err := atomic.ParseFunc(name); err == nil && c.Flags().Lookup("form") != nil {
+		return fmt.Sprintf(": here it is --form %v; VALUE is decimal, or hexadecimal with 0x", form)
+	}
 	if name == "mailbox" && c.Name() == "send" {
 		return ": the mailbox stands behind the peer, as in `xdpfab send 10.0.0.2/9 hello`"
 	}
@@ -130,17 +135,29 @@ func (f *regionFlags) missing(ctx context.Context, p *xdpfab.Peer, err error) er
 	return fmt.Errorf("%w%s; the peer has %s", err, tell.DidYouMean(f.name, names), tell.List(names, most))
 }
 
+// lacksEndpoint reports whether a peer has refused a session since nobody serves the
+// endpoint. Peers refuse for other reasons, too, which only the text tells apart.
+func lacksEndpoint(err error) bool {
+	return errors.Is(err, xdpfab.ErrRefused) && strings.Contains(err.Error(), "no such endpoint")
+}
+
+// noEndpoint is the error of an endpoint that nobody serves, without the advice for
+// programs.
+func noEndpoint(err error) error {
+	if oe, is := errors.AsType[*xdpfab.OpError](err); is && lacksEndpoint(err) {
+		oe.Cause = fmt.Errorf("%w: it has no such endpoint", xdpfab.ErrRefused)
+	}
+	return err
+}
+
 // atEndpoint adds to the error of a dial that nobody serves the endpoint of an address
 // what the number behind the slash means: in an address that was pasted with the length
 // of its prefix, that length.
 func atEndpoint(err error, to wire.Addr) error {
-	// Peers refuse for other reasons, too, which only the text tells apart.
-	if !errors.Is(err, xdpfab.ErrRefused) || !strings.Contains(err.Error(), "no such endpoint") {
+	if !lacksEndpoint(err) {
 		return err
 	}
-	if oe, is := errors.AsType[*xdpfab.OpError](err); is { // without the advice for programs
-		oe.Cause = fmt.Errorf("%w: it has no such endpoint", xdpfab.ErrRefused)
-	}
+	err = noEndpoint(err)
 	if to.Endpoint == 0 {
 		return fmt.Errorf("%w: a program has the interface there that serves no regions, or is just starting: want "+
 			"xdpfabd, or a program that serves some", err)
@@ -268,6 +285,39 @@ func unknownKey(err error) error {
 		err = oe
 	}
 	return fmt.Errorf("%w: %s", err, publishedKeys)
+}
+
+// whole is a command line of an operation that lacks nothing, with the values that were
+// given. Of two for an operation that compares, the first is the one that is there, as in
+// other libraries' functions.
+func (f *atomicFlags) whole(op atomic.Op, dt atomic.Datatype, values []string) string {
+	line, compared := fmt.Sprintf("xdpfab atomic %v %v", op, dt), ""
+	compares := atomic.Valid(atomic.Compare, op, dt)
+	switch {
+	case op == atomic.Read:
+		values = nil
+	case compares && len(f.compare) > 0:
+		compared = strings.Join(f.compare, ",")
+	case compares && len(values) == 2:
+		values, compared = values[1:], values[0]
+	case compares:
+		compared = "OLD"
+	}
+	if op != atomic.Read && len(values) == 0 {
+		values = []string{"VALUE"}
+	}
+	line = strings.Join(append([]string{line}, values...), " ")
+	if compared != "" {
+		line += " --compare " + compared
+	}
+	return "`" + line + " --peer " + cmp.Or(f.peer, "PEER") + " " + f.region.flag() + "`"
+}
+
+// isNumber reports whether an argument is a value of some datatype.
+func isNumber(text string) bool {
+	_, err := value.Parse(atomic.Double, text)
+	_, whole := strconv.ParseUint(strings.TrimPrefix(text, "-"), 0, 64)
+	return err == nil || whole == nil
 }
 
 func parseOp(text string) (atomic.Op, error) {

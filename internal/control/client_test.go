@@ -98,7 +98,7 @@ func TestSilentDaemon(t *testing.T) {
 	}
 	c := dial(t, path)
 	_, err := c.Status(t.Context())
-	says(err, "within 1ms")
+	says(err, "within 1ms: a busy machine may take longer (process ", "wait longer (--timeout), at least 1s")
 	says(c.Call(t.Context(), "create-region", nil, nil), "within 4ms") // which takes a daemon long
 	_, _, err = c.Capture(t.Context(), capture.Options{})
 	says(err, "within 1ms")

@@ -38,6 +38,10 @@ func elsewhere(pid int) bool {
 	return of != 0 && of != Namespace()
 }
 
+// short is a time within which a daemon that is in order need not answer: its machine may
+// be busy.
+const short = time.Second
+
 // Error names the process, its state if that is the cause, and the remedy.
 func (e *SilentError) Error() string {
 	what := "lets nobody connect"
@@ -58,6 +62,10 @@ func (e *SilentError) Error() string {
 	case e.stopped:
 		return fmt.Sprintf("the daemon at %s %s: it is stopped (%s): have it go on with `kill -CONT %d`", e.Path, what,
 			who, e.PID)
+	}
+	if e.Within > 0 && e.Within < short {
+		return fmt.Sprintf("the daemon at %s %s: a busy machine may take longer (%s): wait longer (--timeout), at "+
+			"least %v, and restart it if it hangs", e.Path, what, who, short)
 	}
 	return fmt.Sprintf("the daemon at %s %s: it or its machine is overloaded, or it hangs (%s): wait longer "+
 		"(--timeout), or restart it", e.Path, what, who)

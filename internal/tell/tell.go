@@ -70,7 +70,12 @@ func DidYouMean(word string, names []string) string { return errno.DidYouMean(wo
 func LikeFlag(flags *pflag.FlagSet, unknown *pflag.NotExistError) string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return DidYouMean("--"+unknown.GetSpecifiedName(), names)
+	word := "--" + unknown.GetSpecifiedName()
+	cut := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, word) })
+	if len(cut) == 1 { // --comp is --compare cut short, and not --copy mistyped
+		return DidYouMean(word, cut)
+	}
+	return DidYouMean(word, names)
 }
 
 // List names at most so many of a list, and ends in "…" if there are more.
