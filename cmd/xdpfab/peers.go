@@ -30,7 +30,8 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	defer cancel()
 	name, _, _ := strings.Cut(peer, "/")
 	if texts, known := s.Addresses(name); known {
-		return hostAddresses(ctx, c, names.Number(texts, peer))
+		all, err := hostAddresses(ctx, c, names.Number(texts, peer))
+		return all, within(err, "the short name "+name+" of the configuration")
 	}
 	if err := decorated(c, peer, name); err != nil {
 		return nil, err
@@ -47,7 +48,8 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 	}
 	n, err := d.Node(name)
 	if err == nil {
-		return hostAddresses(ctx, c, names.Number(n.Addrs, peer))
+		all, err := hostAddresses(ctx, c, names.Number(n.Addrs, peer))
+		return all, within(err, "node "+name+" of the directory "+f.directory)
 	}
 	all, no := hostAddresses(ctx, c, []string{peer})
 	for _, n := range d.Nodes() {
@@ -60,6 +62,14 @@ func (f *linkFlags) peerAddresses(c *cobra.Command, s *settings.Settings, peer s
 		no = fmt.Errorf("%w; nor is it a node of the directory %s", no, f.directory)
 	}
 	return all, mistyped(c, no, name, known)
+}
+
+// within adds to an error of an address where it comes from.
+func within(err error, from string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", from, err)
 }
 
 // decorated refuses an IP address with what other programs take in it: a zone, or

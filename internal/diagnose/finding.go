@@ -75,13 +75,26 @@ func (f *Finding) nobody() (Cause, bool) {
 // elsewhere is the cause if the peer answers over the other encapsulation.
 func (f *Finding) elsewhere() (Cause, bool) {
 	if f.Peer.IsIP() {
+		remedy := "use that address, or have the peer serve UDP: xdpfabd without --udp=false, no " +
+			"DomainAttr.EthernetOnly"
+		if f.Port != PortRefused {
+			remedy = "compare `ip address` there, since its IP address may have changed; " + remedy
+		}
 		return Cause{Text: fmt.Sprintf("the peer answers at %s, over raw Ethernet, and not over UDP", f.Answers),
-			Remedy: "use that address, or have the peer serve UDP: xdpfabd without --udp=false, no " +
-				"DomainAttr.EthernetOnly"}, f.Answers != ""
+			Remedy: remedy}, f.Answers != ""
 	}
 	return Cause{Text: fmt.Sprintf("the peer answers at %s, over UDP, and not over raw Ethernet", f.Answers),
 		Remedy: fmt.Sprintf("use that address; the peer uses UDP sockets, or a switch drops EtherType %#x",
 			wire.EtherType)}, f.Answers != ""
+}
+
+// whichOf tells a host that serves no UDP from one that has lost its IP address: the
+// kernel of the former refuses the port.
+func (f *Finding) whichOf() string {
+	if f.Port == PortRefused {
+		return fmt.Sprintf("that host refuses UDP port %d of %s, so its UDP is off", wire.UDPPort, f.host())
+	}
+	return fmt.Sprintf("nobody refuses UDP port %d of %s, so its address has probably changed", wire.UDPPort, f.host())
 }
 
 func (f *Finding) refused() (Cause, bool) {

@@ -24,6 +24,7 @@ func TestCauses(t *testing.T) {
 		"own":                     {Finding{Own: true, Port: PortRefused}, "10.0.0.2", true, "10.0.0.2 is an address of this node", "of the peer"},
 		"nobody":                  {Finding{Nobody: errors.New("route: nobody there")}, "10.0.0.2", true, "nobody there", "check the address"},
 		"raw Ethernet alone":      {Finding{Answers: "02:00:00:00:00:0b", Port: PortRefused}, "10.0.0.2", true, "answers at 02:00:00:00:00:0b, over raw", "--udp=false"},
+		"another IP address":      {Finding{Answers: "02:00:00:00:00:0b", Port: PortSilent}, "10.0.0.2", true, "answers at 02:00:00:00:00:0b, over raw", "its IP address may have changed"},
 		"UDP alone":               {Finding{Answers: "10.0.0.2"}, "02:00:00:00:00:0b", true, "answers at 10.0.0.2, over UDP", "use that address"},
 		"no daemon":               {Finding{Port: PortRefused, Tried: []string{"02:00:00:00:00:0b"}}, "10.0.0.2/3", true, "10.0.0.2 is up, but nothing", "start xdpfabd"},
 		"no daemon, or a VLAN":    {Finding{Port: PortRefused}, "10.0.0.2", true, "nothing there takes", "it may have another --vlan"},
@@ -54,6 +55,21 @@ func TestCauses(t *testing.T) {
 			if one.Text == "" || one.Remedy == "" {
 				t.Errorf("%s: cause %+v lacks a text or a remedy", name, one)
 			}
+		}
+	}
+}
+
+// A host that refuses the port has the address, and serves no UDP there.
+func TestWhichOf(t *testing.T) {
+	peer, err := wire.ParseAddr("10.0.0.2/3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, want := range map[Port]string{PortRefused: "of 10.0.0.2, so its UDP is off", PortSilent: "its address has probably changed",
+		PortUntried: "its address has probably changed"} {
+		f := Finding{Peer: peer, Port: port}
+		if got := f.whichOf(); !strings.Contains(got, want) {
+			t.Errorf("%v: %q, want %q", port, got, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -104,14 +105,26 @@ func (t *Trial) Explain(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	calls.SilenceTold(err)
+	if dark(t.ifname) {
+		err = fmt.Errorf("%s has no carrier, so nothing leaves it: connect its cable, or set up its other end: %w",
+			t.ifname, err)
+	}
 	said := t.found.Answers != "" && strings.Contains(err.Error(), t.found.Answers) && t.found.Peer.IsIP()
 	switch {
 	case errors.Is(err, route.ErrUnreachable): // says all that can be said
 		return err
-	case said || errors.Is(err, port.ErrNoUDP): // says who answers
+	case errors.Is(err, port.ErrNoUDP): // says who answers
+		return fmt.Errorf("%w; %s; %s", err, t.found.whichOf(), t.found.more(t.ifname))
+	case said:
 		return fmt.Errorf("%w; %s", err, t.found.more(t.ifname))
 	}
 	return fmt.Errorf("%w: %s", err, t.found.Hint(t.ifname))
+}
+
+// dark reports whether an interface of this network namespace is up, and has no carrier.
+func dark(ifname string) bool {
+	i, err := net.InterfaceByName(ifname)
+	return err == nil && i.Flags&net.FlagUp != 0 && i.Flags&net.FlagRunning == 0
 }
 
 // note records evidence.

@@ -93,9 +93,9 @@ func (d *Domain) deafToUDP(ctx context.Context, ep *endpoint, a wire.Addr, link 
 		return silent
 	}
 	calls.SilenceTold(silent)
-	return fmt.Errorf("%w; %w there: a node answers raw Ethernet at %v, which is the peer unless a router is between: "+
-		"start it without xdpfabd --udp=false or DomainAttr.EthernetOnly, or give the MAC address", silent,
-		port.ErrNoUDP, at)
+	return fmt.Errorf("%w; %v is no longer its address, or %w there: a node answers raw Ethernet at %v, which is the "+
+		"peer unless a router is between: give its present address, start it without xdpfabd --udp=false or "+
+		"DomainAttr.EthernetOnly, or give the MAC address", silent, a.IP, port.ErrNoUDP, at)
 }
 
 // callPeer returns a peer to call, which is a child of the domain until it is closed.
