@@ -248,7 +248,7 @@ var refusalsAsTheyAre = []refusal{
 	{"info --advise --control /absent/x.sock lo", exitUsage, "asks no daemon"},
 	{"kept list", exitUsage, "unknown command \"list\": that is `xdpfab kept` alone"},
 	{"kept removee", exitUsage, `unknown command "removee", did you mean "remove"?`},
-	{"region list", exitUsage, "unknown command \"list\": that is `xdpfab stat regions`"},
+	{"region list", exitUsage, "unknown command \"list\": that is `xdpfab region` alone"},
 	{"region make a=1KiB -i eth0", exitUsage, `unknown command "make": want create or remove`},
 	{"get saved 10.0.0.2 --region r", exitUsage, `"saved" is no address, and "10.0.0.2" is one: the order is PEER FILE`},
 	{"put saved 02:00:00:00:00:0b --region r", exitUsage, "the order is PEER FILE"},

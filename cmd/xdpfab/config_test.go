@@ -6,6 +6,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -74,5 +77,45 @@ func TestConfig(t *testing.T) {
 		if !strings.Contains(help, settings.Variable(key)) || !strings.Contains(help, "--"+key) {
 			t.Errorf("help does not tell of %s", key)
 		}
+	}
+}
+
+// Settings of one rank that name a daemon and another interface than it has are refused:
+// one of them would be ignored.
+func TestContradiction(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "client.toml")
+	if err := os.WriteFile(file, []byte("interface = 'eth8'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ifname, has string
+		refused     bool
+	}{
+		{"eth7", "va", true}, {"va", "va", false},
+		{"", "va", false}, // the variable takes precedence over the file
+	} {
+		a := &app{files: []string{file}, env: func(name string) string {
+			return map[string]string{"XDPFAB_INTERFACE": c.ifname, "XDPFAB_CONTROL": "/d/x.sock"}[name]
+		}}
+		s, err := a.settings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = contradiction(a.root(), s, c.has)
+		const say = "XDPFAB_INTERFACE names the interface eth7, and the daemon at /d/x.sock, which XDPFAB_CONTROL names, has va: unset one of them"
+		if (err != nil) != c.refused || c.refused && (exitCode(err) != exitUsage || !strings.Contains(err.Error(), say)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// A user who may not look at resident regions is told who may.
+func TestEntitled(t *testing.T) {
+	err := entitled(fmt.Errorf("/x: %w", fs.ErrPermission))
+	if exitCode(err) != exitInterface || !strings.Contains(err.Error(), "want root, or the user of the process that made the folder") {
+		t.Error(err)
+	}
+	if err := entitled(fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "root") {
+		t.Error(err)
 	}
 }

@@ -159,11 +159,27 @@ func (f *linkFlags) choose(c *cobra.Command, s *settings.Settings, attr *xdpfab.
 	if chosen, err = way.Choose(c.Context(), f.control, way.Folder(), to, f.giveUp); err != nil {
 		return chosen, namedBy(f.by, unclear(c, err))
 	}
+	if f.by != "" {
+		if err := contradiction(c, s, chosen.Interface); err != nil {
+			return chosen, err
+		}
+	}
 	f.ifname = chosen.Interface
 	if attr.Attach == fi.AttachAuto && f.looksForDaemon() {
 		attr.Control = chosen.Control
 	}
 	return chosen, nil
+}
+
+// contradiction refuses settings of one rank that name a daemon's socket, and another
+// interface than that daemon has: one of them would be ignored.
+func contradiction(c *cobra.Command, s *settings.Settings, has string) error {
+	ifname, socket := s.Get(settings.Interface), s.Get(settings.Control)
+	if ifname.Value == "" || ifname.Value == has || socket.Precedes(ifname) {
+		return nil
+	}
+	return usage(c, "%s names the interface %s, and the daemon at %s, which %s names, has %s: unset one of them, or "+
+		"name one by -i or --control", ifname.From, ifname.Value, socket.Value, socket.From, has)
 }
 
 // namedBy adds to an error about a daemon's socket what in the configuration names it.

@@ -49,8 +49,9 @@ func (a *app) getCmd() *cobra.Command {
 bytes are never torn; the region as a whole may change meanwhile.
 
 get writes the bytes in order, so the length of FILE shows how far an interrupted copy
-got. --resume keeps these bytes and fetches the rest. It does not notice whether the
-region has changed meanwhile.`,
+got. --resume keeps these bytes and fetches the rest. It trusts that FILE is from the same
+region and --offset, and refuses only a file that is longer than the copy. It does not
+notice whether the region has changed meanwhile.`,
 		Example: `  xdpfab get 10.0.0.2 counters.save --region counters
   xdpfab get 10.0.0.2 counters.save --region counters --resume
   xdpfab get 10.0.0.2 - --region log --offset 4096 --length 100 | xxd`,

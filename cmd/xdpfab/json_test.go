@@ -66,6 +66,8 @@ var jsonOutputs = []struct {
 	{"region create", "The region, an object.", "xdpfab region create scores=1MiB --json | jq -r .key", control.Region{}},
 	{"region remove", "As that of `xdpfab region create`.", "", nil},
 	{"kept", "A list of regions.", "xdpfab kept --json | jq -r '.[].name'", []control.Kept{}},
+	{"region", "As that of `xdpfab stat regions`.", "", nil},
+	{"resident", "As that of `xdpfab resident list`.", "", nil},
 	{"kept remove", "The region, an object of the list of `xdpfab kept`.", "", nil},
 	{"resident list", "A list of folders.", "xdpfab resident list --json | jq -r '.[].folder'", []resident.Left{}},
 	{"config", "An object.", "xdpfab config --json | jq -r '.settings[].key'", configReport{}},

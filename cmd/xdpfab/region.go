@@ -16,17 +16,19 @@ import (
 )
 
 func (a *app) regionCmd() *cobra.Command {
-	c := &cobra.Command{
+	c := a.listRegions(&cobra.Command{
 		Use:   "region",
-		Short: "Create and remove regions of a running daemon",
-		Long: `A daemon serves the regions that its configuration names. These commands create and
-remove regions while it runs; no session ends. ` + "`xdpfab stat`" + ` lists them. Regions that
-programs have left are those of ` + "`xdpfab kept`" + `.`,
-		Example: `  xdpfab region create scores=1MiB
+		Short: "List, create and remove regions of a running daemon",
+		Long: `A daemon serves the regions that its configuration names. create and remove change them
+while it runs; no session ends. Alone, region lists them as ` + "`xdpfab stat regions`" + ` does,
+whose help explains the columns. Regions that programs have left are those of
+` + "`xdpfab kept`" + `.`,
+		Example: `  xdpfab region
+  xdpfab region create scores=1MiB
   xdpfab region remove scores --interface eth0`,
-	}
-	c.Args, c.RunE = instead(map[string]string{"list": "`xdpfab stat regions`", "add": "`xdpfab region create`",
-		"delete": "`xdpfab region remove`", "rm": "`xdpfab region remove`", "withdraw": "`xdpfab region remove`"}), help
+	})
+	c.Args = instead(map[string]string{"list": "`xdpfab region` alone", "add": "`xdpfab region create`",
+		"delete": "`xdpfab region remove`", "rm": "`xdpfab region remove`", "withdraw": "`xdpfab region remove`"})
 	c.AddCommand(a.changeCmd(&cobra.Command{
 		Use:   "create NAME=SIZE[:OPTION,...]",
 		Short: "Have a running daemon serve another region",

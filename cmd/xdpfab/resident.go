@@ -67,11 +67,13 @@ func (a *app) residentCmd() *cobra.Command {
 		Short: "List or remove resident regions that a dead process left",
 		Long: `The kernel keeps serving the resident regions of a daemon that was killed, until the
 next daemon on the interface takes them back. These commands are for regions that no
-daemon will take back: they hold memory, and the interface.`,
-		Example: `  xdpfab resident list
+daemon will take back: they hold memory, and the interface. Alone, resident lists the
+folders, as ` + "`xdpfab resident list`" + ` does.`,
+		Example: `  xdpfab resident
   xdpfab resident remove ` + pinRoot + `/4026531840/eth0`,
 	}
-	c.Args, c.RunE = unknownCommand, help
+	c.Args, c.RunE = unknownCommand, a.listResident
+	a.jsonFlag(c)
 	c.AddCommand(a.residentListCmd(), a.residentRemoveCmd())
 	return c
 }
@@ -92,22 +94,33 @@ regions, and "damaged" if nothing serves them.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				args = pinRoots()
-			}
-			list, err := leftBelow(args)
-			if err != nil {
-				return err
-			}
-			if list == nil {
-				list = []resident.Left{} // not null in JSON
-			}
-			return a.print(list, func(w io.Writer) { printResident(w, list) })
-		},
+		RunE: a.listResident,
 	}
 	a.jsonFlag(c)
 	return c
+}
+
+func (a *app) listResident(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		args = pinRoots()
+	}
+	list, err := leftBelow(args)
+	if err != nil {
+		return entitled(err)
+	}
+	if list == nil {
+		list = []resident.Left{} // not null in JSON
+	}
+	return a.print(list, func(w io.Writer) { printResident(w, list) })
+}
+
+// entitled adds to the error of a folder that this user may not use who may.
+func entitled(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w: want root, or the user of the process that made the folder: `sudo xdpfab resident list`",
+		err)
 }
 
 func (a *app) residentRemoveCmd() *cobra.Command {
@@ -127,7 +140,7 @@ remove refuses a folder that a process uses.`,
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s: %w: see `xdpfab resident list`", args[0], syscall.ENOENT)
 			}
-			return err
+			return entitled(err)
 		},
 	}
 }

@@ -92,13 +92,31 @@ func (f *daemonFlags) dial(a *app, c *cobra.Command) (*control.Client, error) {
 	if err != nil {
 		return nil, namedBy(from, f.noInterface(withLeft(err)))
 	}
-	if d.Patience = f.timeout; named {
-		return d, nil
+	d.Patience = f.timeout
+	switch {
+	case named && from != "":
+		err = a.contradicted(c, d)
+	case !named:
+		err = nearby(c.Context(), d, f)
 	}
-	if err := nearby(c.Context(), d, f); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// contradicted refuses a daemon that the configuration names together with another
+// interface than it has. Whether the daemon answers, the command itself finds out.
+func (a *app) contradicted(c *cobra.Command, d *control.Client) error {
+	s, err := a.settings()
+	if err != nil || s.Get(settings.Interface).Value == "" {
+		return err
+	}
+	status, err := d.Status(c.Context())
+	if err != nil {
+		return nil
+	}
+	return contradiction(c, s, status.Interface.Name)
 }
 
 // find completes the path of the socket, and the time limit. It reports whether anybody

@@ -142,7 +142,7 @@ var regionOrders = []order[regionRow]{
 }
 
 func (a *app) statRegionsCmd() *cobra.Command {
-	return a.listOf(&cobra.Command{
+	return a.listRegions(&cobra.Command{
 		Use:   "regions",
 		Short: "Show the regions of a daemon and of its guests, and what was applied to them",
 		Long: `regions asks a daemon for the regions that it serves, and for those that programs
@@ -161,7 +161,12 @@ and null in JSON. "xdpfab stat" has the sum of them all.
 At most 10000 regions of programs are listed.`,
 		Example: `  xdpfab stat regions
   xdpfab stat regions --sort ops --interface eth0`,
-	}, orderNames(regionOrders), func(c *cobra.Command, f *daemonFlags, sort string) error {
+	})
+}
+
+// listRegions completes a command that lists regions.
+func (a *app) listRegions(c *cobra.Command) *cobra.Command {
+	return a.listOf(c, orderNames(regionOrders), func(c *cobra.Command, f *daemonFlags, sort string) error {
 		list, err := ofDaemon[control.RegionList](a, c, f, "region-list")
 		if err != nil {
 			return err

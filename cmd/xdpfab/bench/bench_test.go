@@ -281,6 +281,12 @@ func TestForms(t *testing.T) {
 	if r.Text(&text); strings.Contains(text.String(), "packet") || strings.Contains(text.String(), "resent") {
 		t.Error(text.String())
 	}
+	r.Seconds, r.OpsPerSecond, r.BytesPerSecond = 2e-7, 123456789.7, 9.87e9
+	for name, want := range map[string]string{"seconds": "0.000000", "ops_per_second": "123456790", "bytes_per_second": "9870000000", "size_bytes": "8"} {
+		if names, values := r.CSV(); !slices.Contains(names, name) || values[slices.Index(names, name)] != want {
+			t.Errorf("%s of %v %v, want %s", name, names, values, want)
+		}
+	}
 	if _, values := r.CSV(); values[slices.Index(names, "ops_per_packet")] != "" {
 		t.Error(values)
 	}

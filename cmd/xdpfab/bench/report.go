@@ -232,14 +232,14 @@ func (r *Report) CSV() (names, values []string) {
 	add("mode", r.Mode)
 	add("op", r.Op)
 	add("datatype", r.Datatype)
-	add("size", r.Size)
+	add("size_bytes", r.Size)
 	add("words_per_post", r.PostWords)
 	add("endpoints", r.Endpoints)
 	add("window", r.Window)
 	add("ops", r.Ops)
-	add("seconds", r.Seconds)
-	add("ops_per_second", r.OpsPerSecond)
-	add("bytes_per_second", r.BytesPerSecond)
+	add("seconds", fixed(r.Seconds, 6))
+	add("ops_per_second", fixed(r.OpsPerSecond, 0))
+	add("bytes_per_second", fixed(r.BytesPerSecond, 0))
 	l := &r.Latency
 	add("min_ns", l.Min)
 	list := r.Percentiles
@@ -251,10 +251,14 @@ func (r *Report) CSV() (names, values []string) {
 	}
 	add("max_ns", l.Max)
 	add("frames_resent", known(r.counted, r.Resent))
-	add("ops_per_packet", known(r.OpsPerPacket > 0, r.OpsPerPacket))
+	add("ops_per_packet", known(r.OpsPerPacket > 0, fixed(r.OpsPerPacket, 2)))
 	add("verification", r.Verification)
 	return names, values
 }
+
+// fixed is a number without an exponent, which not every program reads, and with as many
+// decimals in each row.
+func fixed(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
 // known returns an empty field in place of what is not known.
 func known(is bool, v any) any {
