@@ -16,6 +16,7 @@ import (
 	"go/token"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -89,7 +90,7 @@ func TestJSONReference(t *testing.T) {
 	}
 	text := string(page)
 	var known []string
-	tables := jsonTables{comments: map[reflect.Type]map[string]string{}, shown: map[reflect.Type]string{}}
+	tables := jsonTables{comments: map[reflect.Type]map[string]string{}, shown: map[reflect.Type]string{}, told: map[string]bool{}}
 	for _, o := range jsonOutputs {
 		known = append(known, o.command)
 		tables.section(t, o.command, o.about, o.example, o.of)
@@ -97,6 +98,11 @@ func TestJSONReference(t *testing.T) {
 	for _, name := range jsonCommands((&app{}).root(), "") {
 		if !slices.Contains(known, name) {
 			t.Errorf("xdpfab %s takes --json, and has no entry in jsonOutputs", name)
+		}
+	}
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(meanings)), slices.Collect(maps.Keys(usual))) {
+		if !tables.told[key] {
+			t.Errorf("no field has the meaning of %s: delete it", key)
 		}
 	}
 	before, rest, found := strings.Cut(text, begin)
@@ -164,6 +170,7 @@ type jsonTables struct {
 	out      strings.Builder
 	comments map[reflect.Type]map[string]string // of fields
 	shown    map[reflect.Type]string            // where: a command and a path
+	told     map[string]bool                    // keys of meanings
 }
 
 // jsonPath is what an example takes of the output.
@@ -184,7 +191,7 @@ func (j *jsonTables) section(t *testing.T, command, about, example string, of an
 		typ = typ.Elem()
 	}
 	fmt.Fprintf(&j.out, "\n    %s\n", example)
-	rows := jsonTables{comments: j.comments, shown: map[reflect.Type]string{}}
+	rows := jsonTables{comments: j.comments, shown: map[reflect.Type]string{}, told: j.told}
 	rows.fields(t, typ, ".", title)
 	if known := j.shown[typ]; known != "" {
 		fmt.Fprintf(&j.out, "\nThe fields are those of %s.\n", known)
@@ -231,7 +238,7 @@ func (j *jsonTables) fields(t *testing.T, typ reflect.Type, path, title string) 
 		if inner != nil && known != "" {
 			meaning += "; its fields are those of " + known
 		}
-		if meaning = strings.TrimPrefix(meaning, "; "); meaning == "" && inner == nil {
+		if meaning = strings.TrimPrefix(meaning, "; "); meaning == "" {
 			t.Errorf("%s of %s has no meaning: want a comment on the field of %v, or an entry in usual", at, title, typ)
 		}
 		fmt.Fprintf(&j.out, "| `%s` | %s | %s |\n", at, kind, strings.ReplaceAll(meaning, "|", `\|`))
@@ -318,6 +325,10 @@ func (j *jsonTables) comment(t *testing.T, f jsonField, name string) string {
 	if j.comments[f.of] == nil {
 		j.comments[f.of] = fieldComments(t, f.of)
 	}
+	if told := meanings[f.of.String()+"."+name]; told != "" {
+		j.told[f.of.String()+"."+name] = true
+		return told
+	}
 	text := strings.TrimSuffix(strings.Join(strings.Fields(j.comments[f.of][f.Name]), " "), ".")
 	for _, verb := range []string{" is ", " are "} {
 		text = strings.TrimPrefix(text, f.Name+verb)
@@ -329,8 +340,14 @@ func (j *jsonTables) comment(t *testing.T, f jsonField, name string) string {
 		name, _, _ := strings.Cut(other.Tag.Get("json"), ",")
 		text = regexp.MustCompile(`(^|[^.] )`+other.Name+`\b`).ReplaceAllString(text, "$1`"+name+"`")
 	}
-	text = regexp.MustCompile(`\bnil\b`).ReplaceAllString(text, "none")
-	return cmp.Or(strings.TrimSuffix(text, "; none for none"), usual[f.of.String()+"."+name], usual[name])
+	text = strings.TrimSuffix(regexp.MustCompile(`\bnil\b`).ReplaceAllString(text, "none"), "; none for none")
+	for _, key := range []string{f.of.String() + "." + name, name} {
+		if text == "" && usual[key] != "" {
+			j.told[key] = true
+			return usual[key]
+		}
+	}
+	return text
 }
 
 // fieldComments reads the comments on the fields of a struct.
