@@ -84,6 +84,9 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 		return nil, chosenFor(err, &by.chosen)
 	}
 	cl, err := dial(c, f, dom, by.to)
+	if c.Context().Err() != nil { // the interface is not why it was interrupted
+		return cl, err
+	}
 	return cl, chosenFor(f.astray(err, by.to), &by.chosen)
 }
 
@@ -278,6 +281,7 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 		addr := to[0].String()
 		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
 		p, err := dom.Dial(ctx, addr)
+		err = noEndpoint(err)
 		said := trial.Explain(err)
 		told := said != err // as of an address of this node's
 		if err = f.keyed(said); !f.mailbox && !(told && to[0].Endpoint == 0) {

@@ -137,8 +137,8 @@ func (a *app) copying(c *cobra.Command, f *copyFlags, peer string) (*copying, er
 	}
 	r, err := f.region.find(c.Context(), cl.peer)
 	if err == nil && f.region.name != "" && f.offset > r.Size {
-		err = fmt.Errorf("%w: --offset %d: region %v has %d bytes: want less", xdpfab.ErrOutOfBounds, f.offset,
-			&f.region, r.Size)
+		err = fmt.Errorf("%w: --offset %d: region %v has %d bytes: want %d or less",
+			xdpfab.ErrOutOfBounds, f.offset, &f.region, r.Size, r.Size)
 	}
 	if err != nil {
 		return nil, errors.Join(err, cl.close())

@@ -136,8 +136,8 @@ func TestPutWithSignal(t *testing.T) {
 	word(1)
 	before := bytes.Clone(n.mem.Bytes())
 	for _, c := range []refusal{
-		{"put PEER " + in + " --region r --signal r", exitUsage, "--signal: want REGION:OFFSET"},
-		{"put PEER " + in + " --region r --signal :8", exitUsage, "--signal: want REGION:OFFSET"},
+		{"put PEER " + in + " --region r --signal r", exitUsage, `--signal: "r": want REGION:OFFSET`},
+		{"put PEER " + in + " --region r --signal :8", exitUsage, `--signal: ":8": want REGION:OFFSET`},
 		{"put PEER " + in + " --region r --signal r:12", exitUsage, "multiple of 8"},
 		{"put PEER " + in + " --region r --signal r:8=x", exitUsage, "a whole number from 0 to 2^64-1"},
 		{"put PEER " + in + " --region r --signal r:65536", exitFailed, "nothing was written"},

@@ -35,7 +35,7 @@ var errSignal = errors.New("want REGION:OFFSET, which adds 1 to that word of 64 
 func (f *signalFlag) Set(s string) error {
 	colon := strings.LastIndexByte(s, ':')
 	if colon < 1 {
-		return errSignal
+		return fmt.Errorf("%q: %w", s, errSignal)
 	}
 	place, op, number := s[colon+1:], atomic.Sum, "1"
 	if i := strings.IndexAny(place, "=+"); i >= 0 {
@@ -46,7 +46,7 @@ func (f *signalFlag) Set(s string) error {
 	}
 	offset, err := show.ParseSize(place)
 	if err != nil || offset%8 != 0 {
-		return errSignal
+		return fmt.Errorf("%q: %w", s, errSignal)
 	}
 	v, err := strconv.ParseUint(number, 0, 64)
 	if err != nil {

@@ -71,8 +71,12 @@ func flagError(c *cobra.Command, err error) error {
 		return usage(c, "--%s: %s", f.Name, tell.Plain(invalid.Unwrap()))
 	}
 	like := ""
-	if f.Value.Type() == "bytes" {
+	_, number := strconv.ParseFloat(invalid.GetValue(), 64)
+	switch {
+	case f.Value.Type() == "bytes":
 		like = tell.LikeSize(invalid.GetValue())
+	case f.Value.Type() == "duration" && number == nil:
+		like = ", did you mean " + invalid.GetValue() + "s?"
 	}
 	return usage(c, "--%s %q%s: want %s", f.Name, invalid.GetValue(), like, want)
 }

@@ -216,8 +216,14 @@ func (p *Peer) claim(ctx context.Context, c Call) (Claimed, error) {
 func (w *Waiter) Complete(s *engine.Submission, c *engine.Completion, later *engine.Later) {
 	w.p.Allotment.Leave()
 	var err error
-	if c.Outcome != engine.Success {
+	switch {
+	case c.Outcome != engine.Success:
 		err = w.p.Poster.Failed(s, c, later, w.p.Name)
+		if w.p.heard.Load() {
+			heardBefore(err)
+		}
+	case s.Verb == engine.VerbConnect:
+		w.p.heard.Store(true)
 	}
 	// Length is that of the operand otherwise
 	if s.Result == nil && c.Flags&(engine.CompletedWrite|engine.CompletedSend) == 0 {

@@ -33,6 +33,7 @@ type Route struct {
 type Peer struct {
 	Route
 	closed atomic.Bool
+	heard  atomic.Bool          // it has answered when it was dialled
 	caller atomic.Pointer[Peer] // for requests: see Caller
 	open   context.Context      // ends with Close, which ends the watches
 	end    context.CancelFunc

@@ -23,6 +23,16 @@ type Silence struct {
 	Known *engine.Silence
 	Node  *node.Node // that asked
 	told  bool
+	heard bool // the peer has answered before, which a daemon alone knows otherwise
+}
+
+// heardBefore notes in the error of a silent peer, if err is one, that it has answered
+// before.
+func heardBefore(err error) {
+	var s *Silence
+	if errors.As(err, &s) {
+		s.heard = true
+	}
 }
 
 // SilenceTold leaves the likely causes out of the text of a silent peer's error, if err
@@ -50,7 +60,11 @@ func (s *Silence) Error() string {
 		parts = append(parts, fmt.Sprintf("silent for %v and %d packets over %s; %s", k.For.Round(10*time.Millisecond),
 			k.Packets, wayOf(&k.Link), before))
 	} else if name := s.Node.Dev.Info().Daemon; name != "" {
-		parts = append(parts, "the daemon at "+name+" gave it up")
+		text := "the daemon at " + name + " gave it up"
+		if s.heard {
+			text += "; it had answered before"
+		}
+		parts = append(parts, text)
 	}
 	if !s.told {
 		parts = append(parts, s.likely())
@@ -76,7 +90,7 @@ func (s *Silence) causes() []string {
 	case s.inMemory():
 		return []string{"no domain is open there", "SetFaults or Partition loses the packets",
 			"its domain has ProgressManual, and nobody calls Progress"}
-	case s.Known != nil && s.Known.Answered:
+	case s.heard, s.Known != nil && s.Known.Answered:
 		return []string{"its program, its machine or the link has failed, or the program has ProgressManual and does " +
 			"not call Progress", "something on the way has failed",
 			"packets as long as the MTU are lost: set the MTU of both ends to the least on the way"}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/dump"
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/kernel"
 	"github.com/xdpfab/xdpfab/xsk"
 )
@@ -86,13 +87,22 @@ func List() ([]Interface, error) {
 	return all, nil
 }
 
+// names are those of all interfaces.
+func names() (all []string) {
+	links, _ := net.Interfaces()
+	for _, l := range links {
+		all = append(all, l.Name)
+	}
+	return all
+}
+
 // Inspect returns one interface by name; the error wraps
 // xsk.ErrNoInterface if there is none.
 func Inspect(name string) (Interface, error) {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return Interface{}, fmt.Errorf("%q: %w in this network namespace; `ip link` lists them", name,
-			xsk.ErrNoInterface)
+		return Interface{}, fmt.Errorf("%q: %w in this network namespace%s; `ip link` lists them", name,
+			xsk.ErrNoInterface, errno.DidYouMean(name, names()))
 	}
 	if err != nil {
 		return Interface{}, fmt.Errorf("looking up %q: %w", name, err)
