@@ -123,6 +123,7 @@ command ends as if interrupted; a batch goes on.`,
 	r := build()
 	c.SetVersionTemplate(r.Text("xdpfab"))
 	c.SetFlagErrorFunc(flagError)
+	c.SetUsageTemplate(usageTemplate(c))
 	c.AddCommand(
 		a.infoCmd(), a.doctorCmd(), a.diagnoseCmd(), a.nodesCmd(), a.listCmd(), a.pingCmd(), a.atomicCmd(),
 		a.getCmd(), a.putCmd(), a.sendCmd(), a.receiveCmd(), a.watchCmd(), a.benchCmd(), a.captureCmd(),
@@ -329,6 +330,8 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 				hint = ": the file is named by -w " + args[len(names)]
 			} else if hint == "" && len(names) == 0 {
 				hint = ": want none"
+			} else if hint == "" && c.Name() == "list" {
+				hint = allRegions
 			} else if hint == "" {
 				hint = ": want " + strings.Join(names, " ") + " alone"
 			}

@@ -201,7 +201,11 @@ func (f *atomicFlags) request(c *cobra.Command, args []string) (r request, err e
 			"--count how many elements: %s", values[0], f.whole(r.op, r.dt, nil))
 	}
 	if r.op != atomic.Read {
-		if r.operand, err = f.array(r.dt, "VALUE", values, r.count); err != nil {
+		r.operand, err = f.array(r.dt, "VALUE", values, r.count)
+		switch {
+		case err != nil && len(values) == 0:
+			return r, usage(c, "%v: %s", err, f.whole(r.op, r.dt, nil))
+		case err != nil:
 			return r, usage(c, "%v", err)
 		}
 	}
@@ -256,7 +260,8 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 	isList := func(v string) bool { return strings.Contains(v, ",") }
 	switch {
 	case err != nil && slices.ContainsFunc(values, isAddress):
-		return nil, fmt.Errorf("%w; a peer's address is for --peer", err)
+		at := slices.IndexFunc(values, isAddress)
+		return nil, fmt.Errorf("%w; a peer's address is for --peer: --peer %s", err, values[at])
 	case err != nil && slices.ContainsFunc(values, isList):
 		return nil, fmt.Errorf("%w; several values have spaces between them", err)
 	case err != nil && strings.HasPrefix(what, "--") && !f.hex:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/nic"
@@ -73,6 +74,7 @@ func (f *linkFlags) register(c *cobra.Command) {
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
 		"say on stderr which interface, daemon and address the command uses, and why")
 	f.borrowing.register(fs)
+	fs.VisitAll(func(flag *pflag.Flag) { _ = fs.SetAnnotation(flag.Name, wayFlag, []string{}) }) // all are there
 	complete(c, "progress", fi.ProgressAuto.String(), fi.ProgressManual.String())
 	complete(c, "copy", fi.CopyAuto.String(), fi.CopyForce.String(), fi.ZeroCopyForce.String())
 	complete(c, "xdp", fi.XDPAuto.String(), fi.XDPNative.String(), fi.XDPGeneric.String(), fi.XDPAny.String())
@@ -188,7 +190,7 @@ type regionFlags struct {
 }
 
 func (f *regionFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "region", "", "name of the peer's memory region")
+	c.Flags().StringVar(&f.name, "region", "", "the name of the peer's memory region")
 	c.Flags().StringVar(&f.key, "key", "", "key of the region, decimal or 0x…, instead of its name")
 }
 

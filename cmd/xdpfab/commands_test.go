@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -76,6 +77,12 @@ var refusals = []refusal{
 	{"ping ff:ff:ff:ff:ff:ff", exitUsage, "names no single node"},
 	{"ping PEER -c -1", exitUsage, "want 0 or more"},
 	{"ping PEER -c x", exitUsage, `--count "x": want a whole number`},
+	{"list PEER counters", exitUsage, "unexpected argument \"counters\": it lists all regions of the peer; leave out the name"},
+	{"list PEER --region counters", exitUsage, "unknown flag: --region: it lists all regions of the peer"},
+	{"atomic sum uint64 --peer PEER --region r", exitUsage, "missing VALUE: want one uint64: `xdpfab atomic sum uint64 VALUE --peer " + peerAddr + " --region r`"},
+	{"atomic sum uint64 1 10.0.0.2", exitUsage, "a peer's address is for --peer: --peer 10.0.0.2"},
+	{"put PEER - --region r --skip 5", exitUsage, "--skip 5: stdin has 0 bytes: want 0 or less"},
+	{"put PEER file --region", exitUsage, "--region needs a value"},
 	{"ping PEER --interval 5", exitUsage, `--interval "5", did you mean 5s?: want a time such as 500ms, 5s or 1m`},
 	{"ping PEER --progress slow", exitUsage, "want auto or manual"},
 	{"ping PEER --copy none", exitUsage, "want auto, copy or zero-copy"},
@@ -332,6 +339,21 @@ func TestOneLine(t *testing.T) {
 }
 
 // Help has examples everywhere, and completion scripts come out.
+// The flags of a command stand before those that lead to the peer, in lines that fit.
+func TestHelpOfFlags(t *testing.T) {
+	r := newNode(t).run("", "watch", "--help")
+	own, way, is := strings.Cut(r.out, "\n\nFlags for the interface, and the way to the peer:\n")
+	if !is || !strings.Contains(own, "--until") || !strings.Contains(own, "--json") || strings.Contains(own, "--transport") ||
+		!strings.Contains(way, "--transport") || strings.Contains(way, "--until") {
+		t.Error(r.out)
+	}
+	for line := range strings.Lines(r.out) {
+		if utf8.RuneCountInString(line) > helpWidth+1 {
+			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	n := newNode(t)
 	commands := (&app{}).root().Commands()

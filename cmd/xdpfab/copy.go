@@ -323,11 +323,15 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	if err != nil {
 		return err
 	}
+	from := path
+	if path == "-" {
+		from = "stdin"
+	}
 	x.begin, x.total = f.skip, size
 	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); errors.Is(err, io.EOF) {
-		return usage(c, "--skip %d: %s has %d bytes: want %d or less", f.skip, path, n, n)
+		return usage(c, "--skip %d: %s has %d bytes: want %d or less", f.skip, from, n, n)
 	} else if err != nil {
-		return usage(c, "--skip %d: %s has %d bytes: %v", f.skip, path, n, err)
+		return usage(c, "--skip %d: %s has %d bytes: %v", f.skip, from, n, err)
 	}
 	start := time.Now()
 	if err := x.store(c.Context(), in, s); err != nil {
@@ -350,10 +354,6 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
 	}
 	a.ran = true
-	from := path
-	if path == "-" {
-		from = "stdin"
-	}
 	return a.result(x, &copyReport{Command: "put", From: from, To: place(x, peer), Signal: f.signal.String()},
 		time.Since(start))
 }

@@ -94,6 +94,9 @@ func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
 	if form, err := atomic.ParseFunc(name); err == nil && c.Flags().Lookup("form") != nil {
 		return fmt.Sprintf(": here it is --form %v; VALUE is decimal, or hexadecimal with 0x", form)
 	}
+	if name == "region" && c.Name() == "list" {
+		return allRegions
+	}
 	if name == "mailbox" && c.Name() == "send" {
 		return ": the mailbox stands behind the peer, as in `xdpfab send 10.0.0.2/9 hello`"
 	}
@@ -110,6 +113,9 @@ func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
 	c.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, "--"+f.Name) })
 	return ": want " + strings.Join(all, ", ")
 }
+
+// allRegions is what list does about the name of a region.
+const allRegions = ": it lists all regions of the peer; leave out the name"
 
 // notUpper separates the words in capitals of a command's use.
 func notUpper(r rune) bool { return r < 'A' || r > 'Z' }

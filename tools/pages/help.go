@@ -16,14 +16,18 @@ type help struct {
 	examples []string
 	commands []item
 	flags    []item
+	way      []item // flags that all commands have which reach a peer
 	global   []item // flags of the commands above
 }
 
 // item is a command or a flag, with its description.
 type item struct{ name, text string }
 
-// headings are those of cobra's template, in its order.
-var headings = []string{"Usage:", "Aliases:", "Examples:", "Available Commands:", "Flags:", "Global Flags:",
+// wayFlags is the heading of flags that all commands have which reach a peer.
+const wayFlags = "Flags for the interface, and the way to the peer:"
+
+// headings are those of cobra's template and of ours, in their order.
+var headings = []string{"Usage:", "Aliases:", "Examples:", "Available Commands:", "Flags:", wayFlags, "Global Flags:",
 	"Additional help topics:"}
 
 // parse takes the text apart. The first heading ends the description, which may have lines
@@ -47,6 +51,7 @@ func parse(text string) (h help, err error) {
 	}
 	h.long, h.usage, h.examples = trim(sections[""]), trim(sections["Usage:"]), trim(sections["Examples:"])
 	h.commands, h.flags = items(sections["Available Commands:"]), items(sections["Flags:"])
+	h.way = items(sections[wayFlags])
 	h.global = items(sections["Global Flags:"])
 	return h, nil
 }

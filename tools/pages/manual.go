@@ -39,6 +39,7 @@ func (m manual) page(path []string, h help) string {
 		}
 	}
 	list(&b, "OPTIONS", h.flags)
+	list(&b, "OPTIONS FOR THE INTERFACE, AND THE WAY TO THE PEER", h.way)
 	list(&b, "OPTIONS OF ALL COMMANDS", h.global)
 	if len(h.examples) > 0 {
 		b.WriteString(".SH EXAMPLES\n")

@@ -67,6 +67,10 @@ func TestParse(t *testing.T) {
 	if !slices.Contains(below.flags, item{"--slowly", "do not hurry"}) || !slices.Contains(below.global, item{"--log string", "where to"}) {
 		t.Errorf("flags %q, global %q", below.flags, below.global)
 	}
+	const two = "x does it.\n\nUsage:\n  x\n\nFlags:\n      --fast   hurry\n\n" + wayFlags + "\n      --borrow   drive a\n                 queue\n"
+	if h, err := parse(two); err != nil || !slices.Equal(h.flags, []item{{"--fast", "hurry"}}) || !slices.Equal(h.way, []item{{"--borrow", "drive a queue"}}) {
+		t.Errorf("flags in two parts: %+v, %v", h, err)
+	}
 	if _, err := parse("no help at all\n"); err == nil {
 		t.Error("a text without usage is taken for help")
 	}
