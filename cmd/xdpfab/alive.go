@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
@@ -84,9 +85,13 @@ func closeAll(ctx context.Context, dom *xdpfab.Domain) error {
 }
 
 // whyGivenUp adds to the error of a command why it was ended, if its daemon fell silent.
-// One whose reader has gone has done what was wanted.
+// One whose reader has gone has done what was wanted. It adds a remedy to the error of a
+// daemon that ended.
 func whyGivenUp(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
+	if errors.Is(err, xdpfab.ErrHostLost) && strings.HasSuffix(err.Error(), xdpfab.ErrHostLost.Error()) {
+		err = fmt.Errorf("%w: start it again, and run the command again", err)
+	}
 	switch {
 	case errors.Is(cause, errUnread) && errors.Is(err, context.Canceled) && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
 		return nil

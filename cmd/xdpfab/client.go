@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/xdpfab/xdpfab/atomic"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/internal/trust"
 	"github.com/xdpfab/xdpfab/mr"
@@ -315,5 +316,6 @@ func (p *poster) do(ctx context.Context, form atomic.Func, m *fi.Msg) error {
 	if !ok {
 		return fmt.Errorf("%w: a completion is missing", xdpfab.ErrOutcomeUnknown)
 	}
+	calls.HeardBefore(e.Err) // connect has dialled it
 	return e.Err
 }

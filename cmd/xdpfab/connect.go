@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,13 +82,22 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 	}
 	dom, err := a.use(c, f, by.attr, &by.chosen)
 	if err != nil {
-		return nil, chosenFor(err, &by.chosen)
+		return nil, chosenFor(byIP(err, by.to[0]), &by.chosen)
 	}
 	cl, err := dial(c, f, dom, by.to)
 	if c.Context().Err() != nil { // the interface is not why it was interrupted
 		return cl, err
 	}
 	return cl, chosenFor(f.astray(err, by.to), &by.chosen)
+}
+
+// byIP adds to an error whose remedy is UDP sockets that these do not reach a MAC
+// address.
+func byIP(err error, to wire.Addr) error {
+	if to.IsIP() || !strings.HasSuffix(tell.Plain(err), "--transport udp") {
+		return err
+	}
+	return fmt.Errorf("%w, and the peer's IP address in place of its MAC address", err)
 }
 
 // serve opens the interface for peers that send to it.

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -254,7 +255,11 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	if s, no := os.Stat(path); no != nil || !s.Mode().IsRegular() { // --resume goes by the length of a file
 		return fmt.Errorf("%w; %d of %d bytes were copied", err, x.sure, x.total)
 	}
-	return fmt.Errorf("%w; %d of %d bytes were copied: continue with --resume", err, x.sure, x.total)
+	room := ""
+	if errors.Is(err, syscall.ENOSPC) {
+		room = "make room, and "
+	}
+	return fmt.Errorf("%w; %d of %d bytes were copied: %scontinue with --resume", err, x.sure, x.total, room)
 }
 
 // fetch reads the rest of the region, in order.

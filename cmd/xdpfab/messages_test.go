@@ -280,7 +280,7 @@ func TestWatchEnds(t *testing.T) {
 		}()
 	}
 	r = n.run("", n.line("watch PEER --region r --interval 0")...)
-	if r.code != exitUnknown || !strings.Contains(r.err, "the region that was meant is gone") {
+	if r.code != exitUnknown || !strings.Contains(r.err, "the region that was meant is gone") || !strings.HasSuffix(r.err, ": watch again to see the present one\n") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +21,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
@@ -227,4 +232,23 @@ func TestHelpWidth(t *testing.T) {
 		}
 	}
 	check((&app{}).root())
+}
+
+// Errors that lack a remedy on the way up get one here.
+func TestRemedies(t *testing.T) {
+	mac, err := wire.ParseAddr(peerAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := fmt.Errorf("read: %w", xdpfab.ErrHostLost)
+	denied := fmt.Errorf("%w: or use UDP sockets: --transport udp (DomainAttr.Transport)", fs.ErrPermission)
+	for got, want := range map[error]string{
+		whyGivenUp(t.Context(), lost): ": start it again, and run the command again",
+		byIP(denied, mac):             "--transport udp, and the peer's IP address in place of its MAC address",
+		byIP(denied, wire.Addr{IP: netip.MustParseAddr("10.0.0.2")}): "--transport udp",
+	} {
+		if !strings.HasSuffix(tell.Plain(got), want) {
+			t.Errorf("%s, want %q at the end", tell.Plain(got), want)
+		}
+	}
 }

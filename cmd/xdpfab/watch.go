@@ -179,6 +179,9 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 	case errors.Is(err, xdpfab.ErrNoKey) && f.region.name != "":
 		return fmt.Errorf("region %s has been withdrawn: %w: %w", f.region.name, xdpfab.ErrPeerRestarted, err)
 	}
+	if errors.Is(err, xdpfab.ErrPeerRestarted) {
+		return fmt.Errorf("%w: watch again to see the present one", err)
+	}
 	if errors.Is(err, xdpfab.ErrAccess) {
 		return f.link.denied(unadvised(err), region, "watch", mr.RemoteRead)
 	}

@@ -220,7 +220,7 @@ func (w *Waiter) Complete(s *engine.Submission, c *engine.Completion, later *eng
 	case c.Outcome != engine.Success:
 		err = w.p.Poster.Failed(s, c, later, w.p.Name)
 		if w.p.heard.Load() {
-			heardBefore(err)
+			HeardBefore(err)
 		}
 	case s.Verb == engine.VerbConnect:
 		w.p.heard.Store(true)

@@ -26,9 +26,9 @@ type Silence struct {
 	heard bool // the peer has answered before, which a daemon alone knows otherwise
 }
 
-// heardBefore notes in the error of a silent peer, if err is one, that it has answered
-// before.
-func heardBefore(err error) {
+// HeardBefore notes in the error of a silent peer, if err is one, that it has answered
+// before: whoever calls it has dialled the peer.
+func HeardBefore(err error) {
 	var s *Silence
 	if errors.As(err, &s) {
 		s.heard = true

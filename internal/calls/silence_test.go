@@ -27,7 +27,7 @@ func TestHeardBefore(t *testing.T) {
 	} {
 		s := &Silence{Cause: errno.PeerSilent, Peer: "10.0.0.2", Node: &node.Node{Dev: throughDaemon{}}}
 		if heard {
-			heardBefore(fmt.Errorf("round trip: %w", s))
+			HeardBefore(fmt.Errorf("round trip: %w", s))
 		}
 		if got := s.Error(); !strings.Contains(got, want) {
 			t.Errorf("heard %t: %s, want %q", heard, got, want)
