@@ -103,6 +103,8 @@ var refusals = []refusal{
 	{"atomic cswap 7 --compare 9 --region r --peer PEER", exitUsage, "`xdpfab atomic cswap uint64 7 --compare 9 --peer " + peerAddr + " --region r`"},
 	{"atomic sum 1 --key 5", exitUsage, "`xdpfab atomic sum uint64 1 --peer PEER --key 5`"},
 	{"atomic cswap int32 7 9 --peer PEER --region r", exitUsage, "`xdpfab atomic cswap int32 9 --compare 7 --peer " + peerAddr + " --region r`"},
+	{"atomic mswap uint8 1", exitUsage, "`xdpfab atomic mswap uint8 1 --compare MASK --peer PEER --region NAME`"},
+	{"atomic sum_at_most uint8 1 9", exitUsage, "`xdpfab atomic sum_at_most uint8 1 --compare 9 --peer PEER --region NAME`"},
 	{"atomic cswap uint8 1", exitUsage, "missing --compare: want one uint8: `xdpfab atomic cswap uint8 1 --compare OLD --peer PEER --region NAME`"},
 	{"atomic read uint64 5 --peer PEER --region r", exitUsage, "leave it out; --offset says where to read, and --count how many elements: `xdpfab atomic read uint64 --peer " + peerAddr + " --region r`"},
 	{"atomic sum uint64 1 --base", exitUsage, "unknown flag: --base: here it is --form base; VALUE is decimal, or hexadecimal with 0x"},

@@ -65,7 +65,8 @@ comes first.
 If neither an interface nor a control socket is set, a command uses the interface on
 the route to the peer, through its daemon if there is one. For a MAC address, a command
 uses the interface of the only daemon, the interface on which the kernel knows the peer,
-or the only interface that is up. --verbose says which interface it is, and why.`,
+or the only interface that is up. --verbose says which interface it is, and why. If one
+place sets both, the daemon at the control socket has to serve that interface.`,
 		Example: `  xdpfab config
   xdpfab config --json
   XDPFAB_INTERFACE=eth1 xdpfab config`,

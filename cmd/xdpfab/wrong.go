@@ -298,8 +298,8 @@ func unknownKey(err error) error {
 }
 
 // whole is a command line of an operation that lacks nothing, with the values that were
-// given. Of two for an operation that compares, the first is the one that is there, as in
-// other libraries' functions.
+// given. Of two for a compare-and-swap, the first is the one that is there, as in other
+// libraries' functions.
 func (f *atomicFlags) whole(op atomic.Op, dt atomic.Datatype, values []string) string {
 	line, compared := fmt.Sprintf("xdpfab atomic %v %v", op, dt), ""
 	compares := atomic.Valid(atomic.Compare, op, dt)
@@ -308,10 +308,12 @@ func (f *atomicFlags) whole(op atomic.Op, dt atomic.Datatype, values []string) s
 		values = nil
 	case compares && len(f.compare) > 0:
 		compared = strings.Join(f.compare, ",")
-	case compares && len(values) == 2:
+	case compares && len(values) == 2 && compareIs(op) == oldValue:
 		values, compared = values[1:], values[0]
+	case compares && len(values) == 2:
+		values, compared = values[:1], values[1]
 	case compares:
-		compared = "OLD"
+		compared = compareIs(op)
 	}
 	if op != atomic.Read && len(values) == 0 {
 		values = []string{"VALUE"}
@@ -321,6 +323,20 @@ func (f *atomicFlags) whole(op atomic.Op, dt atomic.Datatype, values []string) s
 		line += " --compare " + compared
 	}
 	return "`" + line + " --peer " + cmp.Or(f.peer, "PEER") + " " + f.region.flag() + "`"
+}
+
+// oldValue is the compare value of a compare-and-swap.
+const oldValue = "OLD"
+
+// compareIs names the compare value of an operation.
+func compareIs(op atomic.Op) string {
+	switch op {
+	case atomic.Mswap, atomic.Msum:
+		return "MASK"
+	case atomic.SumAtMost, atomic.DiffAtLeast:
+		return "BOUND"
+	}
+	return oldValue
 }
 
 // isNumber reports whether an argument is a value of some datatype.
