@@ -169,7 +169,7 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 	if err := p.there(); err != nil {
 		return 0, err
 	}
-	if len(request) > p.longestRequest() {
+	if len(request) > p.longest() {
 		return 0, p.tooLong(request)
 	}
 	to, err := p.to.Caller(ctx)
@@ -200,9 +200,9 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 	return 0, err
 }
 
-// longestRequest returns how many bytes a frame to the peer has room for, if the MTU at
-// the other end is not smaller.
-func (p *Peer) longestRequest() int {
+// longest returns how many bytes of a request, or of a reply, a frame has room for, if
+// the MTU at the other end is not smaller.
+func (p *Peer) longest() int {
 	const heads = wire.HeaderLen + wire.CallHead
 	frame := p.to.Node.Dev.MTU() - p.to.Peer.Link().Kind.Overhead()
 	return (frame - heads) &^ 3 // a record is a multiple of 4 bytes
@@ -212,7 +212,7 @@ func (p *Peer) longestRequest() int {
 func (p *Peer) tooLong(request []byte) error {
 	return errno.Refuse(ErrTooMany, "xdpfab: request of %d bytes to %s: %w: it has to fit into one frame: want at "+
 		"most %d bytes, which an MTU of %d leaves, or less if the peer has a smaller one", len(request), p.to.Name,
-		ErrNotExecuted, p.longestRequest(), p.to.Node.Dev.MTU())
+		ErrNotExecuted, p.longest(), p.to.Node.Dev.MTU())
 }
 
 // open takes the reply out of the result of a call.
@@ -223,16 +223,20 @@ func (p *Peer) open(result, reply []byte) (n int, err error) {
 	}
 	n = int(min(uint64(r.Length), math.MaxInt))
 	got := copy(reply, r.Bytes)
-	switch {
-	case got == n:
-	case got == len(reply):
-		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: give a buffer of "+
-			"as many", n, p.to.Name, got)
-	default:
-		err = errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: a frame takes no "+
-			"more: have the function reply with at most as many", n, p.to.Name, got)
+	if got == n {
+		return n, nil
 	}
-	return n, err
+	most := p.longest()
+	if got < len(reply) { // a frame of the peer took no more
+		most = got
+	}
+	if n > most {
+		return n, errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: one frame "+
+			"takes at most %d: have the function reply with no more, and give a buffer of as many", n, p.to.Name, got,
+			most)
+	}
+	return n, errno.Refuse(ErrTruncated, "xdpfab: reply of %d bytes from %s, %d of which have come: give a buffer of "+
+		"%d bytes", n, p.to.Name, got, n)
 }
 
 // unsettledCall is the failure of a call whose outcome is unknown: see Settle.

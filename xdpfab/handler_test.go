@@ -176,6 +176,15 @@ func TestLongestCall(t *testing.T) {
 		!strings.Contains(err.Error(), fmt.Sprint(most, " of which")) {
 		t.Errorf("a reply of %d bytes: %d, %v", most+1, n, err)
 	}
+	const shorten = "one frame takes at most 1452: have the function reply with no more, and give a buffer of as many"
+	for _, x := range []struct {
+		reply, room int
+		want        string
+	}{{2900, 10, shorten}, {2900, 2000, shorten}, {1000, 10, "10 of which have come: give a buffer of 1000 bytes"}} {
+		b := binary.LittleEndian.AppendUint16(nil, uint16(x.reply))
+		_, err := p.Call(ctx(t), append(b, make([]byte, most-2)...), make([]byte, x.room))
+		checkText(t, "a reply that is cut", err, x.want, xdpfab.ErrTruncated)
+	}
 }
 
 // An error of a function has the prefix once, even if its own text begins with it.

@@ -44,13 +44,14 @@ func TestSlicesDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	two, one := make([]uint64, 2), make([]uint64, 1)
-	for end, err := range map[string]error{
-		`1 values for 2 words of region "w": want one each`:          v.Add(ctx(t), two, one, nil),
-		`1 comparands for 2 words of region "w": want one each`:      v.Compare(ctx(t), atomic.Cswap, two, one, two, two),
-		`room for 1 results of 2 words of region "w": want one each`: v.Load(ctx(t), two, one),
-		`room for 0 results of 2 words of region "w": want one each`: v.CompareAndSwap(ctx(t), two, two, two, nil),
+	for text, err := range map[string]error{
+		`Add of words 0, 0 of region "w": the slice of values has length 1: want 2, one for each word`:             v.Add(ctx(t), two, one, nil),
+		`Compare of words 0, 0 of region "w": the slice of comparands has length 1: want 2, one for each word`:     v.Compare(ctx(t), atomic.Cswap, two, one, two, two),
+		`Load of words 0, 0 of region "w": the slice of results has length 1: want 2, one for each word`:           v.Load(ctx(t), two, one),
+		`CompareAndSwap of words 0, 0 of region "w": the slice of results has length 0: want 2, one for each word`: v.CompareAndSwap(ctx(t), two, two, two, nil),
+		`AddRange of words 0 to 1 of region "w": the slice of results has length 1: want 2, one for each word`:     v.AddRange(ctx(t), 0, two, one),
 	} {
-		checkText(t, "slices", err, end, xdpfab.ErrLength, xdpfab.ErrNotExecuted)
+		checkText(t, "slices", err, "xdpfab: "+text, xdpfab.ErrLength, xdpfab.ErrNotExecuted)
 	}
 	r, err := p.Lookup(ctx(t), "w")
 	if err != nil {

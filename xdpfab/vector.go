@@ -106,8 +106,7 @@ func (v RemoteVector[T]) CompareAndExchange(ctx context.Context, at []uint64, ol
 // [Remote.CompareAndExchange].
 func (v RemoteVector[T]) CompareAndSwap(ctx context.Context, at []uint64, olds, news []T, swapped []bool) error {
 	if v.bind != nil && len(swapped) != len(at) {
-		return errno.Unsent(errno.Refuse(ErrLength,
-			"xdpfab: room for %d results of %d words of %s: want one each", len(swapped), len(at), v.bind.region()))
+		return errno.Unsent(v.odd("CompareAndSwap", places{at: at, n: len(at)}, "results", len(swapped)))
 	}
 	was := make([]T, len(at))
 	err := v.do(ctx, "CompareAndSwap", wire.VerbCompare, atomic.Cswap, places{at: at, n: len(at)},

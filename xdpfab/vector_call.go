@@ -71,23 +71,26 @@ func indexes(at []uint64) []string {
 // buffers are the values of a call, one a word in each that the operation uses.
 type buffers[T Element] struct{ operands, compares, results []T }
 
-// check compares the buffers with the number of words of a region.
-func (b *buffers[T]) check(verb wire.Verb, op atomic.Op, n int, of *binding) error {
+// fits compares the buffers with the number of words of a call.
+func (v RemoteVector[T]) fits(method string, verb wire.Verb, op atomic.Op, p places, b *buffers[T]) error {
 	if op == atomic.Read {
 		b.operands = nil
-	} else if len(b.operands) != n {
-		return errno.Refuse(ErrLength, "xdpfab: %d values for %d words of %s: want one each", len(b.operands), n,
-			of.region())
+	} else if n := len(b.operands); n != p.n {
+		return v.odd(method, p, "values", n)
 	}
-	if verb == wire.VerbCompare && len(b.compares) != n {
-		return errno.Refuse(ErrLength, "xdpfab: %d comparands for %d words of %s: want one each", len(b.compares), n,
-			of.region())
+	if n := len(b.compares); verb == wire.VerbCompare && n != p.n {
+		return v.odd(method, p, "comparands", n)
 	}
-	if verb != wire.VerbAtomic && len(b.results) != n {
-		return errno.Refuse(ErrLength, "xdpfab: room for %d results of %d words of %s: want one each", len(b.results),
-			n, of.region())
+	if n := len(b.results); verb != wire.VerbAtomic && n != p.n {
+		return v.odd(method, p, "results", n)
 	}
 	return nil
+}
+
+// odd is the error of a slice that has not one value for each word.
+func (v RemoteVector[T]) odd(method string, p places, what string, n int) error {
+	return errno.Refuse(ErrLength, "xdpfab: %s: the slice of %s has length %d: want %d, one for each word",
+		v.of(method, p), what, n, p.n)
 }
 
 // do runs one operation on some of the words.
@@ -108,7 +111,7 @@ func (v RemoteVector[T]) fault(method string, verb wire.Verb, op atomic.Op, p pl
 	case !atomic.Valid(memory.FormOf(verb), op, v.dt):
 		return undefined(v.of(method, p), memory.FormOf(verb), op, v.dt)
 	}
-	if err := b.check(verb, op, p.n, v.bind); err != nil {
+	if err := v.fits(method, verb, op, p, b); err != nil {
 		return err
 	}
 	if err := v.bind.at.Load().peer.there(); err != nil {
