@@ -13,7 +13,7 @@ import (
 // another Peer of the domain that was dialled at the same endpoint: by a Start method, by
 // other goroutines, or by callers that have stopped waiting. A peer that a mailbox
 // dialled has a session of its own, and so a flush of its own. What failed has ended,
-// too; the error is about the wait alone.
+// too; the error is about the wait alone: operations may still be under way then.
 func (p *Peer) Flush(ctx context.Context) error {
 	if err := p.there(); err != nil {
 		return err
@@ -23,7 +23,8 @@ func (p *Peer) Flush(ctx context.Context) error {
 
 // Quiet is like [Peer.Flush], for all operations that the domain has begun: on all peers,
 // from all mailboxes, and from the endpoints of package fi. It does not wait for
-// operations that begin later.
+// operations that begin later. When the domain has ended, so that nothing is under way
+// any more, it fails with the error of [Domain.Err].
 func (d *Domain) Quiet(ctx context.Context) error {
 	if err := d.there(); err != nil {
 		return err

@@ -52,11 +52,19 @@ func TestFlush(t *testing.T) {
 		if err := p.Flush(over); !errors.Is(err, context.Canceled) || !errors.Is(err, fi.ErrNotExecuted) {
 			t.Errorf("with a context that has ended: %v", err)
 		}
+		checkText(t, "with a context that has ended", p.Flush(over), "may still be under way: context canceled")
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Flush(c); !errors.Is(err, fi.ErrClosed) {
 			t.Errorf("of a closed peer: %v", err)
+		}
+		if err := f.client.CloseAll(); err != nil {
+			t.Fatal(err)
+		}
+		checkText(t, "of a closed domain", f.client.Quiet(c), "", fi.ErrClosed, fi.ErrNotExecuted)
+		if f.client.Quiet(c) == nil {
+			t.Error("Quiet waits on a closed domain")
 		}
 	})
 }

@@ -11,8 +11,11 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// Watch is the name of a watch, which waits for the end of a session.
-const Watch = "watch"
+// The names of calls that only wait.
+const (
+	Watch = "watch" // for the end of a session
+	Flush = "flush" // for the end of the operations that were begun before
+)
 
 // NameOf describes an operation for error texts.
 func NameOf(s *engine.Submission) string {
@@ -22,7 +25,7 @@ func NameOf(s *engine.Submission) string {
 	case engine.VerbWatch:
 		return Watch
 	case engine.VerbFlush:
-		return "flush"
+		return Flush
 	case wire.VerbLookup:
 		return fmt.Sprintf("lookup of region %q", s.Name())
 	case wire.VerbList:

@@ -106,13 +106,17 @@ type OpError struct {
 }
 
 // Error names the operation and the peer, then what is known of the effect, and the
-// cause. A watch has no effect: it tells why the session ended.
+// cause. A watch has no effect: it tells why the session ended. A flush has none either:
+// it says that operations may still be under way.
 func (e *OpError) Error() string {
 	switch {
 	case e.Op == calls.Watch && e.Certainty == ErrPeerRestarted:
 		return errno.Line("xdpfab: the session with %s ended: %v: %v", e.Peer, e.Certainty, e.Cause).Error()
 	case e.Op == calls.Watch:
 		return errno.Line("xdpfab: the session with %s ended: %v", e.Peer, e.Cause).Error()
+	case e.Op == calls.Flush:
+		return errno.Line("xdpfab: the flush ended early, so operations on %s may still be under way: %v", e.Peer,
+			e.Cause).Error()
 	case e.Certainty != nil:
 		return errno.Line("xdpfab: %s on %s: %v: %v", e.Op, e.Peer, e.Certainty, e.Cause).Error()
 	case e.Peer != "":

@@ -54,6 +54,9 @@ func (ep *Endpoint) Flush(dest Address, context any) error {
 
 // Quiet waits until everything has ended that the domain's endpoints have posted.
 func (d asDialer) Quiet(ctx context.Context) error {
+	if err := d.Err(); err != nil {
+		return errno.Unsent(err)
+	}
 	d.mu.Lock()
 	eps := make([]*endpoint, 0, len(d.endpoints))
 	for _, ep := range d.endpoints {
