@@ -36,6 +36,12 @@ func TestImpossibleAttributes(t *testing.T) {
 			}
 		}
 	}
+	_, _, err := xdpfab.Pipe(xdpfab.DomainAttr{Attach: xdpfab.AttachAlways})
+	checkText(t, "no daemon serves a cable in memory", err, "AttachAlways, which takes an interface: want it left out, or "+
+		"Open with the name of one", xdpfab.ErrArgument, xdpfab.ErrNotImplemented)
+	if err == nil {
+		t.Error("a Pipe with AttachAlways")
+	}
 }
 
 // So do endpoints, mailboxes, handlers, and memory.

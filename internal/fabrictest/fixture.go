@@ -114,7 +114,7 @@ func Join(t testing.TB, attr ...xdpfab.DomainAttr) (a, b *xdpfab.Domain, err err
 	ends := [2]xdpfab.DomainAttr{attr[0], attr[1]}
 	for i := range ends {
 		if ends[i].Attach == fi.AttachAlways {
-			ends[i].Progress = fi.ProgressAuto // a daemon's
+			ends[i].Attach, ends[i].Progress = fi.AttachNever, fi.ProgressAuto // a daemon's
 		}
 	}
 	a, b, err = xdpfab.Pipe(ends[:]...)

@@ -91,6 +91,11 @@ func parseHost(s string) (a Addr, err error) {
 		if p, e := netip.ParseAddrPort(s); e == nil {
 			return a, fmt.Errorf("leave out the port, which is %d on every node: %v", UDPPort, p.Addr())
 		}
+		if i := strings.LastIndex(s, ":"); i >= 0 {
+			if mac, e := net.ParseMAC(s[:i]); e == nil && len(mac) == len(a.MAC) {
+				return a, fmt.Errorf("want the endpoint number after a slash: %s/%s", s[:i], s[i+1:])
+			}
+		}
 		return a, errors.New(
 			"neither a MAC address such as 02:00:00:00:00:0b nor an IP address such as 10.0.0.2 or fd00::2")
 	}

@@ -46,6 +46,7 @@ func TestParseAddrRefuses(t *testing.T) {
 		"node-b":                   "neither",
 		"10.0.0.2:80":              "leave out the port, which is 34997 on every node: 10.0.0.2",
 		"10.0.0":                   "neither",
+		"02:00:00:00:00:0b:5":      "want the endpoint number after a slash: 02:00:00:00:00:0b/5",
 		"02:00:00:00:0b":           "neither",
 		"00:00:00:00:00:00":        "zero MAC",
 		"ff:ff:ff:ff:ff:ff":        "multicast or broadcast",

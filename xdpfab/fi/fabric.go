@@ -152,7 +152,8 @@ func (f *Fabric) Close() error {
 // kernel, but otherwise all of xdpfab. It is meant for tests and examples, like net.Pipe.
 // Their addresses are a.Name(n) and b.Name(n). attr is for both, or one for each. Of the
 // attributes, those of an interface's queues have no effect, so that a test can have
-// those of the program; UDP sockets and a queue to borrow are refused.
+// those of the program; UDP sockets, a queue to borrow, and AttachAlways are refused,
+// since there is neither an interface nor a daemon.
 func Pipe(attr ...DomainAttr) (a, b *Domain, err error) {
 	var attrs [2]DomainAttr
 	if len(attr) > 2 {
@@ -199,11 +200,14 @@ func (a *DomainAttr) inMemory() error {
 		what = "Transport udp"
 	case a.Borrow:
 		what = "Borrow"
+	case a.Attach == AttachAlways: // no daemon serves it
+		what = "AttachAlways"
 	default:
 		return nil
 	}
 	return errno.Refuse(errors.Join(ErrNotImplemented, ErrArgument),
-		"xdpfab: a domain in memory with %s: want it left out, or Open with the name of an interface", what)
+		"xdpfab: a domain in memory with %s, which takes an interface: want it left out, or Open with the name of "+
+			"one", what)
 }
 
 func init() {
