@@ -50,17 +50,18 @@ func NewLimiter(ctx context.Context, at Place, counts int, quota uint64, period 
 	return made(&Limiter{p, quota, period}, err)
 }
 
-// Allow reports whether n requests of a customer may pass: all of them or none. More than
-// the quota never pass, in no period. After an error the caller
-// decides itself. If the error wraps ErrOutcomeUnknown, the requests may be counted;
-// after any other error they are not.
+// Allow reports whether n requests of a customer may pass: all of them or none. If n is
+// greater than the quota, so that they can pass in no period, Allow fails with
+// ErrParameter. After any error the caller decides itself. If the error wraps
+// ErrOutcomeUnknown, the requests may be counted; after any other error they are not.
 func (l *Limiter) Allow(ctx context.Context, customer string, n uint64) (ok bool, err error) {
 	if err := l.there(); err != nil {
 		return false, err
 	}
 	defer l.named("Allow", &err)
 	if n > l.quota {
-		return false, nil
+		return false, errno.Unsent(errno.Refuse(ErrParameter, "%d requests at once, and the quota is %d: want at most "+
+			"the quota, ask for them in parts", n, l.quota))
 	}
 	for {
 		m, err := l.memory(ctx)

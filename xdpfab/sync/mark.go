@@ -5,6 +5,7 @@ package sync
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -36,8 +37,8 @@ const (
 // agree upon.
 var kinds = [...]struct{ name, parameters string }{
 	kindMutex:     {"a Mutex", "lease"},
-	kindSemaphore: {"a Semaphore", "permits, lease"},
-	kindRWMutex:   {"an RWMutex", "readers, lease"},
+	kindSemaphore: {"a Semaphore", "lease, permits"},
+	kindRWMutex:   {"an RWMutex", "lease, readers"},
 	kindSequencer: {"a Sequencer", ""},
 	kindQueue:     {"a Queue", "room"},
 	kindBarrier:   {"a Barrier", "parties"},
@@ -98,8 +99,25 @@ func (p *part) otherPart(mark uint64) error {
 		return errno.Refuse(ErrLayout, "%v of layout version %d is there: want version %d", has, versionOf(mark),
 			version)
 	}
-	return errno.Refuse(ErrLayout, "%v with other parameters (%s) is there: all programs have to name the same", has,
-		kinds[has].parameters)
+	return errno.Refuse(ErrLayout, "%v with other parameters than %s is there; the memory does not tell them: want "+
+		"those that the program which made it has named, or another offset", has, p.asked)
+}
+
+// with names parameters with their values.
+func (k kind) with(parameters []uint64) string {
+	var list []string
+	for i, name := range strings.Split(kinds[k].parameters, ", ") {
+		switch {
+		case i >= len(parameters): // it has none
+		case name == "bounds":
+			list = append(list, fmt.Sprintf("these %d bounds", len(parameters)))
+		case name == "lease", name == "period":
+			list = append(list, fmt.Sprintf("%s %v", name, time.Duration(parameters[i])))
+		default:
+			list = append(list, fmt.Sprintf("%s %d", name, parameters[i]))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // on names a home in an error; a cluster has no address of its own.

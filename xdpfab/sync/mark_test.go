@@ -27,7 +27,8 @@ func TestRefusalTexts(t *testing.T) {
 		{mutex(at, time.Second),
 			"NewMutex at offset 0 of region \"parts\"" + on + ": a Queue is there: want memory that is all zero"},
 		{mutex(w.at(1, 1024), 2*time.Second), "NewMutex at offset 1024 of region \"parts\"" + on +
-			": a Mutex with other parameters (lease) is there: all programs have to name the same"},
+			": a Mutex with other parameters than lease 2s is there; the memory does not tell them: want those that the " +
+			"program which made it has named, or another offset"},
 		{mutex(w.at(1, 100), time.Second),
 			"NewMutex at offset 100 of region \"parts\"" + on + ": want an offset that is a multiple of 64"},
 		{mutex(Place{Region: "parts"}, time.Second),

@@ -61,7 +61,9 @@ func newMutex(ctx context.Context, at Place, k kind, more uint64, lease time.Dur
 // Lock waits until the caller has the lock. After an error the caller does not have it.
 // Held.Unlock releases the lock; so does the end of ctx.
 //
-// If the home is silent, Lock fails with ErrPeerSilent after GiveUp.
+// If the home is silent, Lock fails with ErrPeerSilent after GiveUp. A call that waits
+// for its turn asks the home only now and then, so it may fail later, by a sixteenth of
+// the lease and 1 s at most.
 func (m *Mutex) Lock(ctx context.Context) (h *Held, err error) {
 	if err := m.there(); err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ type part struct {
 	place Place
 	mark  uint64
 	size  uint64 // in words
+	asked string // its parameters, for errors
 
 	mu     sync.Mutex
 	now    *memory // nil if it has to be found
@@ -85,7 +86,7 @@ func newPart(ctx context.Context, at Place, k kind, size uint64, parameters ...u
 	}
 	sum := fnv.New32a()
 	_ = binary.Write(sum, binary.LittleEndian, parameters)
-	p := &part{place: at, size: size, mark: markOf(k, sum.Sum32())}
+	p := &part{place: at, size: size, mark: markOf(k, sum.Sum32()), asked: k.with(parameters)}
 	if _, err := p.memory(ctx); err != nil {
 		return nil, at.put(at.of("New"+k.bare()), err)
 	}

@@ -40,7 +40,7 @@ func NewSemaphore(ctx context.Context, at Place, permits int, lease time.Duratio
 func newSemaphore(ctx context.Context, at Place, k kind, permits int, lease time.Duration) (*Semaphore, error) {
 	if permits < 1 || permits > mostWords {
 		return nil, errno.Refuse(ErrParameter, "xdpfab: New%s with %d %s: want 1 to %d", k.bare(), permits,
-			strings.TrimSuffix(kinds[k].parameters, ", lease"), mostWords)
+			strings.TrimPrefix(kinds[k].parameters, "lease, "), mostWords)
 	}
 	queue, err := newMutex(ctx, at, k, uint64(permits), lease)
 	return made(&Semaphore{queue: queue}, err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -324,8 +325,10 @@ func TestLimiterPeriods(t *testing.T) {
 	}
 	admitted("a", 5)
 	admitted("b", 5)
-	if must(l.Allow(ctx, "c", 6))(t) {
-		t.Error("more than a quota is admitted")
+	ok, err := l.Allow(ctx, "c", 6)
+	if want := "6 requests at once, and the quota is 5: want at most the quota, ask for them in parts"; ok ||
+		!errors.Is(err, ErrParameter) || !errors.Is(err, xdpfab.ErrNotExecuted) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("more than a quota: %v, %v; want %q", ok, err, want)
 	}
 	word := must(l.memory(ctx))(t).at(bodyWord + l.index("a"))
 	for i, by := range []uint64{-(1 << countedBits) & (1<<64 - 1), 1 << countedBits} { // a period back; one ahead
