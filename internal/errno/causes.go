@@ -3,6 +3,7 @@
 package errno
 
 import (
+	"context"
 	"errors"
 	"syscall"
 )
@@ -45,6 +46,14 @@ var NotExecuted = uncoded("not executed")
 // Unsent returns the error of an operation that was refused before anything was sent.
 // errors.Is finds NotExecuted in it; its text stays as it is, and may end with a remedy.
 func Unsent(err error) error { return Also(err, NotExecuted) }
+
+// NoContext returns an error if there is no context.
+func NoContext(ctx context.Context) error {
+	if ctx != nil {
+		return nil
+	}
+	return Unsent(Refuse(Argument, "xdpfab: the context is nil: want one, such as context.Background()"))
+}
 
 // uncoded is a cause that has no number of libfabric or the system.
 func uncoded(text string) error { return errors.New(text) }

@@ -65,6 +65,8 @@ func (ep *Endpoint) InjectAtomic(m *Msg) error {
 // no next post.
 func (ep *Endpoint) post(verb wire.Verb, m *Msg, flags OpFlags, cookie uint64) error {
 	switch {
+	case ep == nil || ep.endpoint == nil:
+		return ep.there()
 	case ep.phase.Load() == made: // Bind may be at work on what is read below
 		return ep.unready()
 	case ep.ended.Load():
@@ -199,6 +201,9 @@ type AtomicAttr struct {
 // Fetch for FetchAtomic, Compare for CompareAtomic (fi_atomicvalid and so on). Long
 // arrays are divided among frames inside.
 func (ep *Endpoint) AtomicValid(f atomic.Func, dt atomic.Datatype, op atomic.Op) (count int, err error) {
+	if err := ep.there(); err != nil {
+		return 0, err
+	}
 	attr, err := ep.dom.QueryAtomic(f, dt, op, 0)
 	return attr.Count, err
 }
@@ -214,6 +219,9 @@ var verbOf = map[atomic.Func]wire.Verb{
 // three forms, and how it works (fi_query_atomic). With FlagTagged it is about the buffer
 // of a tagged receive as the target; other flags are refused with ErrBadFlags.
 func (d *Domain) QueryAtomic(f atomic.Func, dt atomic.Datatype, op atomic.Op, flags OpFlags) (AtomicAttr, error) {
+	if err := d.there(); err != nil {
+		return AtomicAttr{}, err
+	}
 	attr := AtomicAttr{Size: dt.Size()}
 	if err := flags.check("query with flags", FlagTagged); err != nil {
 		return attr, err

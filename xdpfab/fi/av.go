@@ -44,6 +44,9 @@ type avEntry struct {
 // NewAddressVector makes an address vector (fi_av_open). Without attributes it is empty
 // and the domain's own; more than one are refused.
 func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	if len(attr) > 1 {
 		return nil, errno.Refuse(ErrNotImplemented,
 			"xdpfab: address vector with %d attributes: want one, or none", len(attr))
@@ -72,6 +75,9 @@ func (d *Domain) NewAddressVector(attr ...AVAttr) (*AddressVector, error) {
 // domain's GiveUp time: Insert fails with ErrPeerSilent if the hop does not answer.
 // Nothing is sent to the peer itself.
 func (av *AddressVector) Insert(ctx context.Context, addr string) (Address, error) {
+	if err := av.there(); err != nil {
+		return 0, err
+	}
 	if err := av.ended(); err != nil {
 		return 0, err
 	}
@@ -116,6 +122,9 @@ func (av *AddressVector) cover(n int) {
 // resolve reads an address and finds the way to it. A host's name with several addresses
 // means the first one that there is a way to.
 func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link, error) {
+	if err := errno.NoContext(ctx); err != nil {
+		return wire.Addr{}, wire.Link{}, err
+	}
 	// The search for a silent next hop takes 3 s, and that for a name as long as the
 	// resolver is told to, but neither should last longer than the wait for the peer.
 	ctx, cancel := context.WithTimeoutCause(ctx, d.attr.GiveUp, node.ErrHopSilent)
@@ -144,6 +153,9 @@ func (d *Domain) resolve(ctx context.Context, addr string) (wire.Addr, wire.Link
 // operations complete with what is known of them. The number is not used again. Other
 // users of a shared vector go on using an address that they have used already.
 func (av *AddressVector) Remove(a Address) error {
+	if err := av.there(); err != nil {
+		return err
+	}
 	if err := av.unshareAddress(a); err != nil {
 		if _, used := av.lookup(a); used != nil || !errors.Is(err, ErrUnknownPeer) {
 			return err
@@ -187,6 +199,9 @@ func (av *AddressVector) unuse(ep *endpoint) {
 
 // Lookup returns the text form of an address (fi_av_lookup).
 func (av *AddressVector) Lookup(a Address) (string, error) {
+	if err := av.there(); err != nil {
+		return "", err
+	}
 	if av.shared != nil {
 		addr, err := av.sharedAddress(Address(a.entry()))
 		if err != nil {
@@ -232,7 +247,12 @@ func (av *AddressVector) lookup(a Address) (avEntry, error) {
 
 // Close ends the use of the address vector. It reports ErrBusy as long as an endpoint
 // is bound. Closing twice is no error.
-func (av *AddressVector) Close() error { return av.close() }
+func (av *AddressVector) Close() error {
+	if err := av.there(); err != nil {
+		return err
+	}
+	return av.close()
+}
 
 // SetUserID has completions name a peer by a value of the program's own, such as an index
 // of its data, where they would name it by the address a (fi_av_set_user_id,
@@ -240,6 +260,9 @@ func (av *AddressVector) Close() error { return av.close() }
 // completions that are read from now on, in this process, until a is removed. An entry of
 // a shared vector can have a user ID once this process has used it.
 func (av *AddressVector) SetUserID(a, id Address) error {
+	if err := av.there(); err != nil {
+		return err
+	}
 	if a.context() != 0 {
 		return errno.Refuse(ErrUnknownPeer,
 			"xdpfab: user ID of address %#x, of receive context %d: want the address of the endpoint",

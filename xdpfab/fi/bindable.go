@@ -13,6 +13,7 @@ import (
 // Bindable is an object that can be bound to an endpoint: an AddressVector, a
 // CompletionQueue, a Counter, an EventQueue, a SharedTransmit or a SharedReceive.
 type Bindable interface {
+	there() error
 	// bindTo is called with the endpoint's mu held.
 	bindTo(ep *endpoint, flags BindFlags) error
 }
@@ -25,6 +26,9 @@ type Bindable interface {
 // For the others they are 0. An event queue gets an error event for the
 // endpoint when the interface is lost.
 func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	switch phase := ep.phase.Load(); {
@@ -37,6 +41,9 @@ func (ep *Endpoint) Bind(b Bindable, flags BindFlags) error {
 		return errno.Refuse(ErrNotImplemented,
 			"xdpfab: endpoint %d: nothing to bind: want an address vector, a completion queue, a "+
 				"counter or an event queue", ep.number)
+	}
+	if err := b.there(); err != nil {
+		return err
 	}
 	if err := ep.attr.part.mayBind(b, flags); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 )
@@ -16,14 +15,24 @@ import (
 // Close frees the interface (fi_close). It fails with ErrBusy, and names them, as long as
 // objects of the domain are open: endpoints, dialled peers, memory regions, address
 // vectors, completion queues, counters, poll sets. Closing twice is no error.
-func (d *Domain) Close() error { return d.closeWith(false) }
+func (d *Domain) Close() error {
+	if err := d.there(); err != nil {
+		return err
+	}
+	return d.closeWith(false)
+}
 
 // CloseAll closes the domain and everything that belongs to it: it ends every session
 // (peers learn which of their operations never ran), completes the operations that wait,
 // deregisters memory and frees the interface. Closing twice is no error. It unmaps what
 // NewRegion has allocated, unless the domain is one of a Pipe: then the program must not
 // use its words or bytes any more.
-func (d *Domain) CloseAll() error { return d.closeWith(true) }
+func (d *Domain) CloseAll() error {
+	if err := d.there(); err != nil {
+		return err
+	}
+	return d.closeWith(true)
+}
 
 // keep adds a child of the domain, with a name for messages, and remove takes it out.
 func (d *Domain) keep(child any, name string) {
@@ -207,7 +216,12 @@ func (d *Domain) Done() <-chan struct{} { return d.node.End.Done }
 
 // Err is nil until Done is closed. Then it is the cause: it wraps ErrClosed after
 // Close, or ErrInterfaceLost. A domain that ended by itself has still to be closed.
-func (d *Domain) Err() error { return d.node.End.Returned() }
+func (d *Domain) Err() error {
+	if err := d.there(); err != nil {
+		return err
+	}
+	return d.node.End.Returned()
+}
 
 // asOwner is the domain as its node asks it.
 type asOwner struct{ *Domain }
@@ -241,6 +255,9 @@ func (d asOwner) CloseTenants() {
 // an alias it ends the use alone, and operations that were posted by it continue. Closing
 // twice is no error.
 func (ep *Endpoint) Close() error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	if ep.isAlias() {
 		return ep.endAlias()
 	}
@@ -333,6 +350,12 @@ func (ep *endpoint) endTargets() {
 // a counter are cancelled. If ctx ends first, it closes the endpoint as Close does and
 // returns the context's error. Of an alias it is Close.
 func (ep *Endpoint) Shutdown(ctx context.Context) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	if ep.isAlias() {
 		return ep.endAlias()
 	}
@@ -357,27 +380,3 @@ func (ep *endpoint) drain() error {
 	ep.phase.Store(draining)
 	return nil
 }
-
-// drained waits until no operation is published or in flight.
-func (ep *endpoint) drained(ctx context.Context) error {
-	for ep.origin != nil && ep.phase.Load() == draining {
-		empty := true
-		ep.stepper.Call(func() {
-			for _, r := range ep.rings() { // what completes in the first may start what is in the second
-				empty = empty && r.Empty()
-			}
-		})
-		if empty {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(drainPoll):
-		}
-	}
-	return nil
-}
-
-// drainPoll is the time between two looks of Shutdown whether everything has completed.
-const drainPoll = 100 * time.Microsecond

@@ -34,6 +34,9 @@ var (
 //
 // An endpoint can be connected once.
 func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	c, err := ep.connectable(param)
 	switch {
 	case err != nil:
@@ -69,6 +72,9 @@ func (ep *Endpoint) Connect(ctx context.Context, addr string, param []byte) erro
 // it has opened a session. If it has opened one, and is gone by now, an EventConnected
 // and an EventShutdown follow.
 func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	c, err := ep.connectable(param)
 	r := ep.attr.Request
 	switch {
@@ -78,6 +84,9 @@ func (ep *Endpoint) Accept(ctx context.Context, param []byte) error {
 		return errno.Refuse(ErrNotImplemented,
 			"xdpfab: endpoint %d was made for no request: want one with EndpointAttr.Request",
 			ep.number)
+	}
+	if err := errno.NoContext(ctx); err != nil {
+		return err
 	}
 	link, err := ep.dom.node.Dev.Link(ctx, r.req.From)
 	if err != nil {
@@ -113,6 +122,9 @@ func (ep *endpoint) connectable(param []byte) (*connection, error) {
 // is known of them before it returns, later ones fail with ErrNotConnected, and the peer
 // gets an EventShutdown. This side gets none.
 func (ep *Endpoint) Disconnect() error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	c, err := ep.connectable(nil)
 	if err != nil {
 		return err
@@ -143,6 +155,9 @@ func (ep *Endpoint) Disconnect() error {
 // PeerName returns the address of the endpoint that this one is connected to
 // (fi_getpeer).
 func (ep *Endpoint) PeerName() (string, error) {
+	if err := ep.there(); err != nil {
+		return "", err
+	}
 	c, err := ep.connectable(nil)
 	if err != nil {
 		return "", err

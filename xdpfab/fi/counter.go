@@ -54,6 +54,9 @@ const (
 // NewCounter makes a counter of value 0 (fi_cntr_open). Without attributes it has the
 // zero CounterAttr; more than one are refused.
 func (d *Domain) NewCounter(attr ...CounterAttr) (*Counter, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	var a CounterAttr
 	if len(attr) > 1 {
 		return nil, errno.Refuse(ErrNotImplemented,
@@ -160,9 +163,13 @@ func (c *Counter) satisfied(w *sleeper) bool {
 }
 
 // Wait returns when the value has reached threshold (fi_cntr_wait). It returns
-// ErrErrorPending when an operation fails meanwhile, or the context's error. Failures
-// from before the call do not end it: see WaitFrom.
+// ErrErrorPending when an operation fails meanwhile, or an error that wraps the
+// context's, and tells the value. Failures from before the call do not end it: see
+// WaitFrom.
 func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	return c.WaitFrom(ctx, threshold, c.errs.Load())
 }
 
@@ -170,13 +177,17 @@ func (c *Counter) Wait(ctx context.Context, threshold uint64) error {
 // differs from errs, which ReadErr returned before the operations were posted. So a
 // failure before the call ends the wait too.
 func (c *Counter) WaitFrom(ctx context.Context, threshold, errs uint64) error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	if err := c.sleepers.refuse(c.what); err != nil {
 		return err
 	}
 	c.owner.CompareAndSwap(nil, c.dom.node.Steppers[0]) // the program alone may move the counter
 	c.dom.Progress()                                    // the operations may be on other queues
 	if err := c.sleepers.wait(ctx, c, threshold, errs); err != nil {
-		return err
+		return early(ctx, err, "a counter to reach %d, which is at %d with %d failures,", threshold, c.value.Load(),
+			c.errs.Load())
 	}
 	if c.value.Load() < threshold {
 		if err := c.ended(); err != nil {
@@ -194,12 +205,20 @@ func (c *Counter) park(ctx context.Context, sig *progress.Signal) error {
 
 // FD returns the file descriptor of a counter that was made with WaitFD, to be armed with
 // TryWait. See CompletionQueue.FD.
-func (c *Counter) FD() (int, error) { return c.sleepers.descriptor(c.what) }
+func (c *Counter) FD() (int, error) {
+	if err := c.there(); err != nil {
+		return 0, err
+	}
+	return c.sleepers.descriptor(c.what)
+}
 
 // TryWait arms the file descriptor (fi_trywait): it becomes readable when the value has
 // reached threshold, or the number of failures differs from errs. ErrAgain means that one
 // of them is so already. See CompletionQueue.TryWait.
 func (c *Counter) TryWait(threshold, errs uint64) error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	if err := c.sleepers.refuse(c.what); err != nil {
 		return err
 	}
@@ -211,6 +230,9 @@ func (c *Counter) TryWait(threshold, errs uint64) error {
 // bound, or deferred work needs it. Callers that wait are released, and the file
 // descriptor is closed. Closing twice is no error.
 func (c *Counter) Close() error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	err := c.closeIdle()
 	if err == nil {
 		c.notify()

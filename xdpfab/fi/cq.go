@@ -122,6 +122,9 @@ func (c *Completion) set(e *entry, b *pointers) {
 
 // NewCompletionQueue makes a completion queue (fi_cq_open).
 func (d *Domain) NewCompletionQueue(attr CQAttr) (*CompletionQueue, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	n, err := queueSize("completion queue: Size", attr.Size)
 	if err != nil {
 		return nil, err
@@ -268,6 +271,9 @@ func (q *CompletionQueue) show() {
 // with ReadErr. When the queue is closed, and all its completions have been read, it
 // returns ErrClosed, as Wait does. With manual progress the call makes progress.
 func (q *CompletionQueue) Read(c []Completion) (int, error) {
+	if err := q.there(); err != nil {
+		return 0, err
+	}
 	if st := q.owner.Load(); st != nil {
 		st.Start()
 	}
@@ -356,6 +362,9 @@ func (q *CompletionQueue) consume(head uint64, n int) {
 // Completions that have not been read can still be read. Callers that wait return with an
 // error, and the file descriptor is closed. Closing twice is no error.
 func (q *CompletionQueue) Close() error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	err := q.close()
 	if err == nil {
 		q.sleepers.close()

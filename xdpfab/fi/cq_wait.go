@@ -5,6 +5,7 @@ package fi
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/xdpfab/xdpfab/internal/progress"
 )
@@ -14,10 +15,14 @@ import (
 // error. With manual progress the call makes progress. Any number of goroutines may wait;
 // a completion that one of them has read is gone for the others, who wait again.
 func (q *CompletionQueue) Wait(ctx context.Context, n int) error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	if err := q.mayWait(n); err != nil {
 		return err
 	}
-	return q.sleepers.wait(ctx, q, uint64(n), 0)
+	err := q.sleepers.wait(ctx, q, uint64(n), 0)
+	return early(ctx, err, "%d completions, of which %d can be read,", n, q.readable())
 }
 
 // mayWait checks a wait for n completions.
@@ -35,10 +40,19 @@ func (q *CompletionQueue) park(ctx context.Context, sig *progress.Signal) error 
 // satisfied reports whether as many completions can be read as w wants. It reads the head
 // first: the head cannot pass a tail that is read afterwards.
 func (q *CompletionQueue) satisfied(w *sleeper) bool {
-	head := q.head.Load()
-	n := q.tail.Load() - head
-	n += uint64(q.failures.shown.Load())
+	n := q.own()
 	return n >= w.want || n+q.arrivals.Load().shown(w.want-n) >= w.want
+}
+
+// own returns how many completions of the endpoints' operations can be read, and readable
+// counts those of peers as well.
+func (q *CompletionQueue) own() uint64 {
+	head := q.head.Load()
+	return q.tail.Load() - head + uint64(q.failures.shown.Load())
+}
+
+func (q *CompletionQueue) readable() uint64 {
+	return q.own() + q.arrivals.Load().shown(math.MaxUint64)
 }
 
 // Signal ends every Wait under way with ErrSignalled, and makes the file descriptor
@@ -46,6 +60,9 @@ func (q *CompletionQueue) satisfied(w *sleeper) bool {
 // TryWait, so that it is never too early. A queue that was made with WaitNone has no use
 // for it.
 func (q *CompletionQueue) Signal() error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	if err := q.sleepers.refuse(q.what); err != nil {
 		return err
 	}
@@ -71,13 +88,21 @@ func (q *CompletionQueue) rouse() {
 //
 // With automatic progress the poller raises it. With manual progress some goroutine has
 // to make progress meanwhile.
-func (q *CompletionQueue) FD() (int, error) { return q.sleepers.descriptor(q.what) }
+func (q *CompletionQueue) FD() (int, error) {
+	if err := q.there(); err != nil {
+		return 0, err
+	}
+	return q.sleepers.descriptor(q.what)
+}
 
 // TryWait arms the file descriptor for n completions, with or without errors
 // (fi_trywait). After nil it is safe to sleep in epoll, once. ErrAgain means that the
 // completions can be read already, or that Signal was called: read, and try again. Any
 // other error is that of Wait. One goroutine uses the file descriptor.
 func (q *CompletionQueue) TryWait(n int) error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	if err := q.mayWait(n); err != nil {
 		return err
 	}

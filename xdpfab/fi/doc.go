@@ -32,4 +32,9 @@
 // An operation is posted as one [Msg]. Datatypes and operations are those of the module's
 // package atomic, such as atomic.Uint64 and atomic.Sum; memory is that of package mr.
 // Values in buffers are little-endian.
+//
+// A method that returns an error fails with [ErrClosed] if its object is nil or a zero
+// value, and with [ErrArgument] if its context is nil; that holds for domains, endpoints,
+// queues, counters, address vectors, poll sets and the fabric. Methods without an error
+// panic then.
 package fi

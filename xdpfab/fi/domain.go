@@ -87,7 +87,12 @@ func (d *Domain) Progress() int { return d.node.Progress() }
 // Stats returns every statistic of the domain by name: the engines' counters and the
 // interface's (sockets, XDP program). Operations that have completed before the call are
 // counted. With manual progress the call makes progress.
-func (d *Domain) Stats() (map[string]uint64, error) { return d.node.Stats() }
+func (d *Domain) Stats() (map[string]uint64, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
+	return d.node.Stats()
+}
 
 // PeerStats returns, for each address with which the domain has sessions, what these and
 // those before them have carried, by the names that xdpfab stat peers --json has. A peer
@@ -96,6 +101,9 @@ func (d *Domain) Stats() (map[string]uint64, error) { return d.node.Stats() }
 // carries has no sessions: it gets ErrNotImplemented, and the daemon's command shows
 // them.
 func (d *Domain) PeerStats() (map[string]map[string]uint64, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	if d.node.Dev.GuestRing() != nil {
 		return nil, errno.Refuse(ErrNotImplemented, "xdpfab: domain on %s: the sessions are those of its daemon: "+
 			"ask that one, with xdpfab stat peers", d.Interface().Name)

@@ -88,6 +88,9 @@ type known struct {
 // NewEndpoint makes an endpoint (fi_endpoint). Bind the objects that it needs, then
 // Enable it.
 func (d *Domain) NewEndpoint(attr EndpointAttr) (*Endpoint, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	defer d.stay()()
 	attr, err := attr.withDefaults()
 	if err != nil {
@@ -198,6 +201,9 @@ func (ep *Endpoint) Attr() EndpointAttr { return ep.attr }
 // SetOpFlags sets what FlagDefaults stands for, of posts by this handle from now on; see
 // EndpointAttr.OpFlags (fi_control with FI_SETOPSFLAG).
 func (ep *Endpoint) SetOpFlags(flags OpFlags) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	if err := flags.check("default flags", defaultFlags); err != nil {
 		return err
 	}
@@ -225,6 +231,9 @@ func (ep *Endpoint) Name() string {
 // failure goes unnoticed. An endpoint that is not InitiateOnly accepts sessions from
 // peers.
 func (ep *Endpoint) Enable() error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	defer ep.dom.stay()()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -301,6 +310,9 @@ func (d *Domain) serve(ep *endpoint, on bool) {
 // Completions and events name the handle that NewEndpoint returned. The endpoint cannot
 // be closed as long as it has aliases.
 func (ep *Endpoint) Alias(flags OpFlags) (*Endpoint, error) {
+	if err := ep.there(); err != nil {
+		return nil, err
+	}
 	if flags == FlagDefaults {
 		flags = ep.OpFlags()
 	}

@@ -150,3 +150,82 @@ func (e *coded) Error() string { return e.text }
 
 // Is reports whether the target is the code, or what equals the code.
 func (e *coded) Is(target error) bool { return target == e.code || e.code.Is(target) }
+
+// none is the error of a call on an object that is nil or a zero value. Most often the
+// program has not looked at the error of the call that makes it.
+func none(what, makes string) error {
+	return errno.Unsent(errno.Refuse(ErrClosed, "xdpfab: the %s is nil or a zero value: want one of %s, whose "+
+		"error says why there is none", what, makes))
+}
+
+// Each of these returns an error if the object is none.
+
+func (f *Fabric) there() error {
+	if f != nil {
+		return nil
+	}
+	return none("Fabric", "NewFabric")
+}
+
+func (d *Domain) there() error {
+	if d != nil && d.node != nil {
+		return nil
+	}
+	return none("Domain", "Fabric.OpenDomain or Pipe")
+}
+
+func (ep *Endpoint) there() error {
+	if ep != nil && ep.endpoint != nil {
+		return nil
+	}
+	return none("Endpoint", "Domain.NewEndpoint")
+}
+
+func (q *CompletionQueue) there() error {
+	if q != nil && q.dom != nil {
+		return nil
+	}
+	return none("CompletionQueue", "Domain.NewCompletionQueue")
+}
+
+func (c *Counter) there() error {
+	if c != nil && c.dom != nil {
+		return nil
+	}
+	return none("Counter", "Domain.NewCounter")
+}
+
+func (av *AddressVector) there() error {
+	if av != nil && av.dom != nil {
+		return nil
+	}
+	return none("AddressVector", "Domain.NewAddressVector")
+}
+
+func (q *EventQueue) there() error {
+	if q != nil && q.fabric != nil {
+		return nil
+	}
+	return none("EventQueue", "Fabric.NewEventQueue")
+}
+
+func (p *PollSet) there() error {
+	if p != nil && p.dom != nil {
+		return nil
+	}
+	return none("PollSet", "Domain.NewPollSet")
+}
+
+func (s *SharedTransmit) there() error {
+	if s != nil && s.dom != nil {
+		return nil
+	}
+	return none("SharedTransmit", "Domain.NewSharedTransmit")
+}
+
+func (s *SharedReceive) there() error {
+	if s != nil && s.dom != nil {
+		return nil
+	}
+	return none("SharedReceive", "Domain.NewSharedReceive")
+}

@@ -345,6 +345,9 @@ func (e *OpError) Resolve(ctx context.Context) (ran bool, result []byte, err err
 	if errors.Is(e.Certainty, ErrNotExecuted) {
 		return false, nil, nil
 	}
+	if err := errno.NoContext(ctx); err != nil {
+		return false, nil, err
+	}
 	if e.outcome == nil {
 		return false, nil, e
 	}

@@ -132,6 +132,9 @@ func (l *eventLink) cut() {
 // InsertAsync and, as an error event, the loss of the interface. It stays bound until the
 // domain is closed.
 func (d *Domain) BindEQ(q *EventQueue) error {
+	if err := d.there(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.node.Open(); err != nil {
@@ -160,6 +163,9 @@ const NoAddress = ^Address(0)
 // with FI_REG_MR). The event queue of the domain gets an EventMRComplete, with the region
 // or with an error, and with opContext.
 func (d *Domain) RegisterAsync(m *mr.Memory, o mr.Options, opContext any) error {
+	if err := d.there(); err != nil {
+		return err
+	}
 	return d.begin(1, func(q *EventQueue) {
 		e := Event{Kind: EventMRComplete, Source: d, Context: opContext}
 		e.Region, e.Err = d.Register(m, o)
@@ -172,6 +178,12 @@ func (d *Domain) RegisterAsync(m *mr.Memory, o mr.Options, opContext any) error 
 // address that fails, with its index as Data, and then an EventAVComplete. All have
 // opContext. ctx ends the search for routes and next hops, as the end of the domain does.
 func (av *AddressVector) InsertAsync(ctx context.Context, addrs []string, opContext any) error {
+	if err := av.there(); err != nil {
+		return err
+	}
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	if err := av.hold(); err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ const eventQueue = "event queue"
 
 // NewEventQueue makes an event queue (fi_eq_open), for domains of the fabric.
 func (f *Fabric) NewEventQueue(attr EQAttr) (*EventQueue, error) {
+	if err := f.there(); err != nil {
+		return nil, err
+	}
 	n, err := queueSize(eventQueue+": Size", attr.Size)
 	if err != nil {
 		return nil, err
@@ -56,10 +59,20 @@ func (q *EventQueue) Attr() EQAttr { return q.attr }
 
 // Read takes the next event (fi_eq_read). ok is false when there is none. When an error
 // event is next it returns ErrErrorPending: take it with ReadErr.
-func (q *EventQueue) Read() (e Event, ok bool, err error) { return q.next(true) }
+func (q *EventQueue) Read() (e Event, ok bool, err error) {
+	if err := q.there(); err != nil {
+		return e, ok, err
+	}
+	return q.next(true)
+}
 
 // Peek is Read without taking the event (FI_PEEK).
-func (q *EventQueue) Peek() (e Event, ok bool, err error) { return q.next(false) }
+func (q *EventQueue) Peek() (e Event, ok bool, err error) {
+	if err := q.there(); err != nil {
+		return e, ok, err
+	}
+	return q.next(false)
+}
 
 func (q *EventQueue) next(take bool) (e Event, ok bool, err error) {
 	q.progress()
@@ -99,10 +112,13 @@ func (q *EventQueue) pop() Event {
 // with the context's error. An event that one goroutine has read is gone for others, who
 // wait again.
 func (q *EventQueue) Wait(ctx context.Context) error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	if err := q.sleepers.refuse(eventQueue); err != nil {
 		return err
 	}
-	return q.sleepers.wait(ctx, q, 1, 0)
+	return early(ctx, q.sleepers.wait(ctx, q, 1, 0), "an event")
 }
 
 func (q *EventQueue) satisfied(*sleeper) bool { return q.length.Load() > 0 }
@@ -163,11 +179,19 @@ func (q *EventQueue) unuse() {
 
 // FD returns the file descriptor of a queue that was made with WaitFD (FI_GETWAIT), to be
 // armed with TryWait. See CompletionQueue.FD.
-func (q *EventQueue) FD() (int, error) { return q.sleepers.descriptor(eventQueue) }
+func (q *EventQueue) FD() (int, error) {
+	if err := q.there(); err != nil {
+		return 0, err
+	}
+	return q.sleepers.descriptor(eventQueue)
+}
 
 // TryWait arms the file descriptor (fi_trywait): it becomes readable when an event can be
 // read. ErrAgain means that one can be read already. See CompletionQueue.TryWait.
 func (q *EventQueue) TryWait() error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	if err := q.sleepers.refuse(eventQueue); err != nil {
 		return err
 	}
@@ -178,6 +202,9 @@ func (q *EventQueue) TryWait() error {
 // error event. It fails with ErrAgain when the queue is full, and with ErrNotImplemented
 // unless the queue was made with EQAttr.Write.
 func (q *EventQueue) Write(e Event) error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	if !q.attr.Write {
 		return errno.Refuse(ErrNotImplemented, "xdpfab: event queue: write: make it with EQAttr.Write")
 	}
@@ -240,6 +267,9 @@ func (q *EventQueue) ended() error {
 // is bound. Events that have not been read are lost, callers that wait are released, and
 // the file descriptor is closed. Closing twice is no error.
 func (q *EventQueue) Close() error {
+	if err := q.there(); err != nil {
+		return err
+	}
 	q.mu.Lock()
 	if q.users > 0 {
 		defer q.mu.Unlock()

@@ -45,6 +45,9 @@ func NewFabric(attr DomainAttr) (*Fabric, error) {
 // Without a daemon it needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON, and
 // CAP_IPC_LOCK or a sufficient limit of locked memory; the error names what is missing.
 func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr DomainAttr) (*Domain, error) {
+	if err := f.there(); err != nil {
+		return nil, err
+	}
 	return f.open(ctx, ifname, f.attr.with(attr))
 }
 
@@ -52,6 +55,9 @@ func (f *Fabric) OpenDomain(ctx context.Context, ifname string, attr DomainAttr)
 func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain, error) {
 	a, err := a.withDefaults()
 	if err != nil {
+		return nil, err
+	}
+	if err := errno.NoContext(ctx); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -133,6 +139,9 @@ func (f *Fabric) remove(d *Domain) {
 // Close fails with ErrBusy, and names the interfaces, as long as domains are open, and as
 // long as event queues are.
 func (f *Fabric) Close() error {
+	if err := f.there(); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.domains) == 0 && len(f.queues) == 0 {
@@ -237,6 +246,9 @@ type Faults struct {
 // example. It fails with ErrNotImplemented unless the domain is one of a Pipe or a
 // Network, or has TransportUDP, where packets cannot be delayed.
 func (d *Domain) SetFaults(f Faults) error {
+	if err := d.there(); err != nil {
+		return err
+	}
 	dev, ok := d.node.Dev.(node.Disturbable)
 	if !ok {
 		return errno.Refuse(ErrNotImplemented,

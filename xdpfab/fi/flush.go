@@ -24,6 +24,9 @@ import (
 // counts it. It takes a place among the operations under way, and fails with ErrAgain as
 // they do; without a completion queue it is refused with ErrNoCQ.
 func (ep *Endpoint) Flush(dest Address, context any) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	switch {
 	case ep.ended.Load():
 		return ep.errEnded()
@@ -116,3 +119,27 @@ func (ep *endpoint) anyPeer() *calls.Peer {
 	}
 	return nil
 }
+
+// drained waits until no operation is published or in flight.
+func (ep *endpoint) drained(ctx context.Context) error {
+	for ep.origin != nil && ep.phase.Load() == draining {
+		empty := true
+		ep.stepper.Call(func() {
+			for _, r := range ep.rings() { // what completes in the first may start what is in the second
+				empty = empty && r.Empty()
+			}
+		})
+		if empty {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(drainPoll):
+		}
+	}
+	return nil
+}
+
+// drainPoll is the time between two looks of Shutdown whether everything has completed.
+const drainPoll = 100 * time.Microsecond

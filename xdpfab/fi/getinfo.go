@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
@@ -52,6 +53,9 @@ var ErrNoInfo = reason(syscall.ENODATA, "no interface offers this")
 // used. An interface that this process has open is listed as it is in use, with
 // Domain.Instance.
 func GetInfo(ctx context.Context, hints *Info) ([]Info, error) {
+	if err := errno.NoContext(ctx); err != nil {
+		return nil, err
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}

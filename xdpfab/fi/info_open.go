@@ -17,6 +17,9 @@ import (
 // ErrNoInfo if the info promises what is not, or no longer, offered. In all else it is
 // OpenDomain.
 func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Domain, error) {
+	if err := f.there(); err != nil {
+		return nil, err
+	}
 	hints := info.Clone()
 	hints.Interface = InterfaceInfo{MAC: info.Interface.MAC, Daemon: info.Interface.Daemon} // the rest was a prediction
 	sockets := info.bySockets()

@@ -22,6 +22,9 @@ import (
 // The domain must be a guest of a daemon: see DomainAttr.Attach. The daemon's rules bound
 // what is kept; the error then wraps ErrDenied.
 func (d *Domain) Keep(r *mr.Region) error {
+	if err := d.there(); err != nil {
+		return err
+	}
 	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
 		return errno.Refuse(ErrNotImplemented,
@@ -44,6 +47,9 @@ func (d *Domain) Keep(r *mr.Region) error {
 //
 // The error wraps ErrNotKept if there is no such region.
 func (d *Domain) TakeBack(name string) (*mr.Region, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	dev, is := d.node.Dev.(node.RegionKeeper)
 	if !is {
 		return nil,

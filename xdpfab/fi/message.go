@@ -81,6 +81,8 @@ func (ep *Endpoint) InjectTaggedData(m *Message) error {
 // send posts a message.
 func (ep *Endpoint) send(verb wire.Verb, m *Message, flags OpFlags, cookie uint64) error {
 	switch {
+	case ep == nil || ep.endpoint == nil:
+		return ep.there()
 	case m == nil:
 		return errno.Refuse(ErrLength, "xdpfab: the message is nil: want a Message")
 	case ep.phase.Load() == made: // Bind may be at work on what is read below
@@ -171,6 +173,9 @@ func (ep *Endpoint) ReceiveTagged(r *Receive, flags OpFlags) error {
 }
 
 func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	in, err := ep.usableQueue()
 	if err != nil {
 		return err
@@ -182,6 +187,9 @@ func (ep *Endpoint) receive(r *Receive, flags OpFlags, tagged bool) error {
 // is going into it (fi_cancel). It completes with an error that wraps ErrCancelled.
 // Cancel returns ErrNoReceive when there is none.
 func (ep *Endpoint) Cancel(context any) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	in, err := ep.usableQueue()
 	if err != nil {
 		return err

@@ -41,6 +41,9 @@ type PassiveAttr struct {
 
 // NewPassiveEndpoint makes a passive endpoint (fi_passive_ep).
 func (d *Domain) NewPassiveEndpoint(attr PassiveAttr) (*PassiveEndpoint, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	defer d.stay()()
 	attr, err := attr.withDefaults()
 	if err != nil {

@@ -27,6 +27,7 @@ type PollSet struct {
 // Pollable is what a PollSet takes: a CompletionQueue or a Counter.
 type Pollable interface {
 	waitable
+	there() error
 	base() *object
 	await(w *sleeper) // sets what w wants: anything new from now on
 }
@@ -46,6 +47,9 @@ type member struct {
 
 // NewPollSet makes an empty poll set (fi_poll_open).
 func (d *Domain) NewPollSet() (*PollSet, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.node.Open(); err != nil {
@@ -59,9 +63,15 @@ func (d *Domain) NewPollSet() (*PollSet, error) {
 // Add takes a completion queue or a counter into the set (fi_poll_add). Poll returns
 // context for it. A queue or counter cannot be closed as long as it is in a set.
 func (p *PollSet) Add(o Pollable, context any) error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	if o == nil {
 		return errno.Refuse(ErrNotImplemented,
 			"xdpfab: poll set: nothing to add: want a completion queue or a counter")
+	}
+	if err := o.there(); err != nil {
+		return err
 	}
 	if o.base().dom != p.dom {
 		return fmt.Errorf("xdpfab: poll set: the %s: %w: want one of the set's own", o.base().what, ErrForeign)
@@ -85,6 +95,9 @@ func (p *PollSet) Add(o Pollable, context any) error {
 
 // Del takes a queue or counter out of the set (fi_poll_del).
 func (p *PollSet) Del(o Pollable) error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := p.find(o)
@@ -106,6 +119,9 @@ func (p *PollSet) find(o Pollable) int {
 // completion can be read, and a counter if its value has grown, or its failures have
 // changed, since Poll last returned it, or since it was added.
 func (p *PollSet) Poll(contexts []any) (int, error) {
+	if err := p.there(); err != nil {
+		return 0, err
+	}
 	if err := p.ended(); err != nil {
 		return 0, err
 	}
@@ -132,6 +148,12 @@ func (p *PollSet) Poll(contexts []any) (int, error) {
 // error (fi_wait). With manual progress the call makes progress. Members that were made
 // with WaitNone or WaitYield are waited for as well.
 func (p *PollSet) Wait(ctx context.Context) error {
+	if err := p.there(); err != nil {
+		return err
+	}
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	sig := progress.NewSignal()
 	st := p.dom.node.Steppers[0] // with manual progress it is that of all queues; otherwise pollers serve the others
 	p.mu.Lock()
@@ -157,7 +179,7 @@ func (p *PollSet) Wait(ctx context.Context) error {
 			}
 		}
 		if err := st.Wait(ctx, &sig); err != nil {
-			return err
+			return early(ctx, err, "news of %d queues and counters", len(members))
 		}
 		sig.Reset()
 	}
@@ -166,6 +188,9 @@ func (p *PollSet) Wait(ctx context.Context) error {
 // Close ends the use of the set. It reports ErrBusy as long as there is anything in it.
 // Closing twice is no error.
 func (p *PollSet) Close() error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.members); n > 0 && !p.closed.Load() {

@@ -163,6 +163,9 @@ func (ep *endpoint) closeReceives() {
 // SetMinMultiRecv changes EndpointAttr.MinMultiRecv, for receives that are posted from
 // now on (fi_setopt with FI_OPT_MIN_MULTI_RECV).
 func (ep *Endpoint) SetMinMultiRecv(bytes int) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	r, err := ep.receiving()
 	if err != nil {
 		return err

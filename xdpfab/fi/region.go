@@ -23,6 +23,9 @@ import (
 // except on elements of 32 bytes and complex ones that are not aligned to their whole
 // size: those are exclusive within one process only.
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	defer d.stay()()
 	d.node.Mu.Lock()
 	defer d.node.Mu.Unlock()
@@ -33,6 +36,9 @@ func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 // registers it under a name with all rights. It is freed when the domain closes. At a
 // Pipe the memory is of the Go heap, and stays as long as anything points to it.
 func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	m, err := d.node.Allocate(name, size)
 	if err != nil {
 		return nil, errno.Line("xdpfab: region %q: %w", name, err)
@@ -52,6 +58,9 @@ type RemoteRegion = mr.RemoteRegion
 // for room among the operations under way and in the completion queue, and then for the
 // answer. It makes no completion, and no counter counts it.
 func (ep *Endpoint) Lookup(ctx context.Context, dest Address, name string) (RemoteRegion, error) {
+	if err := ep.there(); err != nil {
+		return RemoteRegion{}, err
+	}
 	p, err := ep.asPeer(dest)
 	if err != nil {
 		return RemoteRegion{}, err

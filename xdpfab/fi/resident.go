@@ -24,6 +24,9 @@ import (
 // matches ErrNotImplemented or EOPNOTSUPP, says what is missing, and nothing else is
 // affected.
 func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	d.node.Mu.Lock()
 	defer d.node.Mu.Unlock()
 	m, err := residence.Of(d.node).ResidentMemory(name, size)
@@ -35,6 +38,9 @@ func (d *Domain) NewResidentMemory(name string, size int) (*mr.Memory, error) {
 
 // NewResidentRegion is NewRegion over memory of NewResidentMemory.
 func (d *Domain) NewResidentRegion(name string, size int) (*mr.Region, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	d.node.Mu.Lock()
 	defer d.node.Mu.Unlock()
 	m, err := residence.Of(d.node).ResidentMemory(name, size)

@@ -92,6 +92,9 @@ func (ep *Endpoint) InjectWriteData(x *RMA) error {
 
 // transfer posts a remote read or write.
 func (ep *Endpoint) transfer(verb wire.Verb, x *RMA, flags OpFlags, cookie uint64) error {
+	if err := ep.there(); err != nil {
+		return err
+	}
 	if x == nil {
 		return errno.Refuse(ErrLength, "xdpfab: the message is nil: want an RMA")
 	}

@@ -61,6 +61,9 @@ func (a ScalableAttr) withDefaults(queues int) (ScalableAttr, error) {
 // NewScalableEndpoint makes a scalable endpoint (fi_scalable_ep). Bind an address vector,
 // and make its contexts.
 func (d *Domain) NewScalableEndpoint(attr ScalableAttr) (*ScalableEndpoint, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	defer d.stay()()
 	attr, err := attr.withDefaults(len(d.node.Steppers))
 	if err != nil {

@@ -28,6 +28,9 @@ type SharedTransmitAttr struct {
 
 // NewSharedTransmit makes a transmit context, to be bound to endpoints (fi_stx_context).
 func (d *Domain) NewSharedTransmit(attr SharedTransmitAttr) (*SharedTransmit, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	size, err := queueSize("shared transmit context: Size", attr.Size)
 	if err != nil {
 		return nil, err
@@ -118,6 +121,9 @@ type SharedReceiveAttr struct {
 
 // NewSharedReceive makes a receive context, to be bound to endpoints (fi_srx_context).
 func (d *Domain) NewSharedReceive(attr SharedReceiveAttr) (*SharedReceive, error) {
+	if err := d.there(); err != nil {
+		return nil, err
+	}
 	a := EndpointAttr{ReceiveSize: attr.ReceiveSize, BufferedReceive: attr.BufferedReceive,
 		MinMultiRecv: attr.MinMultiRecv, ReceiveFlags: attr.ReceiveFlags}
 	if err := a.receiveDefaults(); err != nil {

@@ -4,6 +4,7 @@ package fi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -153,6 +154,16 @@ var freeSleepers = sync.Pool{New: func() any {
 	return &sleeper{signal: &s}
 }}
 
+// early has the error of a wait that its context ended say what was waited for, and how
+// far that had come.
+func early(ctx context.Context, err error, format string, args ...any) error {
+	if err == nil || ctx == nil || !errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	return errno.Line("xdpfab: the wait for %s ended, and what was posted continues: %w", fmt.Sprintf(format, args...),
+		err)
+}
+
 // wait returns when the object satisfies a sleeper with these wants, or with an error:
 // the object's own if it is closed, the context's, or ErrSignalled.
 func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) error {
@@ -163,6 +174,9 @@ func (ws *sleepers) wait(ctx context.Context, of waitable, want, errs uint64) er
 
 // sleep is wait as a sleeper with a signal, which it frees.
 func (ws *sleepers) sleep(ctx context.Context, of waitable, w *sleeper) error {
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	w.called.Store(false)
 	w.signal.Reset()
 	ws.add(w)

@@ -79,6 +79,9 @@ func (t *regionTally) Closed() {
 // begins to wait while peers are at work may do so a millisecond later. A counter ends
 // with its process, though a resident region may not.
 func (d *Domain) BindRegion(r *mr.Region, c *Counter, flags BindFlags) error {
+	if err := d.there(); err != nil {
+		return err
+	}
 	defer d.stay()()
 	switch {
 	case flags == 0 || flags&^remoteFlags != 0:

@@ -63,6 +63,12 @@ const wide = 32
 // program counts what it does to a resident region: a caller that begins to wait while
 // peers are at work may wake a millisecond late.
 func (d *Domain) WaitWord(ctx context.Context, r *mr.Region, m *Msg) error {
+	if err := d.there(); err != nil {
+		return err
+	}
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	if err := m.checkAwaited(); err != nil {
 		return err
 	}

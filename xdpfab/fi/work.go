@@ -89,6 +89,9 @@ var ErrNotQueued = reason(syscall.ENOENT, "the work is not queued: it has starte
 //
 // A counter cannot be closed as long as work needs it.
 func (d *Domain) QueueWork(w *Work) error {
+	if err := d.there(); err != nil {
+		return err
+	}
 	if w == nil || w.Do == nil {
 		return errno.Refuse(ErrNotImplemented,
 			"xdpfab: deferred work: nothing to do: want a Work with an AtomicWork, an RMAWork, a "+
@@ -187,6 +190,9 @@ func (c CounterWork) queue(d *Domain, w *Work) error {
 // ErrCancelled, a receive with ErrCancelled, and the completion counter counts a failure.
 // ErrNotQueued means that it is too late.
 func (d *Domain) CancelWork(w *Work) error {
+	if err := d.there(); err != nil {
+		return err
+	}
 	if n := d.cancelWork(func(x *deferred) bool { return x.known != nil && x.known == w }); n == 0 {
 		return fmt.Errorf("xdpfab: %w", ErrNotQueued)
 	}
