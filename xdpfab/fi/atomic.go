@@ -227,7 +227,7 @@ func (d *Domain) QueryAtomic(f atomic.Func, dt atomic.Datatype, op atomic.Op, fl
 		return attr, err
 	}
 	if !atomic.Valid(f, op, dt) {
-		return attr, fmt.Errorf("xdpfab: %v %v on %v: %w", f, op, dt, ErrOpNotSupported)
+		return attr, undefined(f, op, dt)
 	}
 	attr.Count, attr.Align, attr.CoherentAlign = math.MaxUint32, dt.Align(), coherentAlign(dt)
 	attr.Order = OrderSizes{Unlimited, Unlimited, Unlimited}

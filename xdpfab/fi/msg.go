@@ -25,8 +25,11 @@ type Msg struct {
 	Dest  Address
 	// of the first element in the region, bytes; or its virtual address, if the region
 	// is addressed virtually; with FlagTagged, in the buffer of the receive
-	Offset   uint64
-	Key      uint64 // of the region; with FlagTagged, the tag
+	Offset uint64
+	Key    uint64 // of the region; with FlagTagged, the tag
+	// Of both, the zero values are ones of libfabric: int8 and min. A message that has
+	// neither is refused with ErrOpNotSupported, unless Count says that min on int8 is
+	// meant.
 	Datatype atomic.Datatype
 	Op       atomic.Op
 	Context  any    // returned with the completion
@@ -91,7 +94,11 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 		return m.bytes(verb, flags)
 	}
 	if !atomic.Valid(memory.FormOf(verb), m.Op, m.Datatype) {
-		return 0, fmt.Errorf("xdpfab: %v %v on %v: %w", memory.FormOf(verb), m.Op, m.Datatype, ErrOpNotSupported)
+		return 0, undefined(memory.FormOf(verb), m.Op, m.Datatype)
+	}
+	if m.Op == 0 && m.Datatype == 0 && m.Count == 0 {
+		return 0, errno.Refuse(ErrOpNotSupported, "xdpfab: message without Op and Datatype: want them, such as "+
+			"atomic.Sum and atomic.Uint64; min on int8, which both are if they are zero, takes a Count as well")
 	}
 	if err := flags.check("operation flags", atomicFlags); err != nil {
 		return 0, err
@@ -118,6 +125,20 @@ func (m *Msg) elements(verb wire.Verb, flags OpFlags) (uint32, error) {
 		}
 	}
 	return uint32(count), m.checkBuffers(verb, count, flags)
+}
+
+// undefined is the error of an operation that a datatype lacks in a form.
+func undefined(form atomic.Func, op atomic.Op, dt atomic.Datatype) error {
+	why := fmt.Sprintf("operation not supported on %v: atomic.Valid tells which ones are", dt)
+	switch {
+	case atomic.Valid(atomic.Compare, op, dt):
+		why = "the operation takes a comparand: want CompareAtomic"
+	case atomic.Valid(atomic.Base, op, dt):
+		why = "the operation takes no comparand: want Atomic or FetchAtomic"
+	case atomic.Valid(atomic.Fetch, op, dt):
+		why = "the operation has a result and takes no comparand: want FetchAtomic"
+	}
+	return errno.Refuse(ErrOpNotSupported, "xdpfab: %v %v on %v: %s", form, op, dt, why)
 }
 
 // noElements is the error of an operation on no elements. It names the buffer whose
@@ -193,21 +214,26 @@ func (m *Msg) checkBuffers(verb wire.Verb, count int, flags OpFlags) error {
 	}
 	switch {
 	case m.operandLen() != operand:
-		return errno.Refuse(ErrLength,
-			"xdpfab: operand of %d bytes for %d elements of %v: want %d", m.operandLen(), count,
-			m.Datatype, operand)
+		return m.odd("Buf", m.operandLen(), count, operand)
+	case m.compareLen() != compare && compare == 0:
+		return errno.Refuse(ErrLength, "xdpfab: Msg.Compare has %d bytes, and the form %v takes no comparand: want "+
+			"CompareAtomic, or none", m.compareLen(), memory.FormOf(verb))
 	case m.compareLen() != compare:
-		return errno.Refuse(ErrLength,
-			"xdpfab: compare operand of %d bytes for %d elements of %v: want %d", m.compareLen(),
-			count, m.Datatype, compare)
+		return m.odd("Compare", m.compareLen(), count, compare)
+	case m.resultLen() != result && result == 0:
+		return errno.Refuse(ErrLength, "xdpfab: Msg.Result has %d bytes, and the form %v has no result: want "+
+			"FetchAtomic, or none", m.resultLen(), memory.FormOf(verb))
 	case m.resultLen() != result:
-		return errno.Refuse(ErrLength,
-			"xdpfab: result buffer of %d bytes for %d elements of %v: want %d", m.resultLen(), count,
-			m.Datatype, result)
+		return m.odd("Result", m.resultLen(), count, result)
 	case flags&FlagInject != 0 && m.Op != atomic.Read && operand+compare > injectSize:
 		return errno.Refuse(ErrTooBig, "xdpfab: %d bytes to inject: want at most %d", operand+compare, injectSize)
 	}
 	return nil
+}
+
+// odd is the error of a buffer that does not hold the elements.
+func (m *Msg) odd(field string, n, count, want int) error {
+	return errno.Refuse(ErrLength, "xdpfab: Msg.%s has %d bytes for %v[%d]: want %d", field, n, m.Datatype, count, want)
 }
 
 // checkPieces checks that the lists take the place of buffers, and hold whole elements.

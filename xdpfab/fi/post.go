@@ -5,6 +5,7 @@ package fi
 import (
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/session"
@@ -225,6 +226,16 @@ func (ep *endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *
 		e.Cause = errBeyondReceive
 	case c.Status == wire.StatusBadCount && s.Verb.TaggedAtomic():
 		e.Cause = errBeyondFrame
+	case c.Status == wire.StatusNoKey && s.Incarnation == 0:
+		e.Cause = fmt.Errorf("%w: look the region up by its name (Endpoint.Lookup)", e.Cause)
+	case c.Status == wire.StatusNoAccess:
+		e.Cause = fmt.Errorf("%w: have its owner grant it (mr.Options.Access), and use its authorization key if it "+
+			"has one (EndpointAttr.AuthKey)", e.Cause)
+	case c.Status == wire.StatusOutOfBounds:
+		e.Cause = fmt.Errorf("%w: want Offset and elements within the Base and the Size that Endpoint.Lookup finds",
+			e.Cause)
+	case c.Status == wire.StatusMisaligned && s.Verb.Atomic():
+		e.Cause = fmt.Errorf("%w: want a multiple of %d", e.Cause, atomic.Datatype(s.Datatype).Align())
 	}
 	return e
 }
