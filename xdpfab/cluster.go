@@ -61,6 +61,9 @@ func (c *Cluster) Dial(ctx context.Context, name string) (*Peer, error) {
 // first gives use the peer at each address of a node in turn, until it has an answer: no
 // error, or one that is not about silence.
 func (c *Cluster) first(ctx context.Context, n directory.Node, use func(*Peer) error) error {
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	var failed error
 	for _, text := range n.Addrs {
 		addrs, err := node.ResolveAll(ctx, text, "ip") // each time: a pod has another address after a restart

@@ -56,10 +56,10 @@
 // unless DomainAttr.Threading says otherwise.
 //
 // Closing twice is no error. An operation fails with [ErrClosed] if its object is closed,
-// nil or a zero value. This holds for the methods of a nil Domain that this page shows;
-// the others, of [fi.Domain], panic. [Domain.Close] fails with [ErrBusy] as long as
-// anything on the domain is open, as fi_close(3) does; [Domain.CloseAll] closes
-// everything.
+// nil or a zero value, and with [ErrArgument] if its context is nil. This holds for the
+// methods of a nil Domain that this page shows; the others, of [fi.Domain], panic.
+// [Domain.Close] fails with [ErrBusy] as long as anything on the domain is open, as
+// fi_close(3) does; [Domain.CloseAll] closes everything.
 //
 // # Errors
 //

@@ -37,6 +37,9 @@ var looks = time.Duration(8)
 // domain is of ThreadDomain. With AutoRebind, the context belongs to the registration at
 // the time of the call.
 func (r Remote[T]) Guard(ctx context.Context) (context.Context, error) {
+	if err := errno.NoContext(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.check("Guard", wire.VerbFetch, atomic.Read); err != nil {
 		return nil, err
 	}

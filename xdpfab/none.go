@@ -11,8 +11,12 @@ import (
 // none is the error of a call on an object that is nil or a zero value. Most often the
 // program has not looked at the error of the call that makes it.
 func none(what, makes string) error {
-	return errno.Unsent(errno.Refuse(ErrClosed, "xdpfab: the %s is nil or a zero value: want one of %s, whose "+
-		"error says why there is none", what, makes))
+	return noneOf(what, makes+", whose error says why there is none")
+}
+
+// noneOf is none for an object that is made without an error.
+func noneOf(what, makes string) error {
+	return errno.Unsent(errno.Refuse(ErrClosed, "xdpfab: the %s is nil or a zero value: want one of %s", what, makes))
 }
 
 // there returns an error if the peer is none.
@@ -26,7 +30,7 @@ func (p *Peer) there() error {
 // there returns an error if there are no bytes, or they are no peer's.
 func (r *RemoteBytes) there() error {
 	if r == nil || r.ctx == nil {
-		return none("RemoteBytes", "BytesAt")
+		return noneOf("RemoteBytes", "BytesAt")
 	}
 	return r.peer.there()
 }
@@ -51,7 +55,7 @@ func (b *Mailbox) there() error {
 func (c *Cluster) there() error {
 	switch {
 	case c == nil || c.dom == nil && c.names == nil:
-		return none("Cluster", "NewCluster")
+		return noneOf("Cluster", "NewCluster")
 	case c.names == nil:
 		return none("Directory", "directory.Open")
 	}
@@ -61,7 +65,7 @@ func (c *Cluster) there() error {
 // findAt finds a region at a home that may be none.
 func findAt(ctx context.Context, at Home, region string) (*place, error) {
 	if at == nil {
-		return nil, none("Home", "Domain.Dial or NewCluster")
+		return nil, noneOf("Home", "Domain.Dial or NewCluster")
 	}
 	return at.find(ctx, region)
 }

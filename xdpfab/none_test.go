@@ -76,12 +76,74 @@ func TestNothingThere(t *testing.T) {
 		if !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, xdpfab.ErrClosed) ||
 			!strings.Contains(err.Error(), "is nil or a zero value: want one of ") {
 			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_, makes, _ := strings.Cut(err.Error(), "want one of ") // NewCluster, BytesAt and the Start methods return no error
+		fails := !strings.HasPrefix(makes, "NewCluster") && !strings.HasPrefix(makes, "a Start method") &&
+			!strings.HasPrefix(makes, "Domain.Dial or NewCluster")
+		if told := strings.Contains(makes, "whose error says why"); told != fails {
+			t.Errorf("%s: %v; that it has an error is %t", name, err, fails)
 		}
 	}
 	for _, name := range []string{peer.Addr(), dom.Name(0), (*xdpfab.Service)(nil).Name(),
 		(*xdpfab.Mailbox)(nil).Name(), (&xdpfab.Mailbox{}).Name(), (*xdpfab.Handler)(nil).Name(), (&xdpfab.Handler{}).Name()} {
 		if name != "" {
 			t.Errorf("address %q", name)
+		}
+	}
+}
+
+// A call without a context says so, and does not panic.
+func TestNoContext(t *testing.T) {
+	w := newNetwork(t, 2)
+	c, node := ctx(t), w.Node(0)
+	p, err := node.Dial(c, w.Node(1).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, err := xdpfab.Word[uint64](c, p, "w", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vector, err := xdpfab.Vector[uint64](c, p, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := node.NewMailbox(xdpfab.MailboxAttr{Number: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := node.Serve("mine", 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := word.StartAdd(c, 1)
+	var none context.Context
+	for name, call := range map[string]func() error{
+		"Open":               func() error { _, err := xdpfab.Open(none, "lo", xdpfab.DomainAttr{}); return err },
+		"Domain.Dial":        func() error { _, err := node.Dial(none, "02:00:00:00:00:0b"); return err },
+		"Domain.Quiet":       func() error { return node.Quiet(none) },
+		"Peer.Watch":         func() error { return p.Watch(none) },
+		"Peer.Lookup":        func() error { _, err := p.Lookup(none, "x"); return err },
+		"Peer.Regions":       func() error { _, err := p.Regions(none); return err },
+		"Peer.Send":          func() error { return p.Send(none, nil) },
+		"Peer.Call":          func() error { _, err := p.Call(none, nil, nil); return err },
+		"Peer.Flush":         func() error { return p.Flush(none) },
+		"Mailbox.Receive":    func() error { _, err := box.Receive(none, nil); return err },
+		"Mailbox.Dial":       func() error { _, err := box.Dial(none, "02:00:00:00:00:0b"); return err },
+		"Word":               func() error { _, err := xdpfab.Word[uint64](none, p, "w", 0); return err },
+		"Wait":               func() error { _, err := xdpfab.Wait(none, node, service.Region, 0, xdpfab.Equal[uint8](1)); return err },
+		"Remote.Add":         func() error { _, err := word.Add(none, 1); return err },
+		"Remote.Rebind":      func() error { return word.Rebind(none) },
+		"Remote.Guard":       func() error { _, err := word.Guard(none); return err },
+		"Remote.StartAdd":    func() error { _, err := word.StartAdd(none, 1).Wait(c); return err },
+		"Remote.WaitCompare": func() error { _, err := word.WaitCompare(none, atomic.Cswap, 77, 1); return err },
+		"Pending.Wait":       func() error { _, err := begun.Wait(none); return err },
+		"Vector.Load":        func() error { return vector.Load(none, []uint64{1}, []uint64{1}) },
+	} {
+		if err := call(); !errors.Is(err, xdpfab.ErrArgument) || !errors.Is(err, xdpfab.ErrNotExecuted) ||
+			!strings.Contains(err.Error(), "the context is nil: want one, such as context.Background()") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -97,7 +97,10 @@ func (p *Pending[T]) call() calls.Call {
 // again. With manual progress, Wait makes progress.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	if p == nil {
-		return *new(T), none("Pending", "a Start method")
+		return *new(T), noneOf("Pending", "a Start method")
+	}
+	if err := errno.NoContext(ctx); err != nil { // the operation continues
+		return *new(T), err
 	}
 	if !p.turn.take(ctx) {
 		return *new(T), fmt.Errorf("xdpfab: the operation continues, and another goroutine waits for it: %w",
@@ -105,7 +108,7 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	}
 	defer p.turn.release()
 	if p.r.bind == nil && p.err == nil {
-		return p.value, none("Pending", "a Start method")
+		return p.value, noneOf("Pending", "a Start method")
 	}
 	if p.w == nil {
 		return p.value, p.err

@@ -66,6 +66,9 @@ func Less[T Ordered](v T) Condition[T] { return Condition[T]{atomic.CswapGT, v} 
 // ErrMisaligned; or ErrOpNotSupported, for a zero Condition. [fi.Domain.WaitWord]
 // describes the cost of a wait.
 func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, until Condition[T]) (T, error) {
+	if err := errno.NoContext(ctx); err != nil {
+		return *new(T), err
+	}
 	var met [wide]byte
 	if until.op == atomic.Min {
 		return fromBytes[T](met), errno.Refuse(fi.ErrOpNotSupported,

@@ -110,6 +110,9 @@ func (b *Box) Receive(ctx context.Context, m matching.Match, buf []byte) (d matc
 // enter waits for a place in the queue of receives. The calls that have the places make
 // progress meanwhile.
 func (b *Box) enter(ctx context.Context) error {
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return b.nothing(ctx)
 	}

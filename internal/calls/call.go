@@ -54,6 +54,9 @@ func (p *Peer) Start(ctx context.Context, c Call) (*Waiter, error) {
 	if p.closed.Load() {
 		return nil, errno.Unsent(p.errClosed())
 	}
+	if ctx == nil {
+		return nil, errno.NoContext(ctx)
+	}
 	if ctx.Err() != nil {
 		return nil, p.interrupted(ctx, c, nil)
 	}

@@ -75,6 +75,9 @@ func (p *Peer) AfterClose(f func(error)) (stop func() bool) {
 
 // Watch waits until the session to the peer has ended, and returns the reason.
 func (p *Peer) Watch(ctx context.Context) error {
+	if err := errno.NoContext(ctx); err != nil {
+		return err
+	}
 	// Close ends a watch in any state: while it waits for room, in the queue, or in
 	// place.
 	ctx, cancel := context.WithCancelCause(ctx)

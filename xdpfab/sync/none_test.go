@@ -57,6 +57,20 @@ func TestNone(t *testing.T) {
 	})
 }
 
+// A call without a context says so.
+func TestNoContext(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	l := must(NewLimiter(t.Context(), w.at(1, 0), 1, 1, time.Second))(t)
+	m := must(NewMutex(t.Context(), w.at(1, 1024), time.Second))(t)
+	var none context.Context
+	for i, err := range []error{second(NewMutex(none, w.at(1, 1024), time.Second)), second(m.Lock(none)),
+		second(l.Allow(none, "c", 1)), second(NewCounter(none, w.at(1, 2048)))} {
+		if checkText(t, "without a context", err); !errors.Is(err, xdpfab.ErrArgument) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
 // each calls the methods of a part that is nil, and of one that is a zero value.
 func each[T any](t *testing.T, name string, call func(part *T) []error) {
 	t.Helper()

@@ -108,6 +108,9 @@ func (at Place) check(k kind) error {
 
 // memory returns the memory, which it finds at first and after a restart.
 func (p *part) memory(ctx context.Context) (*memory, error) {
+	if err := errno.NoContext(ctx); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	m, newest := p.now, p.newest
 	p.mu.Unlock()

@@ -31,6 +31,9 @@ func (p *part) until(ctx context.Context, most time.Duration, look func() (bool,
 // ended has an error say what was waited for, if the wait ended with its context. Which
 // operation was under way then does not matter, unless its outcome is unknown.
 func (p *part) ended(ctx context.Context, err error) error {
+	if ctx == nil {
+		return err
+	}
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil || cause == nil:
