@@ -17,11 +17,16 @@ const giveWayEvery = time.Millisecond
 // readied says that a goroutine was made ready that an engine, or a caller, waits for.
 var readied atomic.Bool
 
+// steppers is how many steppers of this process are open.
+var steppers atomic.Int32
+
 // Readied is called when a goroutine was made ready by what may be the thread that steps
-// an engine, which then gives way to it: if Go has one processor, the goroutine would
-// have to wait until that thread has been idle for long.
+// an engine, which then gives way to it: if Go has no more processors than the process
+// has engines, each may have one that is stepped, as in a network in memory, and the
+// goroutine would have to wait until one of them has been idle for long, or has lost its
+// processor after 10 ms.
 func Readied() {
-	if runtime.GOMAXPROCS(0) == 1 {
+	if int(steppers.Load()) >= runtime.GOMAXPROCS(0) {
 		readied.Store(true)
 	}
 }
@@ -30,7 +35,8 @@ func Readied() {
 func giveReadied() {
 	if readied.Load() {
 		readied.Store(false)
-		giveWay()
+		runtime.Gosched()
+		runtime.Gosched()
 	}
 }
 

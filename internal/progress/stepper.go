@@ -100,6 +100,7 @@ func New(e Engine, c Config) *Stepper {
 	if s.limit == 0 {
 		s.limit = time.Second
 	}
+	steppers.Add(1)
 	if !s.manual {
 		s.poller.Go(func() { s.poll(c.Core) })
 	}
@@ -169,6 +170,7 @@ func (s *Stepper) Close(limit time.Duration) {
 		time.Sleep(shortNap)
 	}
 	close(s.ended)
+	steppers.Add(-1)
 }
 
 // drain returns when nothing is left to be sent, or the time is up.
