@@ -27,3 +27,27 @@ func Example() {
 	// <nil> 42 40
 	// true
 }
+
+// Not every datatype has every operation in every form.
+func ExampleValid() {
+	fmt.Println(atomic.Valid(atomic.Fetch, atomic.Sum, atomic.Double))  // previous + operand
+	fmt.Println(atomic.Valid(atomic.Fetch, atomic.Band, atomic.Double)) // bits of a float
+	fmt.Println(atomic.Valid(atomic.Base, atomic.Cswap, atomic.Uint64)) // without a comparand
+	fmt.Println(atomic.Valid(atomic.Compare, atomic.Cswap, atomic.Uint64))
+	// Output:
+	// true
+	// false
+	// false
+	// true
+}
+
+// Operations and datatypes have names, as the command line takes them.
+func ExampleParseOp() {
+	op, err := atomic.ParseOp("sum_at_most")
+	fmt.Println(op == atomic.SumAtMost, err)
+	dt, err := atomic.ParseDatatype("double")
+	fmt.Println(dt, dt.Size(), err)
+	// Output:
+	// true <nil>
+	// double 8 <nil>
+}

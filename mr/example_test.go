@@ -61,3 +61,38 @@ func ExampleFile() {
 	// file 4096 1
 	// file 4096 2
 }
+
+// A program gives a peer memory that has no name: it sends the description of the region
+// in a message, and the peer uses the region that it describes.
+func ExampleRegion_Remote() {
+	memory, err := mr.Alloc(4096, mr.AllocOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	key := uint64(7)
+	region, err := mr.NewTable().Register(memory, mr.Options{Key: &key, Access: mr.RemoteRead})
+	if err != nil {
+		log.Fatal(err)
+	}
+	message, err := region.Remote().MarshalBinary()
+	if err != nil {
+		log.Fatal(err)
+	}
+	var there mr.RemoteRegion // at the peer
+	err = there.UnmarshalBinary(message)
+	fmt.Println(there.Key, there.Size, there.Access&mr.RemoteWrite != 0, err)
+	// Output:
+	// 7 4096 false <nil>
+}
+
+// Memory of the Go heap can be registered as well.
+func ExampleAdopt() {
+	scores := make([]byte, 4096)
+	memory, err := mr.Adopt(scores)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(memory.Kind(), len(memory.Bytes()))
+	// Output:
+	// adopted 4096
+}

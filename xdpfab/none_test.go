@@ -210,10 +210,10 @@ func TestWrongForm(t *testing.T) {
 	_, compared := w.Compare(ctx(t), atomic.Sum, 1, 1)
 	_, undefined := xdpfab.WordAt[float64](p, xdpfab.RemoteRegion{Key: 1}, 0).Fetch(ctx(t), atomic.Bor, 1)
 	for want, err := range map[string]error{
-		"operation cswap takes a comparand: want Compare":                                 fetched,
-		"operation sum takes no comparand: want Fetch":                                    compared,
-		"operation read returns the word: want Fetch":                                     w.Apply(ctx(t), atomic.Read, 1),
-		"operation bor is not defined on double: atomic.Valid tells which operations are": undefined,
+		"operation cswap takes a comparand: want Compare":                                  fetched,
+		"operation sum takes no comparand: want Fetch":                                     compared,
+		"operation read returns the word: want Fetch":                                      w.Apply(ctx(t), atomic.Read, 1),
+		"operation bor is not defined on float64: atomic.Valid tells which operations are": undefined,
 	} {
 		if !errors.Is(err, xdpfab.ErrOpNotSupported) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%v: %q", err, want)

@@ -76,6 +76,21 @@ func DatatypeOf[T Element]() atomic.Datatype {
 	}
 }
 
+// inGo returns the name that the type of a datatype has in Go.
+func inGo(dt atomic.Datatype) string {
+	switch dt {
+	case atomic.Float:
+		return "float32"
+	case atomic.Double:
+		return "float64"
+	case atomic.FloatComplex:
+		return "complex64"
+	case atomic.DoubleComplex:
+		return "complex128"
+	}
+	return dt.String()
+}
+
 // sum returns what a becomes when b is added to it, as the peer has done.
 func sum[T Element](dt atomic.Datatype, a, b T) T {
 	x, y := [1]T{a}, [1]T{b}

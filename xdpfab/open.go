@@ -33,17 +33,53 @@ type Domain struct {
 	entry entry // of its services
 }
 
-// DomainAttr are the attributes of a domain; the zero value is the defaults. Its fields,
-// each of which "go doc github.com/xdpfab/xdpfab/xdpfab/fi DomainAttr" explains:
+// DomainAttr are the attributes of a domain; the zero value is the defaults, which are in
+// parentheses here. These are its fields, in short; "go doc
+// github.com/xdpfab/xdpfab/xdpfab/fi DomainAttr", or "… DomainAttr.GiveUp" for one of
+// them, has all of [fi.DomainAttr].
 //
-//	peers       GiveUp, after which a silent one is given up (5 s); IdleRetire, AuthKey
-//	way there   Transport (TransportXDP, TransportUDP, TransportAuto); EthernetOnly
-//	daemon      Attach (AttachAuto, AttachNever, AttachAlways), Control, Borrow
-//	interface   Queues, Cores, Spread, Copy, XDP, BusyPoll, Lend
-//	threads     Spin, Progress, Threading
-//	sessions    Window, RTOMin, BaseRTT, TrafficClass
-//	resident    ResidentSessions, ResidentPin, ResidentLeave
-//	others      Log, MRMode, Context
+// Peers, and the way to them:
+//
+//	GiveUp        time.Duration  silence that ends a peer's operations (5 s)
+//	IdleRetire    time.Duration  silence that ends a peer's session (90 s)
+//	AuthKey       fi.AuthKey     secret that peers have to prove (none)
+//	Transport     fi.Transport   TransportUDP, TransportAuto (TransportXDP)
+//	EthernetOnly  bool           raw Ethernet alone, and no frames over UDP (both)
+//
+// A daemon that has the interface:
+//
+//	Attach   fi.AttachMode  AttachNever, AttachAlways (AttachAuto)
+//	Control  string         path of its control socket (/run/xdpfabd/<interface>.sock)
+//	Borrow   bool           borrow a queue from it, and drive that alone (no)
+//
+// The interface, if the domain opens it itself:
+//
+//	Queues    int           queues in use, from queue 0 on (4 at most)
+//	Cores     []int         cores of the queues' pollers (the kernel chooses)
+//	Spread    bool          divide sessions among the queues, whatever the NIC does (no)
+//	Copy      fi.CopyMode   fi.CopyForce, fi.ZeroCopyForce (fi.CopyAuto)
+//	XDP       fi.XDPMode    fi.XDPNative, fi.XDPGeneric or fi.XDPAny (fi.XDPAuto)
+//	BusyPoll  xsk.BusyPoll  the pollers run the NIC's driver, without interrupts (none)
+//	Lend      int           further queues to lend to programs behind this one (0)
+//
+// Threads and sessions:
+//
+//	Spin          time.Duration    how long idle pollers look for work (50 µs)
+//	Progress      fi.ProgressMode  fi.ProgressManual (fi.ProgressAuto)
+//	Threading     fi.Threading     fi.ThreadDomain (fi.ThreadSafe)
+//	Window        int              frames in flight of a session, 1 to 64 (64)
+//	RTOMin        time.Duration    shortest time before a frame is sent again (10 ms)
+//	BaseRTT       time.Duration    longest round trip of the idle network (50 µs)
+//	TrafficClass  fi.TrafficClass  of endpoints without one (fi.TrafficUnspec)
+//
+// Resident memory, and all else:
+//
+//	ResidentSessions  int           sessions that the kernel can execute (256)
+//	ResidentPin       string        folder that keeps it after the process (none)
+//	ResidentLeave     bool          Close leaves what is in ResidentPin (no)
+//	MRMode            fi.MRMode     makes all regions alike (mr.Options decide)
+//	Log               *slog.Logger  gets what happens to the interface (nobody)
+//	Context           any           comes back with events about the domain (nil)
 type DomainAttr = fi.DomainAttr
 
 // The values of DomainAttr.Transport.

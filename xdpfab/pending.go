@@ -187,7 +187,7 @@ func (r Remote[T]) check(method string, verb wire.Verb, op atomic.Op) error {
 // undefined is the error of an operation that is not defined on a datatype in the form of
 // a method.
 func undefined(method string, form atomic.Func, op atomic.Op, dt atomic.Datatype) error {
-	why := fmt.Sprintf("is not defined on %v: atomic.Valid tells which operations are", dt)
+	why := fmt.Sprintf("is not defined on %s: atomic.Valid tells which operations are", inGo(dt))
 	switch {
 	case atomic.Valid(atomic.Compare, op, dt):
 		why = "takes a comparand: want Compare"

@@ -42,3 +42,14 @@ func Example() {
 	// node8 <nil>
 	// true
 }
+
+// A source of one's own hands over nodes, which Parse reads from a line.
+func ExampleParse() {
+	node, err := directory.Parse("node7", "10.0.0.7,02:00:00:00:00:0b counters scores")
+	fmt.Println(node.Name, node.Addrs, node.Regions, err)
+	_, err = directory.Parse("node8", "")
+	fmt.Println(err)
+	// Output:
+	// node7 [10.0.0.7 02:00:00:00:00:0b] [counters scores] <nil>
+	// xdpfab: node node8 has no address: want a line such as: node8 10.0.0.7 counters
+}

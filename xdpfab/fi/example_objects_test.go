@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -152,4 +153,54 @@ func ExampleEndpoint_Write() {
 	// entry write|rma 11
 	// number atomic|write 8
 	// 1: first entry
+}
+
+// A counter in place of completions: the program waits until as many operations have
+// ended as it has posted.
+func ExampleCounter_Wait() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	av, _ := client.NewAddressVector()
+	ended, _ := client.NewCounter()
+	ep, err := client.NewEndpoint(fi.EndpointAttr{Number: 1})
+	if err := errors.Join(err, ep.Bind(av, 0), ep.Bind(ended, fi.BindRead|fi.BindWrite), ep.Enable()); err != nil {
+		log.Fatal(err)
+	}
+	dest, err := av.Insert(ctx, server.Name(0))
+	if err != nil {
+		log.Fatal(err)
+	}
+	region, err := ep.Lookup(ctx, dest, "counters")
+	if err != nil {
+		log.Fatal(err)
+	}
+	const posted = 100
+	for i := range uint64(posted) {
+		add := fi.Msg{Buf: xdpfab.Bytes[uint64](1), Dest: dest, Key: region.Key, Offset: 8 * i, Datatype: atomic.Uint64,
+			Op: atomic.Sum}
+		if err := ep.Atomic(&add, 0); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(ended.Wait(ctx, posted), ended.Read(), ended.ReadErr())
+	// Output:
+	// <nil> 100 0
+}
+
+// What an operation on a datatype takes, and against what it is atomic.
+func ExampleDomain_QueryAtomic() {
+	client, server := nodes()
+	defer server.CloseAll()
+	defer client.CloseAll()
+	attr, err := client.QueryAtomic(atomic.Fetch, atomic.Uint64, atomic.Sum, 0)
+	fmt.Println(attr.Size, attr.Align, attr.CoherentAlign, err)
+	_, err = client.QueryAtomic(atomic.Base, atomic.Uint64, atomic.Cswap, 0)
+	fmt.Println(err)
+	// Output:
+	// 8 8 8 <nil>
+	// xdpfab: base cswap on uint64: the operation takes a comparand: want CompareAtomic
 }
