@@ -43,6 +43,7 @@ func TestFold(t *testing.T) {
 func TestWordsOfTheCommands(t *testing.T) {
 	for text, want := range map[string]string{
 		"by its socket (--control, XDPFAB_CONTROL, DomainAttr.Control), since": "by its socket (--control, XDPFAB_CONTROL), since",
+		"slower: DomainAttr.Transport (TransportAuto) or --transport udp":      "slower: --transport udp",
 		"--xdp generic, DomainAttr.XDP":                                        "--xdp generic",
 		"without xdpfabd --udp=false or DomainAttr.EthernetOnly, or":           "without xdpfabd --udp=false, or",
 		"(xdpfabd --udp, no DomainAttr.EthernetOnly)":                          "(xdpfabd --udp)",

@@ -37,6 +37,7 @@ var doubled = []struct {
 	{regexp.MustCompile(`(interface is down): network is down`), "$1"},
 	{regexp.MustCompile(`(zero-copy not supported): operation not supported`), "$1"},
 	{regexp.MustCompile(`handover: domain on \S+: `), ""},
+	{regexp.MustCompile(`DomainAttr\.\w+ \(\w+\) or --`), "--"},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
 	{regexp.MustCompile(`, with Rebind or Lookup\b`), ""},
 	{regexp.MustCompile(`have a program there open it \(Domain\.[^)]*\)`),

@@ -72,7 +72,8 @@ func remedy(err error) error {
 		nic.ErrNotEthernet,
 	} {
 		if errors.Is(err, lack) {
-			return fmt.Errorf("%w; or use UDP sockets, which are slower: --transport udp, DomainAttr.Transport", err)
+			return fmt.Errorf("%w; or use UDP sockets, which are slower: DomainAttr.Transport (TransportAuto) or "+
+				"--transport udp", err)
 		}
 	}
 	return err

@@ -93,6 +93,10 @@ func (f *Fabric) open(ctx context.Context, ifname string, a DomainAttr) (*Domain
 		if chosen && noDaemon != nil || errors.Is(noDaemon, fs.ErrPermission) {
 			err = withoutDaemon(noDaemon, err)
 		}
+		if a.Transport == TransportXDP && errors.Is(noDaemon, fs.ErrNotExist) && errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w; or have root start xdpfabd on %s, through which programs need no privilege", err,
+				ifname)
+		}
 		return nil, fmt.Errorf("xdpfab: %w", err)
 	}
 	d, err := f.add(newDomain(f, dev, a, at, 0))

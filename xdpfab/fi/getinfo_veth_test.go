@@ -138,7 +138,9 @@ func TestGetInfoOfOpenDomain(t *testing.T) {
 		t.Errorf("the other namespace: %v, %v", list, err)
 	}
 	first := d
-	if err := pair.A.Do(open); !errors.Is(err, fi.ErrBusy) || !strings.Contains(err.Error(), "a domain of this process has "+pair.A.IfName) {
+	if err := pair.A.Do(open); !errors.Is(err, fi.ErrBusy) || !strings.HasSuffix(err.Error(),
+		"a domain of this process has "+pair.A.IfName+", and one at a time can have it: use that one, which GetInfo returns "+
+			"as DomainInfo.Instance, or close it") {
 		t.Errorf("opened twice: %v", err)
 	}
 	other := list[0].Clone()
