@@ -295,9 +295,11 @@ func TestNetworkRefused(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range []xdpfab.Faults{{Loss: 1.1}, {Corrupt: -0.1}, {Reorder: math.NaN()}, {Delay: -1}} {
-		if err := w.SetFaults(0, 1, f); err == nil {
-			t.Errorf("faults %v", fmt.Sprint(f))
+	for field, f := range map[string]xdpfab.Faults{
+		"Loss of 1.1": {Loss: 1.1}, "Corrupt of -0.1": {Corrupt: -0.1}, "Reorder of NaN": {Reorder: math.NaN()}, "Delay of -1ns": {Delay: -1},
+	} {
+		if err := w.SetFaults(0, 1, f); err == nil || !strings.HasPrefix(err.Error(), "xdpfab: Faults."+field+": want ") {
+			t.Errorf("faults with %s: %v", field, err)
 		}
 	}
 	if err := w.Close(); err != nil {

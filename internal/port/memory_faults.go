@@ -22,13 +22,14 @@ type Faults struct {
 
 // Check refuses what no packet can meet.
 func (f Faults) Check() error {
-	for _, p := range []float64{f.Loss, f.Duplicate, f.Reorder, f.Corrupt} {
+	for i, p := range [...]float64{f.Loss, f.Duplicate, f.Reorder, f.Corrupt} {
 		if !(p >= 0 && p <= 1) { // written so that NaN is refused
-			return fmt.Errorf("fault with probability %v: want 0..1", p)
+			return fmt.Errorf("Faults.%s of %v: want a probability, 0 to 1",
+				[...]string{"Loss", "Duplicate", "Reorder", "Corrupt"}[i], p)
 		}
 	}
 	if f.Delay < 0 {
-		return fmt.Errorf("delay of %v: want 0 or more", f.Delay)
+		return fmt.Errorf("Faults.Delay of %v: want 0 or more", f.Delay)
 	}
 	return nil
 }

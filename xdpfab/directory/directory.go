@@ -67,8 +67,12 @@ type Directory struct {
 // at once. For etcd Open waits until it has answered, and fails when ctx ends first: the
 // error wraps what etcd is waited for, and the cause of ctx.
 func Open(ctx context.Context, s Source) (*Directory, error) {
+	if err := errno.NoContext(ctx); err != nil {
+		return nil, err
+	}
 	if s == nil {
-		return nil, errno.Refuse(errno.Argument, "directory without a source: want File, or one of package etcd")
+		return nil, errno.Refuse(errno.Argument,
+			"xdpfab: directory without a source: want File, or one of package etcd")
 	}
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	d := &Directory{source: s, end: end, ended: make(chan struct{}), changed: make(chan struct{})}

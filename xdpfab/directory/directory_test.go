@@ -290,3 +290,19 @@ func TestNoHome(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A directory without a source, and one without a context, say what is wanted.
+func TestNoSource(t *testing.T) {
+	var none context.Context
+	for text, open := range map[string]func() error{
+		"xdpfab: directory without a source: want File, or one of package etcd": func() error { _, err := Open(t.Context(), nil); return err },
+		"xdpfab: the context is nil: want one, such as context.Background()": func() error {
+			_, err := Open(none, File("x"))
+			return err
+		},
+	} {
+		if err := open(); err == nil || err.Error() != text {
+			t.Errorf("%v, want %s", err, text)
+		}
+	}
+}
