@@ -42,14 +42,17 @@ func TestFold(t *testing.T) {
 // Users read the words of the commands, not those of Go.
 func TestWordsOfTheCommands(t *testing.T) {
 	for text, want := range map[string]string{
-		"by its socket (--control, XDPFAB_CONTROL, DomainAttr.Control), since": "by its socket (--control, XDPFAB_CONTROL), since",
-		"slower: DomainAttr.Transport (TransportAuto) or --transport udp":      "slower: --transport udp",
-		"--xdp generic, DomainAttr.XDP":                                        "--xdp generic",
-		"without xdpfabd --udp=false or DomainAttr.EthernetOnly, or":           "without xdpfabd --udp=false, or",
-		"(xdpfabd --udp, no DomainAttr.EthernetOnly)":                          "(xdpfabd --udp)",
-		"no queues to lend (DomainAttr.Lend): want none":                       "no queues to lend: want none",
-		"find it again by its name, with Rebind or Lookup":                     "find it again by its name",
-		"raise sysctl vm.nr_hugepages or use HugeAuto":                         "raise sysctl vm.nr_hugepages or use huge=auto",
+		"by its socket (--control, XDPFAB_CONTROL, DomainAttr.Control), since":                                                      "by its socket (--control, XDPFAB_CONTROL), since",
+		"slower: DomainAttr.Transport (TransportAuto) or --transport udp":                                                           "slower: --transport udp",
+		"right: have its owner grant it (mr.Options.Access), and use its authorization key if it has one (EndpointAttr.AuthKey): x": "right: x",
+		"revoked: look the region up by its name (Endpoint.Lookup)":                                                                 "revoked",
+		"region: want Offset and elements within the Base and the Size that Endpoint.Lookup finds":                                  "region",
+		"--xdp generic, DomainAttr.XDP":                              "--xdp generic",
+		"without xdpfabd --udp=false or DomainAttr.EthernetOnly, or": "without xdpfabd --udp=false, or",
+		"(xdpfabd --udp, no DomainAttr.EthernetOnly)":                "(xdpfabd --udp)",
+		"no queues to lend (DomainAttr.Lend): want none":             "no queues to lend: want none",
+		"find it again by its name, with Rebind or Lookup":           "find it again by its name",
+		"raise sysctl vm.nr_hugepages or use HugeAuto":               "raise sysctl vm.nr_hugepages or use huge=auto",
 	} {
 		if got := Plain(errorString(text)); got != want {
 			t.Errorf("%q, want %q", got, want)

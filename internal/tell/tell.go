@@ -38,6 +38,8 @@ var doubled = []struct {
 	{regexp.MustCompile(`(zero-copy not supported): operation not supported`), "$1"},
 	{regexp.MustCompile(`handover: domain on \S+: `), ""},
 	{regexp.MustCompile(`DomainAttr\.\w+ \(\w+\) or --`), "--"},
+	{regexp.MustCompile(`: (look the region up|have its owner grant it|want Offset and elements)[^:;]*` +
+		`(Endpoint\.Lookup|EndpointAttr\.AuthKey)[^:;]*`), ""},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
 	{regexp.MustCompile(`, with Rebind or Lookup\b`), ""},
 	{regexp.MustCompile(`have a program there open it \(Domain\.[^)]*\)`),
