@@ -317,7 +317,7 @@ func (a *app) tellWay(f *linkFlags, dom *xdpfab.Domain, chosen *way.Choice) {
 		fmt.Fprintln(a.err, "xdpfab: UDP sockets carry the frames: round trips take about twice as long as with "+
 			"AF_XDP; -v says why")
 	case in.NoXDP != "":
-		fmt.Fprintln(a.err, tell.Fold(fmt.Sprintf("xdpfab: UDP sockets carry the frames: round trips take more than "+
+		fmt.Fprintln(a.err, tell.Fold(fmt.Sprintf("xdpfab: UDP sockets carry the frames: round trips take about "+
 			"twice as long as with AF_XDP, which cannot be used (%s); --transport xdp fails instead",
 			tell.Plain(errors.New(in.NoXDP)))))
 	}
