@@ -17,21 +17,21 @@ import (
 // that wraps [xdpfab.ErrOutcomeUnknown] may have happened; what fails with any other has
 // not, unless a method says something else.
 var (
-	// ErrLayout means that there is something else in the memory: another part, one with
-	// other parameters, or data.
+	// ErrLayout means that there is something else in the memory: another primitive, one
+	// with other parameters, or data.
 	ErrLayout = errors.New("another layout")
-	// ErrParameter means that a place or a parameter can be of no part. It is also
+	// ErrParameter means that a place or a parameter fits no primitive. It is also
 	// xdpfab.ErrArgument.
-	ErrParameter = errno.As(errno.Argument, errno.New("no part can have that", syscall.EINVAL))
+	ErrParameter = errno.As(errno.Argument, errno.New("no primitive can have that", syscall.EINVAL))
 	// ErrLost means that a lock or a permit may be another program's by now: its lease
 	// ended before it was renewed, or the home lost its memory.
 	ErrLost = errors.New("the lease is lost")
 	// ErrReleased is the cause of the context of a lock or a permit after its release.
 	ErrReleased = errors.New("released")
-	// ErrMemoryLost means that the home has lost what the part had stored.
+	// ErrMemoryLost means that the home has lost what the primitive had stored.
 	ErrMemoryLost = errors.New("the home has lost its memory")
 	// ErrClock means that numbers would go back, since the program that marked new memory
-	// has a clock that is behind by more than a part allows.
+	// has a clock that is behind by more than a primitive allows.
 	ErrClock = errors.New("numbers would go back")
 )
 

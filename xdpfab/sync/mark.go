@@ -54,7 +54,7 @@ var kinds = [...]struct{ name, parameters string }{
 // String names the part, with its article.
 func (k kind) String() string {
 	if k == 0 || int(k) >= len(kinds) {
-		return fmt.Sprintf("a part of the unknown kind %d", uint8(k))
+		return fmt.Sprintf("a primitive of the unknown kind %d", uint8(k))
 	}
 	return kinds[k].name
 }

@@ -44,7 +44,7 @@ func TestRefusalTexts(t *testing.T) {
 	}
 	p := must(NewQueue(ctx, at, 4))(t).part
 	for mark, want := range map[uint64]string{
-		markOf(kindBoard+1, 0):    "a part of the unknown kind 14 is there: want memory that is all zero",
+		markOf(kindBoard+1, 0):    "a primitive of the unknown kind 14 is there: want memory that is all zero",
 		p.mark + 1<<24:            "a Queue of layout version 2 is there: want version 1",
 		1 + uint64(kindQueue)<<16: "data (0x50001) is there: want memory that is all zero",
 	} {

@@ -16,14 +16,15 @@ import (
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-// Place is where the words of a part lie. All programs that share the part name the same
-// place. New memory is all zero, and a part needs that. Sizes of parts, such as
-// MutexBytes, are multiples of 64, so one part can lie right behind another.
+// Place is where the words of a primitive lie. All programs that share the primitive name
+// the same place. New memory is all zero, and a primitive needs that. Sizes of
+// primitives, such as MutexBytes, are multiples of 64, so one primitive can lie right
+// behind another.
 //
-// Parts must not overlap. Another part, or data, at the very offset of a part is refused
-// with ErrLayout. A part at an offset within another one is refused only if the word at
-// that offset is not 0 at that time. Otherwise nothing notices, and the parts destroy
-// each other.
+// Primitives must not overlap. Another primitive, or data, at the very offset of a
+// primitive is refused with ErrLayout. A primitive at an offset within another one is
+// refused only if the word at that offset is not 0 at that time. Otherwise nothing
+// notices, and the primitives destroy each other.
 type Place struct {
 	Home   xdpfab.Home // a *xdpfab.Peer, or a *xdpfab.Cluster
 	Region string
