@@ -29,7 +29,7 @@ const (
 	// Native is in the driver, before a socket buffer exists.
 	Native
 	// Generic is in the network core, after a socket buffer has been built: it
-	// works everywhere, is several times slower, and AF_XDP copies.
+	// works everywhere, is slower, and AF_XDP copies.
 	Generic
 	// Detached is the mode of a Program that is not attached.
 	Detached

@@ -53,7 +53,7 @@ var options = []option[Config]{
 		func(c *Config) field { return intField(&c.BusyBudget, 1, 1<<16-1) }},
 	{"copy", "AF_XDP `mode`: auto, copy, or zero-copy (fails if the driver cannot)",
 		func(c *Config) field { return choiceField(&c.Copy, copyModes) }},
-	{"xdp", "`mode` of XDP: native; generic: works on any interface, several times slower; auto: native, but generic " +
+	{"xdp", "`mode` of XDP: native; generic: works on any interface, slower; auto: native, but generic " +
 		"on a bond, a team or a netvsc with its virtual function, to follow fail-over; any: like auto, but generic " +
 		"if the driver has no native XDP",
 		func(c *Config) field { return choiceField(&c.XDP, xdpModes) }},

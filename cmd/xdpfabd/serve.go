@@ -321,7 +321,7 @@ func (s *server) announce() {
 		s.log.Warn("daemon may hear no peer", "cause", i.Beside)
 	}
 	if d, is := n.Dev.(interface{ Reason() string }); is && d.Reason() != "" {
-		s.log.Warn("generic XDP, several times slower than native", "cause", d.Reason())
+		s.log.Warn("generic XDP, slower than native", "cause", d.Reason())
 	}
 	if d, is := n.Dev.(interface{ Tags() string }); is && d.Tags() != "" {
 		s.log.Warn("NIC hides 802.1Q tags", "vlan", s.cfg.VLAN.String(), "cause", d.Tags())

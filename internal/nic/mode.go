@@ -62,14 +62,14 @@ func (p *Plan) choose(i *Interface, w *Want) error {
 	case none && (w.XDP == bpf.Any || w.XDP == bpf.Auto && i.aggregates()):
 		p.Attach, p.Reason = bpf.Generic, lack.Error()
 	case none:
-		return fmt.Errorf("%w; or generic XDP, several times slower: --xdp generic, DomainAttr.XDP", lack)
+		return fmt.Errorf("%w; or generic XDP, slower: --xdp generic, DomainAttr.XDP", lack)
 	case lack == nil && w.XDP == bpf.Any && !i.FeaturesKnown && !i.hasNative():
 		p.Attach = bpf.Any
 		return nil
 	default:
 		return lack
 	}
-	if p.note("generic XDP, several times slower than native: %s", p.Reason); w.Copy == xsk.ZeroCopy {
+	if p.note("generic XDP, slower than native: %s", p.Reason); w.Copy == xsk.ZeroCopy {
 		return fmt.Errorf("%s: zero-copy with generic XDP, which copies: want --copy auto", i.Name)
 	}
 	w.Copy = xsk.Copy

@@ -27,7 +27,7 @@ type Options struct {
 	Lend int
 	// Copy is the AF_XDP mode. Auto means zero-copy if the driver has it.
 	Copy xsk.Mode
-	// XDP forces bpf.Native or bpf.Generic, which is several times slower. Auto is
+	// XDP forces bpf.Native or bpf.Generic, which is slower. Auto is
 	// native; on an interface that stands for several others, as a bond does, generic.
 	// Any is generic where the driver has no native XDP, too.
 	XDP bpf.Mode

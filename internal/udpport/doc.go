@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package udpport is where frames leave and enter the process by UDP sockets: on any
-// system and any interface, without a privilege, several times slower than AF_XDP. On
+// system and any interface, without a privilege, and slower than AF_XDP. On
 // the wire it is the same as what package port sends with UDP, so nodes of both kinds
 // speak with each other.
 //

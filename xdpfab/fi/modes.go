@@ -57,7 +57,7 @@ const (
 	// fail-over: a native program would run on those others, and receive nothing.
 	XDPAuto    XDPMode = iota
 	XDPNative          // or the interface is refused
-	XDPGeneric         // works on any interface, and is several times slower
+	XDPGeneric         // works on any interface, and is slower
 	XDPAny             // XDPAuto, and generic XDP where the driver has no native one
 )
 

@@ -20,7 +20,7 @@ const (
 	// TransportXDP is AF_XDP and an XDP program.
 	TransportXDP Transport = iota
 	// TransportUDP is UDP sockets of the kernel: any system, any interface and no
-	// privilege, but several times slower. Peers are reached by their IP addresses,
+	// privilege, but slower. Peers are reached by their IP addresses,
 	// whichever transport they use, unless they have DomainAttr.EthernetOnly. The
 	// domain's interface may also be named by one of its IP addresses, and then only that
 	// one is used. One domain or other program can use each address.
