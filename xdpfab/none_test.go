@@ -180,11 +180,11 @@ func TestWrongArguments(t *testing.T) {
 		"faults of packets from node 0 to itself, which no link carries: want two nodes": func() error { return w.SetFaults(0, 0, xdpfab.Faults{}) },
 		"partition of nodes [] of a network of 1 cuts no link":                           func() error { return w.Partition() },
 		"partition of nodes [0 0] of a network of 1 cuts no link":                        func() error { return w.Partition(0, 0) },
-		"network of 0 nodes":               func() error { _, err := xdpfab.NewNetwork(0); return err },
-		"node 1 of a network of 1":         func() error { return w.Crash(1) },
-		"probability 2":                    func() error { return w.SetFaults(0, 0, xdpfab.Faults{Loss: 2}) },
-		"GiveUp of 1ns: want at least 1ms": func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: 1}); return err },
-		"GiveUp of -1ns":                   func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: -1}); return err },
+		"network of 0 nodes":                   func() error { _, err := xdpfab.NewNetwork(0); return err },
+		"node 1 of a network of 1":             func() error { return w.Crash(1) },
+		"Faults.Loss of 2: want a probability": func() error { return w.SetFaults(0, 0, xdpfab.Faults{Loss: 2}) },
+		"GiveUp of 1ns: want at least 1ms":     func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: 1}); return err },
+		"GiveUp of -1ns":                       func() error { _, _, err := xdpfab.Pipe(xdpfab.DomainAttr{GiveUp: -1}); return err },
 	} {
 		if err := call(); !errors.Is(err, xdpfab.ErrArgument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want ErrArgument, and %q", err, want)

@@ -91,7 +91,7 @@ func parseHost(s string) (a Addr, err error) {
 		if p, e := netip.ParseAddrPort(s); e == nil {
 			return a, fmt.Errorf("leave out the port, which is %d on every node: %v", UDPPort, p.Addr())
 		}
-		if i := strings.LastIndex(s, ":"); i >= 0 {
+		if i := strings.LastIndex(s, ":"); i >= 0 && len(s)-i != len(":00") { // no further byte
 			if mac, e := net.ParseMAC(s[:i]); e == nil && len(mac) == len(a.MAC) {
 				return a, fmt.Errorf("want the endpoint number after a slash: %s/%s", s[:i], s[i+1:])
 			}
