@@ -233,7 +233,7 @@ func (f *atomicFlags) countOf(dt atomic.Datatype, values []string) int {
 	if f.hex {
 		return max(len(strings.Join(values, ""))/2/dt.Size(), 1)
 	}
-	return max(len(values), len(f.compare), 1)
+	return max(len(values), 1)
 }
 
 // array turns values into count elements; a single one is repeated.

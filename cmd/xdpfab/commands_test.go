@@ -151,6 +151,7 @@ var refusals = []refusal{
 	{"atomic sum uint8 1 --region r", exitUsage, "missing the peer's address: name it with --peer"},
 	{"atomic sum uint8 1 --region r --peer ::x", exitUsage, "bad address"},
 	{"atomic sum uint8 1 --region absent --peer PEER", exitFailed, "no memory region of this name"},
+	{"atomic cswap uint8 7 --compare 0,0 --region r --peer PEER", exitUsage, "--compare: 2 values for 1 element"},
 	{"atomic sum uint8 1 --region ro --peer PEER", exitFailed, "does not grant this right"},
 	{"atomic sum uint8 1 --key 0x99 --peer PEER", exitFailed, "no memory region with this key"},
 	{"atomic sum uint64 1 --offset 4 --region r --peer PEER", exitFailed, "alignment"},

@@ -223,7 +223,7 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 			return err
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
-		if x.begin, err = length(file); err != nil {
+		if x.begin, err = file.kept(); err != nil {
 			return err
 		}
 		if x.begin > x.total {
@@ -254,6 +254,9 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	}
 	if s, no := os.Stat(path); no != nil || !s.Mode().IsRegular() { // --resume goes by the length of a file
 		return fmt.Errorf("%w; %d of %d bytes were copied", err, x.sure, x.total)
+	}
+	if x.sure == 0 { // the file may have contents of something else
+		return fmt.Errorf("%w; no byte was copied", err)
 	}
 	room := ""
 	if errors.Is(err, syscall.ENOSPC) {

@@ -13,17 +13,46 @@ import (
 
 // The files of get and put.
 
-// openTarget opens the file of a get, empty unless the get is resumed.
-func openTarget(c *cobra.Command, resume bool, path string) (*os.File, error) {
-	mode := os.O_TRUNC
+// target is the file of a get. Unless the get is resumed, its former contents go when the
+// first bytes come: a get that fails before leaves them.
+type target struct {
+	*os.File
+	begun bool
+}
+
+// openTarget opens the file of a get.
+func openTarget(c *cobra.Command, resume bool, path string) (*target, error) {
+	mode := os.O_WRONLY | os.O_CREATE
 	if resume {
-		mode = os.O_APPEND
+		mode |= os.O_APPEND
 	}
-	file, err := os.OpenFile(path, mode|os.O_WRONLY|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(path, mode, 0o644)
 	if err != nil {
 		return nil, usage(c, "%v: want a file in a folder that is there, and that this user may write", err)
 	}
-	return file, nil
+	return &target{File: file, begun: resume}, nil
+}
+
+// kept returns the number of bytes in the file that stay.
+func (t *target) kept() (uint64, error) {
+	if !t.begun {
+		return 0, nil
+	}
+	return length(t.File)
+}
+
+func (t *target) Write(b []byte) (int, error) {
+	if !t.begun {
+		n, err := length(t.File)
+		if err == nil && n > 0 {
+			err = t.Truncate(0)
+		}
+		if err != nil {
+			return 0, err
+		}
+		t.begun = true
+	}
+	return t.File.Write(b)
 }
 
 // length returns the number of bytes of a file that is a regular one, and 0 of any other.

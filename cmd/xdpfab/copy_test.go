@@ -102,6 +102,9 @@ func TestPutAndGet(t *testing.T) {
 	} {
 		checkRefusal(t, c.args, n.run("", n.line(c.args)...), c.code, c.say)
 	}
+	checkRefusal(t, "get over a file", n.run("", n.line("get PEER "+back+" --key 0x99 --length 2")...), exitFailed,
+		"no memory region with this key")
+	holds("what a get found that failed", data)
 	ok("", "get PEER "+back+" --region r", "")
 	holds("after what was refused", data)
 }
