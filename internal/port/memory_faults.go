@@ -24,12 +24,12 @@ type Faults struct {
 func (f Faults) Check() error {
 	for i, p := range [...]float64{f.Loss, f.Duplicate, f.Reorder, f.Corrupt} {
 		if !(p >= 0 && p <= 1) { // written so that NaN is refused
-			return fmt.Errorf("Faults.%s of %v: want a probability, 0 to 1",
-				[...]string{"Loss", "Duplicate", "Reorder", "Corrupt"}[i], p)
+			return fmt.Errorf("%s of %v: want a probability, 0 to 1",
+				[...]string{"Faults.Loss", "Faults.Duplicate", "Faults.Reorder", "Faults.Corrupt"}[i], p)
 		}
 	}
 	if f.Delay < 0 {
-		return fmt.Errorf("Faults.Delay of %v: want 0 or more", f.Delay)
+		return fmt.Errorf("%s of %v: want 0 or more", "Faults.Delay", f.Delay)
 	}
 	return nil
 }

@@ -76,8 +76,8 @@ func deaf(program *bpf.BusyError, state, socket string) error {
 	if state != "" {
 		folder := filepath.Dir(state)
 		return fmt.Errorf("%w: a process that has ended has left it, with resident regions; end it with `xdpfab "+
-			"resident remove %s`, or take it back with AF_XDP: --transport xdp --pin %s: %w", left, folder, folder,
-			errno.Busy)
+			"resident remove %s`, or take it back with AF_XDP: xdpfabd --transport xdp --pin %s: %w", left, folder,
+			folder, errno.Busy)
 	}
 	keeper := "a process that has ended may have left it, with resident regions: `xdpfab resident list` may show its " +
 		"folder"
