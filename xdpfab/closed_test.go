@@ -4,6 +4,7 @@ package xdpfab_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -121,4 +122,31 @@ func TestRestartInAClosedNetwork(t *testing.T) {
 	checkClosed(t, map[string]error{
 		"xdpfab: restart of node 0: this program has closed the network: make another one with NewNetwork": second(w.Restart(0)),
 	})
+}
+
+// A mailbox that closes takes the peers with it that were dialled from it, and no others.
+func TestMailboxClosesItsPeers(t *testing.T) {
+	w := newNetwork(t, 2)
+	d := w.Node(0)
+	box, err := d.NewMailbox(xdpfab.MailboxAttr{Number: xdpfab.AnyNumber})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, failed := box.Dial(ctx(t), w.Node(1).Name(0))
+	own, failed2 := d.Dial(ctx(t), w.Node(1).Name(0))
+	if err := errors.Join(failed, failed2, box.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from.Lookup(ctx(t), "w"); !errors.Is(err, xdpfab.ErrClosed) {
+		t.Errorf("the mailbox's peer: %v", err)
+	}
+	if _, err := own.Lookup(ctx(t), "w"); err != nil {
+		t.Errorf("another peer: %v", err)
+	}
+	if err := own.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err == nil || strings.Contains(err.Error(), "peer ") {
+		t.Errorf("close the domain: %v, want only its region to be open", err)
+	}
 }

@@ -229,12 +229,29 @@ func (m *mailed) Number() uint16 { return m.number }
 
 func (m *mailed) Name() string { return m.handle.Name() }
 
+// Close closes the peers that were dialled from the mailbox first.
 func (m *mailed) Close() error {
+	var errs []error
+	for _, p := range (*endpoint)(m).dialled() {
+		errs = append(errs, p.Close())
+	}
 	if err := (*endpoint)(m).close(); err != nil {
-		return err
+		return errors.Join(append(errs, err)...)
 	}
 	m.dom.remove(m)
-	return nil
+	return errors.Join(errs...)
+}
+
+// dialled returns the open peers that were dialled from the endpoint.
+func (ep *endpoint) dialled() (peers []*calls.Peer) {
+	ep.dom.mu.Lock()
+	defer ep.dom.mu.Unlock()
+	for child := range ep.dom.children {
+		if p, is := child.(*calls.Peer); is && p.Poster == (*poster)(ep) {
+			peers = append(peers, p)
+		}
+	}
+	return peers
 }
 
 func (m *mailed) Dial(ctx context.Context, addr string) (*calls.Peer, error) {
