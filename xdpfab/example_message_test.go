@@ -30,7 +30,7 @@ func ExampleMailbox() {
 			}
 			asker, err := questions.Dial(ctx, q.From.String())
 			if err == nil {
-				err = asker.Send(ctx, bytes.ToUpper(q.Bytes))
+				err = errors.Join(asker.Send(ctx, bytes.ToUpper(q.Bytes)), asker.Close())
 			}
 			if err != nil {
 				log.Print(err)

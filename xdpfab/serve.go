@@ -70,6 +70,9 @@ func (s *Service) Name() string {
 // ErrPeerRestarted from words that they have, and ErrNoRegion from a lookup. The last
 // service of a domain takes the endpoint with it: its peers get ErrRefused, and a
 // [Remote.Guard] ends with ErrPeerClosed. Closing twice is no error.
+//
+// The memory stays until the domain closes, as pointers into it may be in use. If there
+// are none, Region.Memory().Close() frees it after Close.
 func (s *Service) Close() error {
 	if s == nil || s.close == nil {
 		return none("Service", "Domain.Serve")

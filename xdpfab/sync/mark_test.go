@@ -33,6 +33,8 @@ func TestRefusalTexts(t *testing.T) {
 			"NewMutex at offset 100 of region \"parts\"" + on + ": want an offset that is a multiple of 64"},
 		{mutex(Place{Region: "parts"}, time.Second),
 			"NewMutex at offset 0 of region \"parts\" without a home: want Place.Home, a peer or a cluster"},
+		{mutex(Place{Home: at.Home}, time.Second),
+			"NewMutex at offset 0 of region \"\"" + on + ": want Place.Region, the name of a region there"},
 		{mutex(at, time.Microsecond),
 			"NewMutex with a lease of 1µs: want at least 1ms, better some hundred round trips"},
 		{limiterError(ctx, at, 1, 0), "NewLimiter with a period of 0s: want at least 1ms"},

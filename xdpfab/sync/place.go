@@ -100,6 +100,9 @@ func (at Place) check(k kind) error {
 	case at.Home == nil:
 		return errno.Refuse(ErrParameter, "xdpfab: %s without a home: want Place.Home, a peer or a cluster",
 			at.of("New"+k.bare()))
+	case at.Region == "":
+		return errno.Refuse(ErrParameter, "xdpfab: %s%s: want Place.Region, the name of a region there",
+			at.of("New"+k.bare()), on(at.Home))
 	case at.Offset%placeBytes != 0:
 		return errno.Refuse(ErrParameter, "xdpfab: %s%s: want an offset that is a multiple of %d",
 			at.of("New"+k.bare()), on(at.Home), placeBytes)
