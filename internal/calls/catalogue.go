@@ -30,9 +30,9 @@ func LooksUp(v wire.Verb) bool { return v == wire.VerbLookup || v == wire.VerbLi
 // Lookup finds a region by the name under which it is published.
 func (p *Peer) Lookup(ctx context.Context, name string) (Region, error) {
 	if len(name) == 0 || len(name) > wire.MaxNameLen {
-		return Region{}, errno.Unsent(errno.Refuse(errno.Argument,
+		return Region{}, errno.Unsent(errno.Also(errno.Refuse(errno.Length,
 			"xdpfab: region name of %d bytes: want the name that the peer published, 1 to %d bytes long; Peer.Regions "+
-				"lists them", len(name), wire.MaxNameLen))
+				"lists them", len(name), wire.MaxNameLen), errno.Argument))
 	}
 	r, _, err := p.entry(ctx, Call{Verb: wire.VerbLookup, Count: uint32(len(name)), Operand: []byte(name)})
 	return r, err
