@@ -328,6 +328,7 @@ struct xdpfab_region {
 enum xdpfab_access {
 	XDPFAB_ACCESS_READ = 1,
 	XDPFAB_ACCESS_WRITE = 2,
+	XDPFAB_ACCESS_KEYED = 4, /* these rights need an authorization key; older nodes do not say so */
 };
 
 #define XDPFAB_NO_DATATYPE 0xffu

@@ -134,7 +134,7 @@ func TestTakeoverOtherRegions(t *testing.T) {
 	next := launch(t, net.B, socket, "--region", "new=4KiB", "--region", "both=4KiB", "--takeover")
 	next.ready()
 	d.wants(0)
-	const ends = "it ends here"
+	const ends = "region ends here: the next daemon does not serve it"
 	if told := d.err.String(); strings.Count(told, ends) != 1 || !strings.Contains(told, ends+`" region=former`) {
 		t.Errorf("the log tells of other regions that end than former:\n%s", told)
 	}
