@@ -14,7 +14,7 @@ import (
 
 // A guest's endpoint is the tenant of its number. See also guestEndpoint.admit.
 
-// String says to those who want the same number what has it.
+// String names the holder of the number in the error of a program that wants it too.
 func (ep *GuestEndpoint) String() string { return "a program of the daemon, which may be this one" }
 
 // Serves implements node.Tenant.

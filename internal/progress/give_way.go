@@ -35,9 +35,16 @@ func Readied() {
 func giveReadied() {
 	if readied.Load() {
 		readied.Store(false)
-		runtime.Gosched()
-		runtime.Gosched()
+		yield()
 	}
+}
+
+// yield lets the goroutines run that are ready. The scheduler takes every 61st goroutine
+// from the queue of those that gave way: that can be this one again. It cannot happen
+// twice in a row.
+func yield() {
+	runtime.Gosched()
+	runtime.Gosched()
 }
 
 // giveWay lets the goroutines run that are ready, if Go has one processor (GOMAXPROCS):
@@ -47,13 +54,9 @@ func giveReadied() {
 // waits for the processor would wait for up to 20 ms: mostly the caller whose operations
 // the poller sends. With more processors another one is free, or the monitor looks more
 // often.
-//
-// The scheduler takes every 61st goroutine from the queue of those that gave way: that
-// can be this one again. It cannot happen twice in a row.
 func giveWay() {
 	if runtime.GOMAXPROCS(0) == 1 {
-		runtime.Gosched()
-		runtime.Gosched()
+		yield()
 	}
 }
 

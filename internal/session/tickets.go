@@ -5,9 +5,8 @@ package session
 import "github.com/xdpfab/xdpfab/internal/wire"
 
 // Frames of tickets are outside the order of the session: they may get lost, or come
-// again. The initiator numbers them, so that the target knows a copy. Who sends them,
-// here, knows that they may be sent; each writes as many as fit of those that next
-// returns.
+// again. The initiator numbers them, so that the target knows a copy. Either side sends
+// them only when it may, and writes as many as fit of those that next returns.
 
 // HearTickets takes a frame of tickets of the initiator, and returns false if it is a
 // copy.
