@@ -21,6 +21,11 @@ import (
 // copySize is longer than what is under way at a time, in pipes and in chunks.
 const copySize = 17<<20 + 12345
 
+// toldOfRestart is part of both errors that a copy may end with when the daemon dies. A
+// transfer in flight meets a peer that has restarted; one that begins afterwards, because
+// the copy was waiting for its pipe, meets a region that is gone.
+const toldOfRestart = "restarted: "
+
 // copied is a daemon whose region is a file, and bytes to copy there.
 type copied struct {
 	*node
@@ -115,7 +120,7 @@ func testPutBrokenOff(t *testing.T) {
 	c.crash()
 	_, _ = feed.Write(c.data[copySize/2:]) // fails when the client ends
 	_ = feed.Close()
-	put.wants(3, "peer restarted")
+	put.wants(3, toldOfRestart)
 	said := regexp.MustCompile(`[;,] (\d+) bytes are certain to be there: continue with --skip (\d+)`).FindStringSubmatch(put.err.String())
 	if said == nil || said[1] != said[2] {
 		t.Fatalf("stderr %q: want to be told how to continue", put.err.String())
@@ -162,7 +167,7 @@ func testGetBrokenOff(t *testing.T) {
 	if _, err := io.Copy(file, out); err != nil {
 		t.Fatal(err)
 	}
-	get.wants(3, "peer restarted", "continue with --offset")
+	get.wants(3, toldOfRestart, "continue with --offset")
 	if s, err := file.Stat(); err != nil || s.Size() >= copySize {
 		t.Errorf("%d bytes came, %v: want the copy broken off", s.Size(), err)
 	}
