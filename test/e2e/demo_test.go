@@ -150,7 +150,11 @@ func TestDemoInterrupted(t *testing.T) {
 
 // A daemon that cannot run is reported with its own error text.
 func TestDemoWithoutDaemon(t *testing.T) {
-	demo, temp := startDemo(t, "--daemon", "/bin/false")
+	fails := filepath.Join(t.TempDir(), "fails")
+	if err := os.WriteFile(fails, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	demo, temp := startDemo(t, "--daemon", fails)
 	demo.wants(1, "the daemon ended at once")
 	checkGone(t, demo, temp)
 }
