@@ -105,7 +105,7 @@ func (m *Image) fillOwn(a *archive) error {
 	}
 	a.symlink("var/run", "/run")
 	a.file("etc/passwd", 0o644, []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
-	a.file("etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n"))
+	a.file("etc/group", 0o644, []byte("root:x:0:\nusers:x:100:\nnogroup:x:65534:\n")) // users: the README's
 	a.file("etc/hosts", 0o644, []byte("127.0.0.1 localhost\n"))
 	return addTools(a, m.Sysroot, m.Tools)
 }
