@@ -5,6 +5,7 @@ package sync
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/xdpfab"
@@ -61,7 +62,11 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 	defer b.named("Await", &err)
 	var seen bool
 	there := make([]uint64, b.size-bodyWord)
-	err = b.until(ctx, mostPause, func() (bool, error) {
+	waited := func() string {
+		return fmt.Sprintf("parties %v were missing in round %d: call Await again, or %s", late(there, b.round+1),
+			b.round+1, moreTime)
+	}
+	err = b.until(ctx, mostPause, waited, func() (bool, error) {
 		err := b.run(ctx, func(m *memory) error {
 			_, err := xdpfab.Max(ctx, m.at(bodyWord+b.self), b.round+1)
 			if !errors.Is(err, xdpfab.ErrNotExecuted) {
@@ -73,16 +78,19 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 			return m.words.LoadRange(ctx, m.first+bodyWord, there)
 		})
 		seen = seen || err == nil
-		return err == nil && len(late(there, b.round+1)) == 0, again(ctx, err)
+		if cause := context.Cause(ctx); cause != nil && err != nil && seen {
+			err = cause // which operation was under way does not matter
+		}
+		if err = again(ctx, err); b.told > b.round {
+			err = certain(ctx, err, xdpfab.ErrOutcomeUnknown)
+		}
+		return err == nil && len(late(there, b.round+1)) == 0, err
 	})
-	if b.told > b.round {
-		err = certain(ctx, err, xdpfab.ErrOutcomeUnknown)
-	}
 	switch {
-	case err != nil && seen:
-		return 0, tell(err, "parties %v were missing in round %d", late(there, b.round+1), b.round+1)
+	case err != nil && b.told > b.round:
+		return 0, errno.Also(err, xdpfab.ErrOutcomeUnknown)
 	case err != nil:
-		return 0, tell(err, "round %d: the home has not told who is there", b.round+1)
+		return 0, err
 	}
 	b.round++
 	return b.round, nil

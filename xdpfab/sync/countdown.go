@@ -90,8 +90,11 @@ func (c *Countdown) Wait(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.until(ctx, mostPause, func() (bool, error) {
-		left := 0
+	left := 0
+	open := func() string {
+		return fmt.Sprintf("%d of %d tasks were not done: call Wait again, or %s", left, c.tasks, moreTime)
+	}
+	return c.until(ctx, mostPause, open, func() (bool, error) {
 		err := c.run(ctx, func(m *memory) error {
 			if c.anew(&c.told, m) || m.epoch != first.epoch {
 				return errMarksLost

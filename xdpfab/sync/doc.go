@@ -17,7 +17,8 @@
 // primitive resolves unknown outcomes itself if it can; otherwise the call returns an
 // error. The text of an error names the call and its place:
 //
-//	xdpfab: Queue.Take at offset 64 of region "jobs" on 10.0.0.2: the wait ended: context deadline exceeded
+//	xdpfab: Queue.Take at offset 64 of region "jobs" on 10.0.0.2: the queue was empty: have a program put a value,
+//	or give the context more time: context deadline exceeded
 //
 // The memory of a primitive begins with a mark. The first program writes the mark if the
 // memory is all zero. A constructor refuses memory with another mark, or with data: see

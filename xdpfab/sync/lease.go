@@ -153,15 +153,19 @@ func (h *Held) extend() {
 	}
 }
 
+// stopWork is what a program does that has lost a lease.
+const stopWork = "stop what it protects, and ask for it again"
+
 // notRenewed is the error of a lease that ended before it was renewed.
 func (h *Held) notRenewed() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hindered != nil {
 		// only the text: the certainty is that of one renewal, and not of the loss
-		return fmt.Errorf("not renewed in time: %w: %s", ErrLost, strings.TrimPrefix(h.hindered.Error(), "xdpfab: "))
+		return fmt.Errorf("not renewed in time: %w: %s: %s", ErrLost, stopWork,
+			strings.TrimPrefix(h.hindered.Error(), "xdpfab: "))
 	}
-	return fmt.Errorf("not renewed in time: %w", ErrLost)
+	return fmt.Errorf("not renewed in time: %w: %s", ErrLost, stopWork)
 }
 
 // next is a leased word after another beat.
@@ -176,7 +180,7 @@ func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 		case h.part.restarted(m, err):
 			again, err := h.part.memory(ctx)
 			if err == nil && again.epoch != m.epoch {
-				err = fmt.Errorf("%w: %w", ErrMemoryLost, ErrLost)
+				err = fmt.Errorf("%w: %w: %s", ErrMemoryLost, ErrLost, stopWork)
 			}
 			if err != nil {
 				return err
@@ -192,7 +196,7 @@ func (h *Held) replace(ctx context.Context, to func(own uint64) uint64) error {
 		case was>>beatBits == own>>beatBits:
 			own = was
 		default:
-			return fmt.Errorf("another program has taken it: %w", ErrLost)
+			return fmt.Errorf("another program has taken it: %w: %s", ErrLost, stopWork)
 		}
 	}
 }

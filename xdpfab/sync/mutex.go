@@ -5,6 +5,7 @@ package sync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -70,36 +71,61 @@ func (m *Mutex) Lock(ctx context.Context) (h *Held, err error) {
 	}
 	defer m.named("Lock", &err)
 	for {
-		if h, err := m.attempt(ctx); h != nil || err != nil {
-			return h, m.ended(ctx, err)
+		if h, waited, err := m.attempt(ctx); h != nil || err != nil {
+			return h, ended(ctx, err, waited)
 		}
 	}
 }
 
 // attempt asks for the lock once. It returns nothing if others went on without the
-// caller, or the memory has to be found again.
-func (m *Mutex) attempt(ctx context.Context) (*Held, error) {
+// caller, or the memory has to be found again. waited says for what it waited.
+func (m *Mutex) attempt(ctx context.Context) (h *Held, waited string, err error) {
+	waited = unanswered
 	mem, err := m.memory(ctx)
 	if err != nil {
-		return nil, err
+		return nil, waited, err
 	}
 	began := time.Now()
 	ticket, turn, err := m.ask(ctx, mem, mem.at(ticketWord).StartAdd(ctx, 1),
 		func(sum uint64) uint64 { return sum })
 	if ticket == 0 {
-		return nil, m.again(ctx, mem, err)
+		return nil, waited, m.again(ctx, mem, err)
 	}
 	if err == nil && turn>>beatBits < ticket {
 		turn, began, err = m.wait(ctx, mem, ticket, turn)
+		waited = m.behind(turn>>beatBits, ticket)
 	}
 	switch {
 	case err != nil:
 		mem.leave(ctx, ticket, m.lease)
-		return nil, m.again(ctx, mem, err)
+		return nil, waited, m.again(ctx, mem, err)
 	case turn>>beatBits != ticket:
-		return nil, nil
+		return nil, waited, nil
 	}
-	return m.hold(ctx, mem, turnWord, turn, (ticket+1)<<beatBits, m.lease, began), nil
+	return m.hold(ctx, mem, turnWord, turn, (ticket+1)<<beatBits, m.lease, began), waited, nil
+}
+
+// behind says why a program with a ticket waits, and what it can do. at is the ticket
+// whose turn it was.
+func (m *Mutex) behind(at, ticket uint64) string {
+	switch ahead := ticket - at; {
+	case at == 0:
+		return fmt.Sprintf("the memory is new, and nobody gets its turn before a lease of %v is over: %s", m.lease,
+			moreTime)
+	case ahead == 1:
+		return "another program " + doing[kindOf(m.mark)] + ": " + m.patience()
+	default:
+		return fmt.Sprintf("%d programs were ahead: %s", ahead, m.patience())
+	}
+}
+
+// doing says what the program ahead does, by the kind of part.
+var doing = map[kind]string{kindMutex: "had the lock", kindSemaphore: "was ahead", kindRWMutex: "was ahead",
+	kindElection: "led", kindOnce: "ran the function"}
+
+// patience is what a program can do that waits for holders.
+func (m *Mutex) patience() string {
+	return fmt.Sprintf("%s, or have the holder release it; a dead one has it for its lease of %v", moreTime, m.lease)
 }
 
 // ask waits for a ticket that an operation asks for, and returns the word of the turn as
@@ -129,8 +155,8 @@ func (m *Mutex) again(ctx context.Context, mem *memory, err error) error {
 }
 
 // wait waits for the turn of a ticket, and gives the turn on for those who cannot. turn
-// is the word of the turn that was seen. It returns that word, and a time before it wrote
-// it, if it is its own turn.
+// is the word of the turn that was seen. It returns that word as it was seen last, and a
+// time before it wrote it, if it is its own turn.
 //
 // The home swaps the word for those who wait there, so the lock is on its way for one
 // round trip. Now and then they look themselves: who is next may not be able to go on. At
@@ -150,7 +176,7 @@ func (m *Mutex) wait(ctx context.Context, mem *memory, ticket, turn uint64) (own
 	for p, looks := (pauses{most: m.lease / 16}), next; ; looks = true {
 		if looks {
 			if err := mem.words.LoadRange(ctx, mem.first+turnWord, now[:]); err != nil {
-				return 0, began, err
+				return turn, began, err
 			}
 			turn = now[0]
 		}
@@ -168,7 +194,7 @@ func (m *Mutex) wait(ctx context.Context, mem *memory, ticket, turn uint64) (own
 		}
 		if left := now[1+at%leftWords] == at && at > 0; left || seen.expired(turn, m.lease) {
 			if _, err := exchange(ctx, mem.at(turnWord), turn, (at+1)<<beatBits); err != nil {
-				return 0, began, err
+				return turn, began, err
 			}
 			continue
 		}
@@ -184,7 +210,7 @@ func (m *Mutex) wait(ctx context.Context, mem *memory, ticket, turn uint64) (own
 			last = at
 		}
 		if err := p.pause(ctx); err != nil {
-			return 0, began, err
+			return turn, began, err
 		}
 	}
 }

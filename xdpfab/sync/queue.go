@@ -67,7 +67,10 @@ func (q *Queue) Put(ctx context.Context, v uint64) (err error) {
 		return err
 	}
 	defer q.named("Put", &err)
-	return q.until(ctx, mostPause, func() (bool, error) { return q.TryPut(ctx, v) })
+	full := func() string {
+		return fmt.Sprintf("the queue was full, with %d values: have a program take some, or %s", q.room, moreTime)
+	}
+	return q.until(ctx, mostPause, full, func() (bool, error) { return q.TryPut(ctx, v) })
 }
 
 // Take waits until there is a value, and takes the oldest. Its errors are those of
@@ -77,7 +80,8 @@ func (q *Queue) Take(ctx context.Context) (v uint64, err error) {
 		return 0, err
 	}
 	defer q.named("Take", &err)
-	err = q.until(ctx, mostPause, func() (ok bool, err error) {
+	empty := func() string { return "the queue was empty: have a program put a value, or " + moreTime }
+	err = q.until(ctx, mostPause, empty, func() (ok bool, err error) {
 		v, ok, err = q.TryTake(ctx)
 		return ok, err
 	})
@@ -148,7 +152,11 @@ func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok boo
 			return v, false, tell(failure, "%w", err)
 		case now.epoch != m.epoch:
 			q.anew(&q.told, now)
-			return v, false, tell(err, "%w", errValuesLost)
+			lost := errValuesLost
+			if unknown {
+				lost = fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, lost)
+			}
+			return v, false, errno.Also(lost, err) // the remedies of err are for handles
 		case unknown:
 			return v, false, err
 		}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -220,7 +221,9 @@ func TestQueueInOrder(t *testing.T) {
 		t.Error(v, ok, err)
 	}
 	w.restart(false)
-	if _, ok, err := r.TryTake(ctx); ok || !errors.Is(err, ErrMemoryLost) {
+	// the error says what to do with a queue, and not with a handle
+	if _, ok, err := r.TryTake(ctx); ok || !errors.Is(err, ErrMemoryLost) || !errors.Is(err, xdpfab.ErrPeerRestarted) ||
+		!strings.HasSuffix(err.Error(), ": "+errValuesLost.Error()) {
 		t.Errorf("after a loss: %t, %v", ok, err)
 	}
 	if _, ok, err := r.TryTake(ctx); ok || err != nil {

@@ -75,7 +75,7 @@ func (h *Held) giveUp() {
 	defer cancel()
 	if h.err = h.replace(ctx, func(uint64) uint64 { return h.free }); time.Until(ends) <= 0 &&
 		h.err != nil && !errors.Is(h.err, ErrLost) {
-		h.err = tell(h.err, "%w", ErrLost)
+		h.err = tell(h.err, "%w: %s", ErrLost, stopWork)
 	}
 }
 

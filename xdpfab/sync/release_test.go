@@ -130,7 +130,7 @@ func TestStartUnlockLost(t *testing.T) {
 	w.net.Heal()
 	h.hindered = errors.Join(xdpfab.ErrPeerSilent, xdpfab.ErrNotExecuted)
 	if err := h.notRenewed(); errors.Is(err, xdpfab.ErrNotExecuted) || !strings.HasSuffix(err.Error(), "the lease is lost: "+
-		"peer does not answer\nnot executed") {
+		stopWork+": peer does not answer\nnot executed") {
 		t.Errorf("%v, want how the last renewal failed, and nothing about the certainty of the loss", err)
 	}
 	h = must(b.Lock(patient(t)))(t)

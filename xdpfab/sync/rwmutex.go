@@ -45,7 +45,7 @@ func (m *RWMutex) Lock(ctx context.Context) (h *Held, err error) {
 			return nil, err
 		}
 		first := turn.memory()
-		err = m.readers.look(turn, first, m.unread())
+		err = m.readers.look(turn, first, "readers had the lock: "+m.readers.queue.patience(), m.unread())
 		if err == nil {
 			return turn, nil
 		}

@@ -5,6 +5,7 @@ package sync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -73,7 +74,9 @@ func (s *Semaphore) Acquire(ctx context.Context) (h *Held, err error) {
 // take waits for a free permit, and takes it. The caller has the turn.
 func (s *Semaphore) take(ctx context.Context, turn *Held) (h *Held, err error) {
 	mem := turn.memory()
-	return h, s.look(turn, mem, s.taking(ctx, turn, mem, &h))
+	all := s.queue.size - queueWords
+	held := fmt.Sprintf("%d of %d permits were held: %s", all, all, s.queue.patience())
+	return h, s.look(turn, mem, held, s.taking(ctx, turn, mem, &h))
 }
 
 // taking returns a function that takes a free permit, as h.
@@ -109,11 +112,14 @@ func (m *memory) giveBack(ctx context.Context, word, own uint64, err error) {
 	}()
 }
 
-// look shows f each permit, again and again, until f reports true. It releases those
-// whose lease is over. The caller has the turn.
-func (s *Semaphore) look(turn *Held, mem *memory, f func(i int, was uint64) (bool, error)) error {
+// look shows f each permit, again and again, until f reports true, for which waited has
+// words. It releases those whose lease is over. The caller has the turn.
+func (s *Semaphore) look(turn *Held, mem *memory, waited string, f func(i int, was uint64) (bool, error)) error {
 	seen := make([]sight, s.queue.size-queueWords)
-	return s.queue.until(turn.Context(), s.queue.lease/16, func() (bool, error) { return s.once(turn, mem, seen, f) })
+	return s.queue.until(turn.Context(), s.queue.lease/16, func() string { return waited }, func() (bool, error) {
+		done, err := s.once(turn, mem, seen, f)
+		return done, certain(turn.Context(), err, xdpfab.ErrNotExecuted) // what f got unknowingly, it gives back
+	})
 }
 
 // once is look for one time. seen is what the caller has seen of each permit before.

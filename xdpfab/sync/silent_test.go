@@ -154,28 +154,69 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// The end of a wait names the part.
+// A wait that ends with its context says what was waited for, and what the caller can do.
+// Nothing of a lock is unknown then.
 func TestWaitEnds(t *testing.T) {
 	w := newWorld(t, 1, 1)
-	q := must(NewQueue(patient(t), w.at(1, 64), 2))(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := q.Take(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+	ctx := patient(t)
+	const lease = time.Hour
+	calls := everyCall(t, w.at(1, 0).Home.(*xdpfab.Peer))
+	full := must(NewQueue(ctx, w.at(1, 2560), 1))(t)
+	if err := full.Put(ctx, 1); err != nil {
+		t.Fatal(err)
 	}
-	const text = `xdpfab: Queue.Take at offset 64 of region "parts" on `
-	if !strings.HasPrefix(err.Error(), text) || !strings.Contains(err.Error(), ": the wait ended: context deadline") {
-		t.Error(err)
+	words := must(xdpfab.Vector[uint64](ctx, w.at(1, 0).Home, "parts"))(t)
+	taken := func(at, tickets uint64) { // by a program that is gone: it is the turn of ticket 5
+		at /= 8
+		if err := words.Store(ctx, []uint64{at + ticketWord, at + turnWord}, []uint64{tickets, 5 << beatBits}); err != nil {
+			t.Error(err)
+		}
 	}
-	checkText(t, "Queue.Take", err)
-	m := must(NewMutex(patient(t), w.at(1, 1024), time.Hour))(t) // in new memory the first waits for a lease
-	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err = m.Lock(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), strings.NewReplacer(
-		"Queue.Take", "Mutex.Lock", "64", "1024").Replace(text)) {
-		t.Error(err)
+	mutex, free := must(NewMutex(ctx, w.at(1, 2688), lease))(t), must(NewSemaphore(ctx, w.at(1, 2944), 1, lease))(t)
+	readers := must(NewRWMutex(ctx, w.at(1, 3264), 1, lease))(t)
+	taken(2944, 4)
+	taken(3264, 4)
+	must(free.Acquire(ctx))(t)
+	must(readers.RLock(ctx))(t)
+	const patience = "give the context more time, or have the holder release it; a dead one has it for its lease of 1h0m0s"
+	for _, c := range []struct {
+		name, want string
+		call       func(context.Context) error
+	}{
+		{"Queue.Take", "the queue was empty: have a program put a value, or give the context more time", calls["Queue.Take"]},
+		{"Queue.Put", "the queue was full, with 1 values: have a program take some, or give the context more time",
+			func(ctx context.Context) error { return full.Put(ctx, 2) }},
+		{"Mutex.Lock", "the memory is new, and nobody gets its turn before a lease of 1h0m0s is over: give the context more time",
+			func(ctx context.Context) error { return second(mutex.Lock(ctx)) }},
+		{"Mutex.Lock", "another program had the lock: " + patience,
+			func(ctx context.Context) error { taken(2688, 5); return second(mutex.Lock(ctx)) }},
+		{"Mutex.Lock", "3 programs were ahead: " + patience,
+			func(ctx context.Context) error { taken(2688, 7); return second(mutex.Lock(ctx)) }},
+		{"Semaphore.Acquire", "1 of 1 permits were held: " + patience,
+			func(ctx context.Context) error { return second(free.Acquire(ctx)) }},
+		{"RWMutex.Lock", "readers had the lock: " + patience,
+			func(ctx context.Context) error { return second(readers.Lock(ctx)) }},
+		{"Barrier.Await", "parties [1] were missing in round 1: call Await again, or give the context more time",
+			calls["Barrier.Await"]},
+		{"Countdown.Wait", "2 of 2 tasks were not done: call Wait again, or give the context more time", calls["Countdown.Wait"]},
+	} {
+		var err error
+		said := false
+		for d := 50 * time.Millisecond; !said && d < 10*time.Second; d *= 2 { // the home may be slow to answer
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			err = c.call(ctx)
+			cancel()
+			said = err != nil && strings.HasPrefix(err.Error(), "xdpfab: "+c.name+" at offset ") &&
+				strings.HasSuffix(err.Error(), ": "+c.want+": context deadline exceeded")
+		}
+		if !said || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v; want %s", c.name, err, c.want)
+			continue
+		}
+		checkText(t, c.name, err)
+		if c.name != "Barrier.Await" && errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+			t.Errorf("%s: %v has an unknown outcome", c.name, err)
+		}
 	}
 }
 

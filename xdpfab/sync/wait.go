@@ -15,22 +15,32 @@ import (
 // leastPause is how long until waits at first: a few round trips.
 const leastPause = 20 * time.Microsecond
 
+// What a caller can do whose context ends too early.
+const (
+	moreTime   = "give the context more time"
+	unanswered = "the home had not answered: " + moreTime
+)
+
 // until calls look until it reports true or fails, with pauses from leastPause to most.
-func (p *part) until(ctx context.Context, most time.Duration, look func() (bool, error)) error {
+// waited says, once look has reported false, what the caller waits for and what it can do
+// if the wait ends.
+func (p *part) until(ctx context.Context, most time.Duration, waited func() string, look func() (bool, error)) error {
+	words := unanswered
 	for between := (pauses{most: most}); ; {
 		done, err := look()
 		if err == nil && !done {
+			words = waited()
 			err = between.pause(ctx)
 		}
 		if done || err != nil {
-			return p.ended(ctx, err)
+			return ended(ctx, err, words)
 		}
 	}
 }
 
 // ended has an error say what was waited for, if the wait ended with its context. Which
 // operation was under way then does not matter, unless its outcome is unknown.
-func (p *part) ended(ctx context.Context, err error) error {
+func ended(ctx context.Context, err error, waited string) error {
 	if ctx == nil {
 		return err
 	}
@@ -39,9 +49,9 @@ func (p *part) ended(ctx context.Context, err error) error {
 	case err == nil || cause == nil:
 		return err
 	case errors.Is(err, cause) && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
-		return errno.Also(tell(cause, "the wait ended"), err)
+		return errno.Also(tell(cause, "%s", waited), err)
 	}
-	return tell(err, "the wait ended")
+	return tell(err, "%s", waited)
 }
 
 // pauses are between the looks of a caller that waits for others, which it does nowhere
