@@ -66,7 +66,8 @@ func TestImpossibleParts(t *testing.T) {
 		"mailbox number": mailbox(xdpfab.MailboxAttr{Number: -7}), "mailbox receives": mailbox(xdpfab.MailboxAttr{Receives: -1}),
 		"mailbox buffered": mailbox(xdpfab.MailboxAttr{Buffered: 1 << 40}),
 		"handler number":   handler(xdpfab.HandlerAttr{Number: 1 << 16}), "handler requests": handler(xdpfab.HandlerAttr{Requests: -1}),
-		"no memory": register(nil, mr.Options{}), "memory offset": register(m, mr.Options{Offset: -1}),
+		"handler goroutines": handler(xdpfab.HandlerAttr{Requests: 3, Goroutines: 4}),
+		"no memory":          register(nil, mr.Options{}), "memory offset": register(m, mr.Options{Offset: -1}),
 		"memory rights": register(m, mr.Options{Access: 9}), "service size": serve("x", -1),
 		"service name": serve("", 64),
 	} {

@@ -31,8 +31,8 @@ type HandlerAttr struct {
 	// half of them, if there are no others. A request beyond that is refused with
 	// ErrBusy.
 	Requests int
-	// Goroutines is the most calls of the function at a time; 256, and not more than
-	// Requests. A function that does not return keeps one of them.
+	// Goroutines is the most calls of the function at a time, Requests at most; 256, or
+	// Requests if that is less. A function that does not return keeps one of them.
 	Goroutines int
 
 	TrafficClass fi.TrafficClass // as EndpointAttr.TrafficClass
@@ -57,9 +57,12 @@ func (a HandlerAttr) withDefaults() (HandlerAttr, error) {
 		a.Requests = requests
 	}
 	if a.Goroutines == 0 {
-		a.Goroutines = goroutines
+		a.Goroutines = min(goroutines, a.Requests)
 	}
-	a.Goroutines = min(a.Goroutines, a.Requests)
+	if a.Goroutines > a.Requests {
+		return a, errno.Refuse(ErrArgument, "xdpfab: HandlerAttr.Goroutines of %d: want at most HandlerAttr.Requests, "+
+			"which is %d, or more Requests", a.Goroutines, a.Requests)
+	}
 	return a, nil
 }
 

@@ -52,7 +52,7 @@ func (b *board) again(ctx context.Context) error {
 	return b.scores.Apply(ctx, atomic.Max, at, scores)
 }
 
-// top returns the best n players.
+// top returns the best n players, or all of them.
 func (b *board) top(ctx context.Context, n int) ([]entry, error) {
 	scores := make([]uint64, players)
 	err := b.scores.LoadRange(ctx, 0, scores)
@@ -69,5 +69,5 @@ func (b *board) top(ctx context.Context, n int) ([]entry, error) {
 		all[i] = entry{uint64(i), s}
 	}
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(b.score, a.score) })
-	return all[:n], nil
+	return all[:min(n, len(all))], nil
 }

@@ -81,12 +81,15 @@ func (b *Board) post(ctx context.Context, m *memory) error {
 
 // Top returns the best n players, the best one first, or fewer if fewer have posted a
 // score: a score of 0 is none. Of players with equal scores, the one with the lower
-// number comes first.
+// number comes first. n must not be negative.
 func (b *Board) Top(ctx context.Context, n int) (best []Score, err error) {
 	if err := b.there(); err != nil {
 		return nil, err
 	}
 	defer b.named("Top", &err)
+	if n < 0 {
+		return nil, errno.Unsent(errno.Refuse(ErrParameter, "the best %d players: want 0 or more", n))
+	}
 	scores := make([]uint64, b.size-bodyWord)
 	err = b.run(ctx, func(m *memory) error {
 		if err := b.post(ctx, m); err != nil {
@@ -104,5 +107,5 @@ func (b *Board) Top(ctx context.Context, n int) (best []Score, err error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Score) int { return cmp.Compare(b.Score, a.Score) })
-	return all[:min(max(n, 0), len(all))], nil
+	return all[:min(n, len(all))], nil
 }

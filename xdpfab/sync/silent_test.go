@@ -226,6 +226,10 @@ func TestBeyond(t *testing.T) {
 	c := must(NewCountdown(patient(t), w.at(1, 0), 3))(t)
 	b := must(NewBoard(patient(t), w.at(1, 64), 3))(t)
 	on := on(c.place.Home)
+	if best, err := b.Top(t.Context(), -1); best != nil || !errors.Is(err, ErrParameter) || !errors.Is(err, xdpfab.ErrNotExecuted) ||
+		!strings.HasSuffix(err.Error(), ": the best -1 players: want 0 or more") {
+		t.Error(best, err)
+	}
 	for want, err := range map[string]error{
 		`xdpfab: Countdown.Done at offset 0 of region "parts"` + on + ": task 3 of 3: want 0 to 2": c.Done(t.Context(), 3),
 		`xdpfab: Board.Post at offset 64 of region "parts"` + on + ": player 3 of 3: want 0 to 2":  b.Post(t.Context(), 3, 1),
