@@ -4,6 +4,8 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -40,6 +42,20 @@ func (p *Peer) message(ctx context.Context, verb wire.Verb, tag uint64, b []byte
 		return errno.Unsent(errno.Refuse(ErrTooMany, "xdpfab: message of %d bytes: want at most %d, send it in parts",
 			len(b), math.MaxUint32))
 	}
-	return p.to.Do(ctx, calls.Call{Verb: verb, Op: uint8(atomic.Write), Datatype: uint8(atomic.Uint8),
+	err := p.to.Do(ctx, calls.Call{Verb: verb, Op: uint8(atomic.Write), Datatype: uint8(atomic.Uint8),
 		Count: uint32(len(b)), Key: tag, Operand: b})
+	return notTaken(ctx, err)
+}
+
+// notTaken adds to the error of a message whose time was up why it took long: most often
+// nobody receives. Of a peer that is silent more is known.
+func notTaken(ctx context.Context, err error) error {
+	var silence *calls.Silence
+	oe, is := errors.AsType[*OpError](err)
+	if is && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, ErrOutcomeUnknown) &&
+		errors.Is(err, context.Cause(ctx)) && !errors.As(err, &silence) {
+		oe.Cause = fmt.Errorf("the peer had not taken the message, perhaps for want of room: have it receive, give "+
+			"the context more time, or wait for the outcome by SettleError: %w", oe.Cause)
+	}
+	return err
 }

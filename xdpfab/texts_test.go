@@ -75,6 +75,32 @@ func TestSlicesDiffer(t *testing.T) {
 	}
 }
 
+// A message that its peer has not taken says why that may be, and how to go on.
+func TestSendNotTaken(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	box, err := f.server.NewMailbox(xdpfab.MailboxAttr{Number: 5, Buffered: -1}) // it keeps no message that is so long
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.client.Dial(t.Context(), box.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	failure := p.Send(c, make([]byte, 100))
+	if !errors.Is(failure, xdpfab.ErrOutcomeUnknown) || !errors.Is(failure, context.DeadlineExceeded) ||
+		!strings.Contains(failure.Error(), ": the peer had not taken the message, perhaps for want of room: have it receive, ") {
+		t.Error(failure)
+	}
+	if m, err := box.Receive(t.Context(), make([]byte, 100)); err != nil || len(m.Bytes) != 100 {
+		t.Error(m, err)
+	}
+	if err := xdpfab.SettleError(t.Context(), failure); err != nil {
+		t.Error(err)
+	}
+}
+
 // A region or a word that is not there is named beside those that are.
 func TestNotThere(t *testing.T) {
 	w := newNetwork(t, 2)

@@ -5,6 +5,8 @@ package xdpfab
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -54,13 +56,28 @@ func (r Remote[T]) wait(ctx context.Context, method string, op atomic.Op, compar
 		return old, err
 	}
 	var was [wide]byte
-	c, b := toBytes(comparand), toBytes(v)
+	c, b, began := toBytes(comparand), toBytes(v), time.Now()
 	err = r.do(ctx, method, wire.VerbWait, op, b[:r.size], c[:r.size], was[:r.size])
-	if oe, is := errors.AsType[*OpError](err); is && errors.Is(err, ErrOpNotSupported) {
+	switch oe, is := errors.AsType[*OpError](err); {
+	case is && errors.Is(err, ErrOpNotSupported):
 		oe.Cause = errno.Refuse(ErrOpNotSupported, "no operation can wait there: the memory is resident, or only its "+
 			"program has mapped it, or the peer is of an older release: poll with CompareAndSwap")
+	case is && ctx.Err() != nil && errors.Is(err, ErrNotExecuted) && errors.Is(err, context.Cause(ctx)):
+		oe.Cause = fmt.Errorf("waited %v for the word to %s: have a program change it, or give the context more time: "+
+			"%w", time.Since(began).Round(time.Millisecond), sought(op, comparand, v), oe.Cause)
 	}
 	return previous(fromBytes[T](was), err)
+}
+
+// sought says what an operation waits for.
+func sought[T Element](op atomic.Op, comparand, v T) string {
+	switch op {
+	case atomic.SumAtMost:
+		return fmt.Sprintf("be at most %v with %v added", comparand, v)
+	case atomic.DiffAtLeast:
+		return fmt.Sprintf("be at least %v with %v taken off", comparand, v)
+	}
+	return "be " + Condition[T]{op, comparand}.String()
 }
 
 // checkWait refuses what no peer lets wait.

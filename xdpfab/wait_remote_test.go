@@ -119,11 +119,20 @@ func TestRemoteWaitEnds(t *testing.T) {
 	} {
 		ctx, cancel := begin()
 		err := h.words[0].WaitCompareAndSwap(ctx, 0, 7)
-		if !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, ctx.Err()) || ctx.Err() == nil {
+		if !errors.Is(err, xdpfab.ErrNotExecuted) || !errors.Is(err, ctx.Err()) || ctx.Err() == nil ||
+			!strings.Contains(err.Error(), " for the word to be 0: have a program change it, or give the context more time: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
 		h.waits(0)
+	}
+	for op, want := range map[atomic.Op]string{atomic.CswapLT: "more than 5", atomic.SumAtMost: "at most 5 with 9 added",
+		atomic.DiffAtLeast: "at least 5 with 9 taken off"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := h.words[0].WaitCompare(ctx, op, 5, 9); err == nil || !strings.Contains(err.Error(), " to be "+want+": ") {
+			t.Errorf("%v: %v, want %s", op, err, want)
+		}
+		cancel()
 	}
 	if err := h.words[1].Store(t.Context(), 0); err != nil {
 		t.Fatal(err)
