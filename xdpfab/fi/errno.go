@@ -216,6 +216,20 @@ func (p *PollSet) there() error {
 	return none("PollSet", "Domain.NewPollSet")
 }
 
+func (p *PassiveEndpoint) there() error {
+	if p != nil && p.dom != nil {
+		return nil
+	}
+	return none("PassiveEndpoint", "Domain.NewPassiveEndpoint")
+}
+
+func (s *ScalableEndpoint) there() error {
+	if s != nil && s.dom != nil {
+		return nil
+	}
+	return none("ScalableEndpoint", "Domain.NewScalableEndpoint")
+}
+
 func (s *SharedTransmit) there() error {
 	if s != nil && s.dom != nil {
 		return nil

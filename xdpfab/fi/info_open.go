@@ -20,6 +20,9 @@ func (f *Fabric) OpenInfo(ctx context.Context, info *Info, attr DomainAttr) (*Do
 	if err := f.there(); err != nil {
 		return nil, err
 	}
+	if info == nil {
+		return nil, errno.Refuse(ErrNoInfo, "xdpfab: no info is given: want one that GetInfo returned")
+	}
 	hints := info.Clone()
 	hints.Interface = InterfaceInfo{MAC: info.Interface.MAC, Daemon: info.Interface.Daemon} // the rest was a prediction
 	sockets := info.bySockets()

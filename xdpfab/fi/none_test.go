@@ -19,7 +19,9 @@ func TestNilAndZero(t *testing.T) {
 	inTests := "Again AtomicValid ClaimEntry Claim DialEndpoint Drain Peer PeerAt Adopt Inherit Next" // of export_test.go, or below
 	for _, object := range []any{(*fi.Fabric)(nil), (*fi.Domain)(nil), &fi.Domain{}, (*fi.Endpoint)(nil), &fi.Endpoint{},
 		(*fi.CompletionQueue)(nil), &fi.CompletionQueue{}, (*fi.Counter)(nil), &fi.Counter{}, (*fi.AddressVector)(nil),
-		&fi.AddressVector{}, (*fi.EventQueue)(nil), &fi.EventQueue{}, (*fi.PollSet)(nil), &fi.PollSet{}} {
+		&fi.AddressVector{}, (*fi.EventQueue)(nil), &fi.EventQueue{}, (*fi.PollSet)(nil), &fi.PollSet{},
+		(*fi.PassiveEndpoint)(nil), &fi.PassiveEndpoint{}, (*fi.ScalableEndpoint)(nil), &fi.ScalableEndpoint{},
+		(*fi.SharedTransmit)(nil), &fi.SharedTransmit{}, (*fi.SharedReceive)(nil), &fi.SharedReceive{}} {
 		v := reflect.ValueOf(object)
 		for i := range v.NumMethod() {
 			m, name := v.Method(i), v.Type().Method(i).Name
@@ -72,6 +74,20 @@ func TestNilAndZero(t *testing.T) {
 	}
 	if _, err := fi.GetInfo(none, nil); !errors.Is(err, fi.ErrArgument) {
 		t.Errorf("GetInfo: %v", err)
+	}
+	for _, fabric := range []*fi.Fabric{{}, f.client.Fabric()} {
+		if _, err := fabric.OpenInfo(t.Context(), nil, fi.DomainAttr{}); !errors.Is(err, fi.ErrNoInfo) ||
+			!strings.Contains(err.Error(), "no info is given: want one that GetInfo returned") {
+			t.Errorf("OpenInfo: %v", err)
+		}
+	}
+	if _, err := f.client.NewEndpoint(fi.EndpointAttr{Type: fi.EndpointMsg, Request: &fi.ConnRequest{}}); err == nil {
+		t.Error("an endpoint for a request that no peer has made")
+	}
+	for _, r := range []*fi.ConnRequest{nil, {}} {
+		if info := r.Info(); info.Handle != nil || r.Peer() == "" {
+			t.Errorf("%v from %q", info, r.Peer())
+		}
 	}
 }
 

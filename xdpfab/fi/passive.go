@@ -108,6 +108,9 @@ func (p *PassiveEndpoint) Name() string { return p.dom.Name(p.listener.Number) }
 
 // Bind binds the event queue that gets the requests (fi_pep_bind).
 func (p *PassiveEndpoint) Bind(q *EventQueue) error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	p.listener.Mu.Lock()
 	defer p.listener.Mu.Unlock()
 	switch {
@@ -132,6 +135,9 @@ func (p *PassiveEndpoint) Bind(q *EventQueue) error {
 
 // Listen takes requests from now on (fi_listen): each is an EventConnReq.
 func (p *PassiveEndpoint) Listen() error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	defer p.dom.stay()()
 	p.listener.Mu.Lock()
 	defer p.listener.Mu.Unlock()
@@ -149,6 +155,9 @@ func (p *PassiveEndpoint) Listen() error {
 // yet heard that they were accepted: close it after their EventConnected. Closing twice
 // is no error.
 func (p *PassiveEndpoint) Close() error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	defer p.dom.stay()()
 	p.closeNow()
 	p.heard.End()
@@ -204,7 +213,7 @@ type ConnRequest struct {
 // Peer returns the address of the endpoint that asks; none for a request that no peer has
 // made.
 func (r *ConnRequest) Peer() string {
-	if r.req == nil {
+	if r == nil || r.req == nil {
 		return wire.Addr{}.String()
 	}
 	return r.req.From.String()
@@ -214,7 +223,7 @@ func (r *ConnRequest) Peer() string {
 // EndpointAttr are for Domain.NewEndpoint. That of a request which no peer has made is
 // empty.
 func (r *ConnRequest) Info() Info {
-	if r.pep == nil {
+	if r == nil || r.pep == nil {
 		return Info{}
 	}
 	o := r.pep.dom.offer()
@@ -228,6 +237,9 @@ func (r *ConnRequest) Info() Info {
 // Reject rejects a request, with at most CMDataSize bytes of the program's for the peer
 // (fi_reject).
 func (p *PassiveEndpoint) Reject(r *ConnRequest, param []byte) error {
+	if err := p.there(); err != nil {
+		return err
+	}
 	switch {
 	case r == nil || r.pep != p:
 		return errno.Refuse(ErrForeign, "xdpfab: passive endpoint %d: reject: want a request that it got",

@@ -107,6 +107,9 @@ func (s *ScalableEndpoint) Name() string { return s.dom.Name(uint16(s.attr.Numbe
 // Bind gives all transmit contexts an address vector (fi_scalable_ep_bind). Queues and
 // counters are bound to each context.
 func (s *ScalableEndpoint) Bind(av *AddressVector) error {
+	if err := s.there(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -134,6 +137,9 @@ func (s *ScalableEndpoint) Bind(av *AddressVector) error {
 // address. Bind a queue or counters, and Enable it. attr has the sizes and flags; its
 // Number and InitiateOnly mean nothing here and must be zero.
 func (s *ScalableEndpoint) TransmitContext(index int, attr EndpointAttr) (*Endpoint, error) {
+	if err := s.there(); err != nil {
+		return nil, err
+	}
 	if attr.Number != 0 || attr.InitiateOnly {
 		return nil, errno.Refuse(ErrNotImplemented,
 			"xdpfab: transmit context %d: with Number %d and InitiateOnly %t: want them zero",
@@ -156,6 +162,9 @@ func (s *ScalableEndpoint) TransmitContext(index int, attr EndpointAttr) (*Endpo
 // BindRemoteWrite can be bound to it, and a completion queue with BindRecv, whose entries
 // name their sources by the address vector of the scalable endpoint. Enable it.
 func (s *ScalableEndpoint) ReceiveContext(index int) (*Endpoint, error) {
+	if err := s.there(); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	attr := EndpointAttr{Number: s.attr.Number + index, Size: 2, part: part{of: s, queue: s.first + index}}
@@ -203,6 +212,9 @@ func (s *ScalableEndpoint) errClosed() error {
 // Close ends the use of the endpoint. It reports ErrBusy as long as any of its contexts
 // is open. Closing twice is no error.
 func (s *ScalableEndpoint) Close() error {
+	if err := s.there(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -51,7 +51,12 @@ func (x *SharedTransmit) Attr() SharedTransmitAttr { return SharedTransmitAttr{S
 
 // Close ends the use of the context. It reports ErrBusy as long as an endpoint is bound.
 // Closing twice is no error.
-func (x *SharedTransmit) Close() error { return x.close() }
+func (x *SharedTransmit) Close() error {
+	if err := x.there(); err != nil {
+		return err
+	}
+	return x.close()
+}
 
 func (x *SharedTransmit) bindTo(ep *endpoint, flags BindFlags) error {
 	if flags != 0 {
@@ -197,6 +202,9 @@ func (x *SharedReceive) Receive(r *Receive, flags OpFlags) error {
 }
 
 func (x *SharedReceive) receive(r *Receive, flags OpFlags, tagged bool) error {
+	if err := x.there(); err != nil {
+		return err
+	}
 	if err := x.ended(); err != nil {
 		return err
 	}
@@ -210,6 +218,9 @@ func (x *SharedReceive) ReceiveTagged(r *Receive, flags OpFlags) error {
 
 // Cancel is Endpoint.Cancel.
 func (x *SharedReceive) Cancel(context any) error {
+	if err := x.there(); err != nil {
+		return err
+	}
 	if err := x.ended(); err != nil {
 		return err
 	}
@@ -217,7 +228,12 @@ func (x *SharedReceive) Cancel(context any) error {
 }
 
 // SetMinMultiRecv is Endpoint.SetMinMultiRecv.
-func (x *SharedReceive) SetMinMultiRecv(bytes int) error { return x.queue.setMinMultiRecv(bytes) }
+func (x *SharedReceive) SetMinMultiRecv(bytes int) error {
+	if err := x.there(); err != nil {
+		return err
+	}
+	return x.queue.setMinMultiRecv(bytes)
+}
 
 // MinMultiRecv is Endpoint.MinMultiRecv.
 func (x *SharedReceive) MinMultiRecv() int { return int(x.queue.minMultiRecv.Load()) }
@@ -225,7 +241,12 @@ func (x *SharedReceive) MinMultiRecv() int { return int(x.queue.minMultiRecv.Loa
 // Close ends the use of the context: receives that are posted complete as cancelled, and
 // messages that are kept are dropped. It reports ErrBusy as long as an endpoint is bound.
 // Closing twice is no error.
-func (x *SharedReceive) Close() error { return x.close() }
+func (x *SharedReceive) Close() error {
+	if err := x.there(); err != nil {
+		return err
+	}
+	return x.close()
+}
 
 // sharedReceives returns the context that is bound.
 func (ep *endpoint) sharedReceives() *SharedReceive {
