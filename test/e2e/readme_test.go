@@ -241,8 +241,9 @@ func TestReadmeGo(t *testing.T) {
 		t.Fatalf("README has %d blocks of Go, want a server and a client", len(code))
 	}
 	code = append(code, goBlocks(read(t, "docs/go.md"))...)
-	if len(code) != 7 {
-		t.Fatalf("docs/go.md has %d blocks of Go, want bytes, and messages and calls there and here", len(code)-2)
+	if len(code) != 12 {
+		t.Fatalf("docs/go.md has %d blocks of Go, want words, a wait, bytes, and messages and calls there and here, "+
+			"locks and names", len(code)-2)
 	}
 	path := filepath.Join(t.TempDir(), "readme")
 	build := exec.Command("go", "build", "-overlay", overlay(t, code), "-o", path, "./readme")
@@ -268,27 +269,40 @@ func TestReadmeGo(t *testing.T) {
 // module that is there for the compiler alone, and returns the file that says so.
 func overlay(t *testing.T, code []string) string {
 	t.Helper()
+	dir := t.TempDir()
+	nodes := filepath.Join(dir, "nodes")
+	all := func(blocks ...int) (text string) {
+		for _, i := range blocks {
+			text += checked(strings.Replace(code[i], "/etc/xdpfab/nodes", nodes, 1))
+		}
+		return text
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `package main
 
-import ("context"; "fmt"; "io"; "log"; "os"; "github.com/xdpfab/xdpfab/atomic"; "github.com/xdpfab/xdpfab/xdpfab")
+import ("context"; "fmt"; "io"; "log"; "os"; "time"; "github.com/xdpfab/xdpfab/atomic"; "github.com/xdpfab/xdpfab/xdpfab"
+	"github.com/xdpfab/xdpfab/xdpfab/directory"; "github.com/xdpfab/xdpfab/xdpfab/sync")
 
 var (ctx = context.Background(); values = make([]uint64, 64); data = []byte("data"); buf = make([]byte, 64))
 
 func check(err error) { if err != nil { log.Fatal(err) } }
+
+func work(ctx context.Context, _ uint64) error { return ctx.Err() }
 
 func main() {
 	if os.Args[1] == "server" { server(); _, err := io.Copy(io.Discard, os.Stdin); check(err) } else { client() }
 }
 
 func server() {
-%s%s%s}
+%s_, err = dom.Serve("locks", 8192)
+check(err)
+%s}
 
 func client() {
-%s%s%s%s}
-`, checked(code[0]), checked(code[5]), strings.Replace(checked(code[3]), "check(err)", `check(err); fmt.Println("ready")`, 1),
-		checked(code[1]), checked(code[2]), checked(code[6]), checked(code[4])) // the server ends with the last message
-	main := filepath.Join(t.TempDir(), "main.go")
+%s}
+`, all(0, 8), strings.Replace(all(6, 5), "check(err)", `check(err); fmt.Println("ready")`, 1),
+		all(1, 2, 3, 4, 9, 10, 11, 7)) // the server ends with the last message, and finds that the doorbell has rung
+	main := filepath.Join(dir, "main.go")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -297,8 +311,9 @@ func client() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "overlay.json")
-	for path, text := range map[string][]byte{main: []byte(b.String()), file: list} {
+	file := filepath.Join(dir, "overlay.json")
+	for path, text := range map[string][]byte{main: []byte(b.String()), file: list,
+		nodes: []byte("node7 10.0.0.2 counters locks\n")} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
