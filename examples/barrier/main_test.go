@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 // None leaves a round before all have come to it, in a bad network and when the memory is
 // lost.

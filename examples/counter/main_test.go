@@ -12,16 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 // Counters at the same time count exactly in a bad network.
 func TestCounter(t *testing.T) {
-	*times, *patience = 300, testnet.Patience
+	*times, *patience = 300, try.Patience
 	n, ctx := try.New(t, "counters", 4096), try.Context(t)
 	n.Faults(try.Bad)
 	var all sync.WaitGroup
@@ -79,7 +78,7 @@ func TestUnknown(t *testing.T) {
 	if err := n.Home.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
 		t.Fatal(err)
 	}
-	*patience = testnet.Patience
+	*patience = try.Patience
 	ctx, leave := context.WithCancel(ctx)
 	go func() {
 		for n.Word(0).Load() == 0 {

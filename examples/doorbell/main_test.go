@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 // reader has the records of a node that serves "inbox", as they are read.
 func reader(ctx context.Context, n *try.Nodes) <-chan string {

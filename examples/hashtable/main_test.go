@@ -9,12 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 func newTable(t *testing.T, n *try.Nodes) table {
 	t.Helper()

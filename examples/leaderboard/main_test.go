@@ -10,12 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 // The best score of each player stands, in a bad network and when the memory is lost.
 func TestLeaderboard(t *testing.T) {

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 	xsync "github.com/xdpfab/xdpfab/xdpfab/sync"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 // resource is what a lock protects: it refuses old tokens.
 type resource struct {

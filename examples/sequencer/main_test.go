@@ -9,11 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 // No two programs get the same number, each gets greater and greater ones, in a bad
 // network and when the memory is lost.

@@ -14,13 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
-	"github.com/xdpfab/xdpfab/internal/testnet"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
-func TestMain(m *testing.M) { os.Exit(testnet.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(try.Run(m)) }
 
 func names(n int) (tasks []string) {
 	for i := range n {
@@ -112,7 +111,7 @@ func TestQueueEnds(t *testing.T) {
 		defer q.mu.Unlock()
 		return len(q.idle) == 1
 	}
-	testnet.Eventually(t, "a worker waits for a task", waits)
+	try.Eventually(t, "a worker waits for a task", waits)
 	if err := q.box.Close(); err != nil {
 		t.Error(err)
 	}

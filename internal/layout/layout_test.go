@@ -84,7 +84,7 @@ var imports = map[string][]string{
 	"internal/histogram":         {},
 	"internal/load":              {"internal/histogram", "xdpfab", "xdpfab/fi", "atomic", "mr"},
 	"internal/sim":               {"internal/engine", "internal/executor", "internal/matching", "internal/memory", "internal/session", "internal/share", "internal/wire", "mr", "atomic"},
-	"examples":                   {"xdpfab", "xdpfab/fi", "xdpfab/sync", "mr", "atomic", "internal/testnet", "examples/start", "examples/internal/tutorial/limiter"},
+	"examples":                   {"xdpfab", "xdpfab/fi", "xdpfab/sync", "mr", "atomic", "internal/testnet", "examples/start", "examples/try", "examples/internal/tutorial/limiter"},
 	"test/e2e":                   {"*"},
 	"test/e2e/recipes":           {"xdpfab"},
 	"test/soak":                  {"*"},
@@ -172,6 +172,10 @@ func TestImportsPointOneWay(t *testing.T) {
 	files := 0
 	sources(t, func(dir, path string, src []byte) {
 		files++
+		name, isExample := strings.CutPrefix(dir, "examples/")
+		if isExample && name != "try" && !strings.HasPrefix(name, "internal/") && strings.Contains(string(src), "xdpfab/internal/") {
+			t.Errorf("%s: who copies the example into a module has no internal packages: want examples/try", path)
+		}
 		if strings.HasSuffix(path, "_test.go") {
 			return
 		}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
 	"github.com/xdpfab/xdpfab/examples/internal/tutorial/limiter"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xdpfab/xdpfab/examples/internal/try"
+	"github.com/xdpfab/xdpfab/examples/try"
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 

@@ -2,7 +2,8 @@
 
 //go:build linux
 
-// Package try has the nodes that the tests of the examples run on.
+// Package try has the nodes that the tests of the examples run on: a home and a client in
+// a network in memory. The test of a copied example can import it, too.
 package try
 
 import (
@@ -14,6 +15,19 @@ import (
 	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
+
+// Patience is how long a test waits for what has to happen.
+var Patience = testnet.Patience
+
+// Run runs the tests of a package, for its TestMain, and returns the exit code. That is
+// not 0 either if they leave goroutines behind.
+func Run(m *testing.M) (code int) { return testnet.Run(m) }
+
+// Eventually waits until the condition holds, and fails the test after Patience.
+func Eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	testnet.Eventually(t, what, cond)
+}
 
 // Bad is a network that loses, repeats and reorders packets.
 var Bad = xdpfab.Faults{Loss: 0.03, Duplicate: 0.03, Reorder: 0.05}
@@ -111,7 +125,7 @@ func (n *Nodes) Peer(ctx context.Context) *xdpfab.Peer {
 
 // Context ends with the patience of a test.
 func Context(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), testnet.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
