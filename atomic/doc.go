@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package atomic executes fi_atomic(3) operations on local memory.
+// Package atomic names the operations and the datatypes of fi_atomic(3), and executes
+// them on local memory.
 //
-// It is the last station in the life of an operation: a request record has been
-// received, decoded, put in order and checked against its memory region; it
-// remains to combine operand elements with target elements, atomically, and to
-// hand back the values that were there before. The package knows datatypes,
-// operations, which of them go together ([Valid]), and one [Kernel] for every
-// valid triple. It knows nothing of frames, regions or endpoints.
+// # For programs
+//
+// A program that calls the methods of a peer's words needs nothing of this package, or an
+// [Op] alone: Remote.Fetch, Remote.WaitCompare and Signal of package xdpfab take one,
+// such as [Sum] or [Max]. A program that reads operations from a user has [ParseOp],
+// [ParseDatatype], [Ops] and [Valid], which tells what goes together. [Applied] tells
+// whether an operation with a condition has changed the word. [Apply] executes an
+// operation on memory of the program's own, as a peer's would be.
+//
+// # For devices
+//
+// Those who execute what peers ask for have one [Kernel] for every valid triple
+// ([KernelOf]), a [Sweep] for many elements ([SweepOf]), [Touch], and the copies
+// [ReadBytes] and [WriteBytes]. This is the last station in the life of an operation: a
+// request record has been received, decoded, put in order and checked against its memory
+// region; it remains to combine operand elements with target elements, atomically, and to
+// hand back the values that were there before. The package knows nothing of frames,
+// regions or endpoints.
 //
 // # Atomicity
 //

@@ -82,10 +82,11 @@ func (r *Region) Memory() *Memory {
 //
 // Peers may write to it at any moment. While they do, the owner reads by [Region.Uint64]
 // and the like. It may read plain bytes once it knows that they are written and nobody
-// writes more: when it has received a message that the writer sent after its Peer.Write
-// had returned, or, at a counter bound by Domain.BindRegion, when it has waited for the
-// write. Likewise, bytes that the owner has written plainly are whole for a peer that
-// reads after a message, or a word stored by [Region.Uint64], told it so.
+// writes more: when it has seen the word of the Peer.WriteSignal that wrote them, when it
+// has received a message that the writer sent after its Peer.Write had returned, or, at a
+// counter bound by Domain.BindRegion, when it has waited for the write. Likewise, bytes
+// that the owner has written plainly are whole for a peer that reads after a message, or
+// a word stored by [Region.Uint64], told it so.
 func (r *Region) Bytes() []byte {
 	if r.none() || r.closed.Load() {
 		return nil
