@@ -121,6 +121,8 @@ func briefly(cause error) string {
 func outcome(ctx context.Context, oe *OpError, err error) (result []byte, _ error) {
 	ran, result, failure := oe.Resolve(ctx)
 	switch {
+	case failure != nil && oe.Open() && errors.Is(err, failure):
+		return nil, errno.Line("%w; the same ended the wait for the outcome", err)
 	case failure != nil && oe.Open():
 		return nil, errno.Line("%w; the wait for the outcome ended: %w", err, failure)
 	case failure != nil:

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,6 +245,28 @@ func TestSettleRead(t *testing.T) {
 	})
 	if v, err = xdpfab.Settle(ctx(t), v, err); err != nil || v.A != binary.LittleEndian.Uint32(f.mem) {
 		t.Errorf("read %+v, %v", v, err)
+	}
+}
+
+// What ended the call may end the wait for its outcome as well: it is told once.
+func TestSettleBySameContext(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	p, err := f.client.Dial(ctx(t), f.server.Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := onForty(t, f, p, 0)
+	if err := f.server.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
+		t.Fatal(err)
+	}
+	c, end := context.WithCancelCause(ctx(t))
+	cause := errors.New("the lease is lost")
+	time.AfterFunc(50*time.Millisecond, func() { end(cause) })
+	n, err := h.word.Add(c, 2)
+	_, err = xdpfab.Settle(c, n, err)
+	if !errors.Is(err, cause) || !errors.Is(err, xdpfab.ErrOutcomeUnknown) || strings.Count(err.Error(), cause.Error()) != 1 ||
+		!strings.HasSuffix(err.Error(), "; the same ended the wait for the outcome") {
+		t.Error(err)
 	}
 }
 

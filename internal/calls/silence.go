@@ -66,15 +66,17 @@ func (s *Silence) Error() string {
 		}
 		parts = append(parts, text)
 	}
-	if !s.told {
+	if !s.told && !strings.Contains(parts[0], likelyCauses) { // the cause may be the end of a context by a silence
 		parts = append(parts, s.likely())
 	}
 	return strings.Join(parts, ": ")
 }
 
+const likelyCauses = "likely causes:"
+
 // likely says why the peer may be silent, the most likely cause first.
 func (s *Silence) likely() string {
-	text := "likely causes:"
+	text := likelyCauses
 	for i, c := range s.causes() {
 		text += fmt.Sprintf(" (%d) %s;", i+1, c)
 	}

@@ -18,6 +18,17 @@ func (throughDaemon) Info() node.InterfaceInfo {
 	return node.InterfaceInfo{Name: "eth0", Daemon: "/run/xdpfabd/eth0.sock"}
 }
 
+// Likely causes that the cause tells already, as that of a context does which an earlier
+// silence has ended, are not told again.
+func TestCausesOnce(t *testing.T) {
+	at := Silence{Cause: errno.PeerSilent, Peer: "10.0.0.2", Node: &node.Node{Dev: throughDaemon{}}}
+	again := at
+	again.Cause = fmt.Errorf("the lease is lost: %w", &at)
+	if got := again.Error(); strings.Count(got, "likely causes:") != 1 {
+		t.Error(got)
+	}
+}
+
 // A daemon knows alone how long a peer has been silent. That it had answered, the program
 // knows: then nothing is wrong with the address.
 func TestHeardBefore(t *testing.T) {
