@@ -46,6 +46,10 @@ func (r Remote[T]) WaitCompareAndSwap(ctx context.Context, old, new T) error {
 // returns the previous value. The operations are atomic.Cswap to atomic.CswapGT and, on
 // integers, atomic.SumAtMost and atomic.DiffAtLeast. A difference that has to be at least
 // 0 is a semaphore; a swap of n for n is a barrier. Elements have at most 8 bytes.
+//
+// To wait and leave the word as it is, take 0 off: DiffAtLeast with a comparand of 8 and
+// a v of 0 waits until the word is 8 or more. SumAtMost likewise waits until it is 8 or
+// less, and Cswap of 8 for 8 until it is 8.
 func (r Remote[T]) WaitCompare(ctx context.Context, op atomic.Op, comparand, v T) (old T, err error) {
 	return r.wait(ctx, "WaitCompare", op, comparand, v)
 }
@@ -71,10 +75,15 @@ func (r Remote[T]) wait(ctx context.Context, method string, op atomic.Op, compar
 
 // sought says what an operation waits for.
 func sought[T Element](op atomic.Op, comparand, v T) string {
-	switch op {
-	case atomic.SumAtMost:
+	alone := v == *new(T)
+	switch {
+	case op == atomic.SumAtMost && alone:
+		op = atomic.CswapGE
+	case op == atomic.DiffAtLeast && alone:
+		op = atomic.CswapLE
+	case op == atomic.SumAtMost:
 		return fmt.Sprintf("be at most %v with %v added", comparand, v)
-	case atomic.DiffAtLeast:
+	case op == atomic.DiffAtLeast:
 		return fmt.Sprintf("be at least %v with %v taken off", comparand, v)
 	}
 	return "be " + Condition[T]{op, comparand}.String()

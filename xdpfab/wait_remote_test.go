@@ -142,6 +142,37 @@ func TestRemoteWaitEnds(t *testing.T) {
 	}
 }
 
+// An operation that adds nothing, takes off nothing, or swaps a value for itself only
+// waits.
+func TestRemoteWaitLeavesWord(t *testing.T) {
+	h := newHall(t, 1)
+	h.owner.Store(7)
+	for _, c := range []struct {
+		op                atomic.Op
+		comparand, v, now uint64
+		want              string
+	}{
+		{atomic.DiffAtLeast, 8, 0, 9, "be at least 8: "},
+		{atomic.SumAtMost, 5, 0, 4, "be at most 5: "},
+		{atomic.Cswap, 8, 8, 8, "be 8: "},
+	} {
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := h.words[0].WaitCompare(short, c.op, c.comparand, c.v)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), " for the word to "+c.want) {
+			t.Errorf("%v: %v, want %s", c.op, err, c.want)
+		}
+		go func() {
+			h.waits(1)
+			h.owner.Store(c.now)
+			h.region.Changed()
+		}()
+		if was, err := h.words[0].WaitCompare(t.Context(), c.op, c.comparand, c.v); was != c.now || err != nil || h.owner.Load() != was {
+			t.Errorf("%v: %d, %v, and the word is %d; want %d", c.op, was, err, h.owner.Load(), c.now)
+		}
+	}
+}
+
 // Those that wait for different amounts of a semaphore are served in order; what goes
 // beyond the room, cannot wait, or is about a closed region is refused.
 func TestRemoteWaitRefused(t *testing.T) {
