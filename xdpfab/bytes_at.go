@@ -183,8 +183,8 @@ func (r *RemoteBytes) sized() error {
 
 // outside is the error of a read or a write of bytes that a region does not have.
 func outside[N int64 | uint64](what string, n int, off N, r RemoteRegion) error {
-	return errno.Unsent(fmt.Errorf("xdpfab: %s of %d bytes at %d of %s, which has %d bytes: %w", what, n, off, named(r),
-		r.Size, ErrOutOfBounds))
+	return errno.Unsent(fmt.Errorf("xdpfab: %s of %d bytes at %d of %s, which has %d bytes: %w: want them to end "+
+		"at %d or before, or a longer region", what, n, off, named(r), r.Size, ErrOutOfBounds, r.Size))
 }
 
 // parts moves b in parts, up to the first that fails.

@@ -210,7 +210,7 @@ func (r Remote[T]) fault(method string, verb wire.Verb, op atomic.Op) error {
 	}
 	if size := uint64(r.size); at.Size != 0 && r.offset+size > at.Size {
 		return fmt.Errorf("xdpfab: %s, which has %d words of %d bytes: %w", r.of(method), at.Size/size, size,
-			ErrOutOfBounds)
+			beyond(at.Size/size))
 	}
 	if !atomic.Valid(memory.FormOf(verb), op, r.dt) {
 		return undefined(r.of(method), memory.FormOf(verb), op, r.dt)

@@ -119,10 +119,11 @@ func briefly(cause error) string {
 // outcome waits for the outcome of the operation of a call that failed with err, and
 // returns its result if it ran.
 func outcome(ctx context.Context, oe *OpError, err error) (result []byte, _ error) {
+	over := ctx != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) // it ended the call, too
 	ran, result, failure := oe.Resolve(ctx)
 	switch {
-	case failure != nil && oe.Open() && errors.Is(err, failure):
-		return nil, errno.Line("%w; the same ended the wait for the outcome", err)
+	case failure != nil && oe.Open() && over:
+		return nil, err
 	case failure != nil && oe.Open():
 		return nil, errno.Line("%w; the wait for the outcome ended: %w", err, failure)
 	case failure != nil:

@@ -37,7 +37,7 @@ func (s Signal) check() error {
 			s.Op)
 	case s.Index > math.MaxUint64/8 || s.Region.Size != 0 && s.Index >= s.Region.Size/8:
 		return fmt.Errorf("xdpfab: signal in word %d of %s, which has %d words of 8 bytes: %w", s.Index,
-			named(s.Region), s.Region.Size/8, ErrOutOfBounds)
+			named(s.Region), s.Region.Size/8, beyond(s.Region.Size/8))
 	}
 	return nil
 }

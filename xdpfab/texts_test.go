@@ -57,11 +57,12 @@ func TestSlicesDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const beyond = "beyond the end of the memory region"
+	const beyond = "beyond the end of the memory region: want words 0 to 7, or a longer region"
 	for end, err := range map[string]error{
 		`xdpfab: Load of word 8 of region "w", which has 8 words of 8 bytes: ` + beyond:            v.Load(ctx(t), []uint64{1, 8}, two),
 		`xdpfab: LoadRange of words 7 to 8 of region "w", which has 8 words of 8 bytes: ` + beyond: v.LoadRange(ctx(t), 7, two),
-		`xdpfab: read of 8 bytes at 60 of region "w", which has 64 bytes: ` + beyond:               p.Read(ctx(t), r, 60, make([]byte, 8)),
+		`xdpfab: read of 8 bytes at 60 of region "w", which has 64 bytes: beyond the end of the memory region: want them to end at 64 or before, ` +
+			"or a longer region": p.Read(ctx(t), r, 60, make([]byte, 8)),
 		`xdpfab: signal in word 8 of region "w", which has 8 words of 8 bytes: ` + beyond: p.WriteSignal(ctx(t), r, 0, nil,
 			xdpfab.Signal{Region: r, Index: 8, Op: atomic.Sum}),
 	} {
@@ -131,7 +132,7 @@ func TestNotThere(t *testing.T) {
 	}
 	before = sent()
 	_, err = xdpfab.WordAt[uint64](p, r, 8).Load(ctx(t))
-	checkText(t, "WordAt", err, "beyond the end of the memory region", xdpfab.ErrOutOfBounds, xdpfab.ErrNotExecuted)
+	checkText(t, "WordAt", err, "beyond the end of the memory region: want words 0 to 7, or a longer region", xdpfab.ErrOutOfBounds, xdpfab.ErrNotExecuted)
 	if want := `xdpfab: Load of word 8 of region "w", which has 8 words of 8 bytes: `; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("WordAt: %v, want %s", err, want)
 	}

@@ -33,11 +33,11 @@ func (v RemoteVector[T]) has(method string, p places) error {
 	}
 	for _, index := range p.at {
 		if index >= v.n {
-			return fmt.Errorf(room, v.of(method, places{from: index, n: 1}), v.n, v.dt.Size(), ErrOutOfBounds)
+			return fmt.Errorf(room, v.of(method, places{from: index, n: 1}), v.n, v.dt.Size(), beyond(v.n))
 		}
 	}
 	if n := uint64(p.n); p.at == nil && (n > v.n || p.from > v.n-n) {
-		return fmt.Errorf(room, v.of(method, p), v.n, v.dt.Size(), ErrOutOfBounds)
+		return fmt.Errorf(room, v.of(method, p), v.n, v.dt.Size(), beyond(v.n))
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, un
 		if words := r.Len() / size; index < 0 || index >= words {
 			return fromBytes[T](met), fmt.Errorf(
 				"xdpfab: wait for word %d of region %q, which has %d words of %d bytes: %w",
-				index, r.Name(), words, size, ErrOutOfBounds)
+				index, r.Name(), words, size, beyond(uint64(words)))
 		}
 		at += r.Base()
 	}

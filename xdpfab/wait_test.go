@@ -75,11 +75,11 @@ func TestWaitRefusedTexts(t *testing.T) {
 			_, err := xdpfab.Wait(ctx(t), w.Node(0), nil, 0, xdpfab.Equal[uint64](1))
 			return err
 		},
-		"xdpfab: wait for word 2 of region \"own\", which has 2 words of 8 bytes: beyond the end of the memory region": func() error {
+		"xdpfab: wait for word 2 of region \"own\", which has 2 words of 8 bytes: beyond the end of the memory region: want words 0 to 1, or a longer region": func() error {
 			_, err := xdpfab.Wait(ctx(t), w.Node(0), own.Region, 2, xdpfab.Equal[uint64](1))
 			return err
 		},
-		"xdpfab: wait for word -1 of region \"own\", which has 4 words of 4 bytes: beyond the end of the memory region": func() error {
+		"xdpfab: wait for word -1 of region \"own\", which has 4 words of 4 bytes: beyond the end of the memory region: want words 0 to 3, or a longer region": func() error {
 			_, err := xdpfab.Wait(ctx(t), w.Node(0), own.Region, -1, xdpfab.Equal[uint32](1))
 			return err
 		},

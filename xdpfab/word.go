@@ -47,9 +47,17 @@ func Word[T Element](ctx context.Context, at Home, region string, index uint64, 
 	size := uint64(DatatypeOf[T]().Size())
 	if index >= r.Size/size {
 		return Remote[T]{}, errno.Unsent(fmt.Errorf("xdpfab: word %d of region %q, which has %d words of %d bytes: %w",
-			index, region, r.Size/size, size, ErrOutOfBounds))
+			index, region, r.Size/size, size, beyond(r.Size/size)))
 	}
 	return wordAt[T](at, r, index, options), nil
+}
+
+// beyond is why words cannot be used that a region lacks which has so many.
+func beyond(words uint64) error {
+	if words == 0 {
+		return fmt.Errorf("%w: want a longer region", ErrOutOfBounds)
+	}
+	return fmt.Errorf("%w: want words 0 to %d, or a longer region", ErrOutOfBounds, words-1)
 }
 
 // WordAt returns the word of type T at the given index of a peer's region. The index
