@@ -34,8 +34,8 @@ func word[T any](r *Region, i, size int) (*T, error) {
 		return nil, errno.Refuse(ErrClosed,
 			"xdpfab: word %d of region %v: the region is closed: register the memory again", i, r)
 	case i < 0 || i >= len(r.data)/size:
-		return nil, fmt.Errorf("xdpfab: %w: word %d of region %v, which has %d words of %d bytes: want an index below "+
-			"that", ErrOutOfBounds, i, r, len(r.data)/size, size)
+		return nil, fmt.Errorf("xdpfab: %w: word %d of region %v, which has %d words of %d bytes: want an index of 0 "+
+			"or more, and less than that", ErrOutOfBounds, i, r, len(r.data)/size, size)
 	case r.addr%uint64(size) != 0:
 		return nil,
 			fmt.Errorf("xdpfab: %w: words of %d bytes in region %v, which begins %d above such a multiple; register "+

@@ -35,7 +35,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("word %d: %v, %v", i, w, err)
 		}
 	}
-	if _, err := r.Int32(8); !errors.Is(err, ErrOutOfBounds) || !strings.HasSuffix(err.Error(), "want an index below that") {
+	if _, err := r.Int32(8); !errors.Is(err, ErrOutOfBounds) || !strings.HasSuffix(err.Error(), "want an index of 0 or more, and less than that") {
 		t.Errorf("word 8 of 8: %v", err)
 	}
 	odd := register(t, NewTable(), m, Options{Offset: 4})

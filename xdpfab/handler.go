@@ -197,6 +197,8 @@ func (p *Peer) Call(ctx context.Context, request, reply []byte) (n int, err erro
 			oe.Cause = errno.Refuse(ErrOpNotSupported,
 				"the peer answers no calls at this endpoint: want the number of a Handler")
 		case errors.Is(err, ErrOutcomeUnknown):
+			_ = tookLong(ctx, err, "the function had not replied: give the context more time, or wait for the reply "+
+				"by Settle") // it changes oe
 			err = &unsettledCall{oe, p, reply}
 		}
 	}

@@ -44,18 +44,18 @@ func (p *Peer) message(ctx context.Context, verb wire.Verb, tag uint64, b []byte
 	}
 	err := p.to.Do(ctx, calls.Call{Verb: verb, Op: uint8(atomic.Write), Datatype: uint8(atomic.Uint8),
 		Count: uint32(len(b)), Key: tag, Operand: b})
-	return notTaken(ctx, err)
+	return tookLong(ctx, err, "the peer had not taken the message, perhaps for want of room: have it receive, give "+
+		"the context more time, or wait for the outcome by SettleError")
 }
 
-// notTaken adds to the error of a message whose time was up why it took long: most often
-// nobody receives. Of a peer that is silent more is known.
-func notTaken(ctx context.Context, err error) error {
+// tookLong adds to the error of an operation whose time was up what it waited for, and
+// the remedy. Of a peer that is silent more is known.
+func tookLong(ctx context.Context, err error, waited string) error {
 	var silence *calls.Silence
 	oe, is := errors.AsType[*OpError](err)
 	if is && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, ErrOutcomeUnknown) &&
 		errors.Is(err, context.Cause(ctx)) && !errors.As(err, &silence) {
-		oe.Cause = fmt.Errorf("the peer had not taken the message, perhaps for want of room: have it receive, give "+
-			"the context more time, or wait for the outcome by SettleError: %w", oe.Cause)
+		oe.Cause = fmt.Errorf("%s: %w", waited, oe.Cause)
 	}
 	return err
 }

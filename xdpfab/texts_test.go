@@ -76,6 +76,27 @@ func TestSlicesDiffer(t *testing.T) {
 	}
 }
 
+// A call whose function takes its time says so, and how to go on.
+func TestCallTakesLong(t *testing.T) {
+	f := setUp(t, xdpfab.DomainAttr{}, 64)
+	reply := make(chan []byte, 1)
+	_, p := handle(t, f, xdpfab.HandlerAttr{}, func(context.Context, xdpfab.Sender, []byte) ([]byte, error) {
+		return <-reply, nil
+	})
+	c, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var buf [8]byte
+	n, err := p.Call(c, []byte("late"), buf[:])
+	if !errors.Is(err, xdpfab.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(),
+		": the function had not replied: give the context more time, or wait for the reply by Settle: ") {
+		t.Error(err)
+	}
+	reply <- []byte("now")
+	if n, err = xdpfab.Settle(t.Context(), n, err); err != nil || string(buf[:n]) != "now" {
+		t.Errorf("%q, %v", buf[:n], err)
+	}
+}
+
 // A message that its peer has not taken says why that may be, and how to go on.
 func TestSendNotTaken(t *testing.T) {
 	f := setUp(t, xdpfab.DomainAttr{}, 64)

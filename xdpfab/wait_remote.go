@@ -92,8 +92,8 @@ func sought[T Element](op atomic.Op, comparand, v T) string {
 // checkWait refuses what no peer lets wait.
 func (r Remote[T]) checkWait(method string, op atomic.Op) error {
 	if r.bind != nil && !waiting.Waits(op, r.dt) {
-		return errno.Unsent(errno.Refuse(ErrOpNotSupported, "xdpfab: %s by %v on %v: want a comparison, from %v to "+
-			"%v, or on integers %v or %v, and elements of at most %d bytes", r.of(method), op, r.dt, atomic.Cswap,
+		return errno.Unsent(errno.Refuse(ErrOpNotSupported, "xdpfab: %s by %v on %s: want a comparison, from %v to "+
+			"%v, or on integers %v or %v, and elements of at most %d bytes", r.of(method), op, inGo(r.dt), atomic.Cswap,
 			atomic.CswapGT, atomic.SumAtMost, atomic.DiffAtLeast, waiting.MaxWord))
 	}
 	if err := r.check(method, wire.VerbWait, op); err != nil {

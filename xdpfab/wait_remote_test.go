@@ -181,6 +181,18 @@ func TestRemoteWaitRefused(t *testing.T) {
 	if _, err := w.WaitCompare(t.Context(), atomic.Mswap, 0, 1); !errors.Is(err, xdpfab.ErrOpNotSupported) {
 		t.Errorf("%v", err)
 	}
+	p, err := h.net.Node(1).Dial(t.Context(), h.net.Node(0).Name(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := xdpfab.Word[float64](t.Context(), p, "hall", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WaitCompare(t.Context(), atomic.SumAtMost, 0, 1); !errors.Is(err, xdpfab.ErrOpNotSupported) ||
+		!strings.Contains(err.Error(), " by sum_at_most on float64: ") {
+		t.Errorf("%v", err)
+	}
 	const room = 64
 	ends := make(chan error, room)
 	for range room {
