@@ -8,7 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
@@ -102,3 +105,40 @@ func whyGivenUp(ctx context.Context, err error) error {
 	}
 	return cause
 }
+
+// notices tell on stderr what happens to the interface of a command that waits for peers:
+// nothing that it has asked for would fail.
+type notices struct {
+	to     io.Writer
+	opened atomic.Bool // before, Open's error or tellWay says it
+	warned atomic.Bool // so that good news is worth a line
+}
+
+// Enabled implements slog.Handler.
+func (n *notices) Enabled(_ context.Context, level slog.Level) bool {
+	return n.opened.Load() && (level == slog.LevelWarn || level == slog.LevelInfo && n.warned.Load())
+}
+
+// Handle implements slog.Handler.
+func (n *notices) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn {
+		n.warned.Store(true)
+	}
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "interface" {
+			text = a.Value.String() + ": " + text
+		} else {
+			text += fmt.Sprintf("; %s: %v", a.Key, a.Value)
+		}
+		return true
+	})
+	_, err := fmt.Fprintln(n.to, tell.Fold(fmt.Sprintf("xdpfab: %s  %s", r.Time.Format(time.TimeOnly), text)))
+	return err
+}
+
+// WithAttrs implements slog.Handler. Nobody adds any.
+func (n *notices) WithAttrs([]slog.Attr) slog.Handler { return n }
+
+// WithGroup implements slog.Handler. Nobody makes one.
+func (n *notices) WithGroup(string) slog.Handler { return n }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -117,7 +118,10 @@ func (a *app) serve(c *cobra.Command, f *linkFlags) (*xdpfab.Domain, error) {
 	if err != nil {
 		return nil, err
 	}
+	told := &notices{to: a.err}
+	attr.Log = slog.New(told)
 	dom, err := a.use(c, f, attr, &chosen)
+	told.opened.Store(err == nil)
 	return dom, chosenFor(err, &chosen)
 }
 

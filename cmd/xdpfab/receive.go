@@ -59,7 +59,8 @@ a peer that falls silent, not for one that has not sent anything.
 
 receive takes messages with and without tags, unless --tag names one. It cuts a message
 that is longer than --size. Through a daemon, receive needs a rule of that daemon that
-allows this user to attach.`,
+allows this user to attach. If the daemon ends, receive says so, and goes on with the
+next one.`,
 		Example: `  xdpfab receive
   xdpfab receive -i eth0 --mailbox 9 --tag 7 --count 1 --wait 10s
   xdpfab receive --json | jq .text

@@ -141,8 +141,8 @@ var levels = map[port.EventKind]struct {
 	port.AddressRemoved: {slog.LevelInfo, "address removed, and no longer served"},
 	port.HopChanged:     {slog.LevelInfo, "peer is reached by another way"},
 	port.HostLost: {slog.LevelWarn,
-		"daemon that has the interface has ended; operations fail until there is another one"},
-	port.HostFound: {slog.LevelInfo, "attached to another daemon"},
+		"daemon that has the interface has ended; start it again: operations fail until there is one"},
+	port.HostFound: {slog.LevelInfo, "attached to another daemon; operations go on"},
 	port.HostRefused: {slog.LevelWarn, "another daemon does not take in what this program has; it is tried again, " +
 		"and operations fail until then"},
 	port.QueueKept: {slog.LevelWarn, "lent queue is not given back: the borrower has ended, but " +

@@ -152,3 +152,33 @@ func TestHostKilled(t *testing.T) {
 		t.Errorf("code %d, %s", code, text)
 	}
 }
+
+// A command that waits for messages through a daemon says that this was killed, and that
+// it has got another one: nothing else would tell.
+func TestReceiversDaemonKilled(t *testing.T) {
+	testnet.Require(t)
+	net := testnet.NewPair(t, testnet.Options{})
+	h := host(t, net.A)
+	var waiting []*process
+	for _, line := range []string{"receive --count 1", "bench serve"} {
+		p := start(t, net.A, xdpfabPath, append(strings.Fields(line), "-i", net.A.IfName))
+		p.eventually("waiting", func() bool { return strings.Contains(p.out.String()+p.err.String(), "ing at ") })
+		waiting = append(waiting, p)
+	}
+	h.kill()
+	says := func(what string) {
+		for _, p := range waiting {
+			p.eventually("told", func() bool { return strings.Contains(p.err.String(), net.A.IfName+": "+what) })
+		}
+	}
+	says("daemon that has the interface has ended; start it again: operations fail until there is one")
+	again(t, net.A, h.socket)
+	says("attached to another daemon; operations go on")
+	xdpfab(t, net.B, []string{"send", h.addr(), "hello", "-i", net.B.IfName}).wants(0)
+	waiting[0].wants(0)
+	for _, p := range waiting {
+		if n := strings.Count(p.err.String(), "has ended"); n != 1 {
+			t.Errorf("%s has said %d times that its daemon has ended: %s", p.name, n, p.err.String())
+		}
+	}
+}
