@@ -107,7 +107,10 @@ Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong usag
 the peer restarted; 4 the peer is silent or unreachable, or no daemon answers; 5 the
 interface cannot be used, or privileges are missing; 6 a compare-and-swap ran and did
 not swap all of its elements, or a bound did not hold. With --json, errors are JSON,
-too, with the exit code and the known facts about the operation. A command treats a
+too, with the exit code and the known facts about the operation.
+
+A command without end, such as receive or watch, exits with 0 when it is interrupted.
+An interrupted get exits with 1, and a put that was writing with 3. A command treats a
 closed stdout like /dev/null. When the reader of a pipe goes away, as head does, the
 command ends as if interrupted; a batch goes on.`,
 		Example: `  xdpfab info eth0
@@ -148,6 +151,17 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	text(w)
 	return w.Flush()
+}
+
+// input is stdin until the context ends: nobody waits for what somebody has yet to type.
+func (a *app) input(ctx context.Context) io.Reader {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, a.in)
+		_ = w.CloseWithError(err) // with EOF if that is nil; it does not fail
+	}()
+	context.AfterFunc(ctx, func() { _ = w.CloseWithError(context.Cause(ctx)) })
+	return r
 }
 
 // flush shows the output printed so far, for commands that print as they go.

@@ -77,8 +77,10 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	if len(args) > 0 {
 		return usage(c, "--batch takes no OP, DATATYPE or values, which its lines have: leave out %q", args[0])
 	}
-	in := a.in
-	if f.batch != "-" {
+	in := io.Reader(nil)
+	if f.batch == "-" {
+		in = a.input(c.Context())
+	} else {
 		file, err := os.Open(f.batch)
 		if err != nil {
 			return usage(c, "--batch: %v: want a file that this user may read, or - for stdin", err)
@@ -101,7 +103,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	out.SetEscapeHTML(false)
 	ran, failed, code, number := 0, 0, exitOK, 0
 	var first error
-	for lines.Scan() && code < exitUnknown {
+	for code < exitUnknown && lines.Scan() && c.Context().Err() == nil { // an interrupt cuts the last line
 		number++
 		if len(lines.Bytes()) == 0 {
 			continue
@@ -127,8 +129,14 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading %s: %w", f.batch, err)
+	summary := fmt.Sprintf("%s ran, %d failed", plural(ran, "operation"), failed)
+	if code >= exitUnknown {
+		summary += fmt.Sprintf(", those behind line %d were not run", number)
+	} else if why := context.Cause(c.Context()); why != nil {
+		return &codeError{fmt.Errorf("%w; %s, those behind line %d were not run", why, summary, number),
+			max(code, exitFailed)}
+	} else if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading %s: %w; %s, those behind line %d were not run", f.batch, err, summary, number)
 	}
 	switch {
 	case ran+failed == 0 && f.batch == "-":
@@ -138,12 +146,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	case failed == 0:
 		return nil
 	}
-	rest := ""
-	if code >= exitUnknown && lines.Scan() {
-		rest = fmt.Sprintf(", those behind line %d were not run", number)
-	}
-	return &codeError{fmt.Errorf("%d operations ran, %d failed%s; each has an \"error\" in the output, the first "+
-		"is: %w", ran, failed, rest, first), code}
+	return &codeError{fmt.Errorf("%s; each has an \"error\" in the output, the first is: %w", summary, first), code}
 }
 
 // line runs one line and fills its result in as far as it gets.

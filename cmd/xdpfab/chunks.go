@@ -6,7 +6,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
 // A copy goes in chunks, several under way at a time, so that a round trip
@@ -53,7 +57,7 @@ func (s chunks) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return s.interrupted(queue, context.Cause(ctx))
 		case c, is := <-begun:
 			if !is {
 				begun, more = nil, false
@@ -63,8 +67,12 @@ func (s chunks) run(ctx context.Context) error {
 			carriers.Go(func() { c.done <- s.begun(ctx, c) })
 		case err := <-first:
 			c := queue[0]
-			if err == nil {
+			switch {
+			case err == nil:
 				err = s.finish(c)
+			case ctx.Err() != nil:
+				c.done <- err
+				return s.interrupted(queue, context.Cause(ctx))
 			}
 			if err != nil {
 				return err
@@ -74,6 +82,25 @@ func (s chunks) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// interrupted finishes those chunks under way that were carried nevertheless, up to the
+// first that was not. It returns why the copy was interrupted, and that the outcome of
+// that chunk is unknown, if it is.
+func (s chunks) interrupted(queue []*chunk, why error) error {
+	for _, c := range queue {
+		err := <-c.done
+		if err == nil {
+			err = s.finish(c)
+		}
+		switch {
+		case errors.Is(err, xdpfab.ErrOutcomeUnknown):
+			return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, why)
+		case err != nil:
+			return why
+		}
+	}
+	return why
 }
 
 func (s chunks) begun(ctx context.Context, c *chunk) error {

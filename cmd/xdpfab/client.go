@@ -306,7 +306,10 @@ func (p *poster) do(ctx context.Context, form atomic.Func, m *fi.Msg) error {
 	if err := p.post(form, m, 0); err != nil {
 		return err
 	}
-	if err := p.cq.Wait(ctx, 1); err != nil {
+	if err := p.cq.Wait(ctx, 1); ctx.Err() != nil && err != nil {
+		return fmt.Errorf("%w: %w before the peer had answered: read the element to see whether the operation ran",
+			xdpfab.ErrOutcomeUnknown, context.Cause(ctx))
+	} else if err != nil {
 		return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
 	}
 	if n, err := p.cq.Read(p.done[:]); n == 1 || err != nil && !errors.Is(err, fi.ErrErrorPending) {

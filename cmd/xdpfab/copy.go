@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -242,33 +241,13 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return a.result(x, &copyReport{Command: "get", From: place(x, peer), To: to}, time.Since(start))
 	}
 	x.bar.End()
-	if err = f.link.denied(unadvised(err), x.region, "get", mr.RemoteRead); errors.Is(err, xdpfab.ErrAccess) {
-		return err
-	}
-	if errors.Is(err, xdpfab.ErrNoKey) {
-		return unknownKey(err)
-	}
-	if path == "-" {
-		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
-			f.offset+x.sure)
-	}
-	if s, no := os.Stat(path); no != nil || !s.Mode().IsRegular() { // --resume goes by the length of a file
-		return fmt.Errorf("%w; %d of %d bytes were copied", err, x.sure, x.total)
-	}
-	if x.sure == 0 { // the file may have contents of something else
-		return fmt.Errorf("%w; no byte was copied", err)
-	}
-	room := ""
-	if errors.Is(err, syscall.ENOSPC) {
-		room = "make room, and "
-	}
-	return fmt.Errorf("%w; %d of %d bytes were copied: %scontinue with --resume", err, x.sure, x.total, room)
+	return f.getFailed(x, err, path)
 }
 
 // fetch reads the rest of the region, in order.
 func (x *copying) fetch(ctx context.Context, out io.Writer) error {
 	at := x.started()
-	return chunks{
+	err := chunks{
 		next: func(k *chunk) (bool, error) {
 			k.at, k.buf = x.from+at, k.room[:min(chunkSize, x.total-at)]
 			at += uint64(len(k.buf))
@@ -283,6 +262,10 @@ func (x *copying) fetch(ctx context.Context, out io.Writer) error {
 			return nil
 		},
 	}.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // whether the last reads ran makes no difference
+	}
+	return err
 }
 
 // started begins the bar, and returns how many bytes are there already.
@@ -344,22 +327,8 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	start := time.Now()
 	if err := x.store(c.Context(), in, s); err != nil {
 		x.bar.End()
-		if errors.Is(err, xdpfab.ErrOutOfBounds) && f.region.name != "" {
-			return fmt.Errorf("%w: the input has more bytes than region %v has from offset %d on, which is %d; its "+
-				"first %d bytes were written: shorten the input, or have a larger region", xdpfab.ErrOutOfBounds,
-				&f.region, f.offset, x.region.Size-f.offset, x.sure)
-		}
-		if err = f.link.denied(err, x.region, "put", mr.RemoteWrite); errors.Is(err, xdpfab.ErrAccess) {
-			return err
-		}
-		if errors.Is(err, xdpfab.ErrNoKey) && x.sure == 0 {
-			return unknownKey(err)
-		}
-		if errors.Is(err, xdpfab.ErrPeerRestarted) {
-			return fmt.Errorf("%w; if region %v is in a file, or resident, %d bytes are certain to be there: continue "+
-				"with --skip %d; otherwise its memory is new: put all of it again", err, &f.region, x.sure, x.sure)
-		}
-		return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
+		a.ran = x.sure > x.begin
+		return f.putFailed(x, err)
 	}
 	a.ran = true
 	return a.result(x, &copyReport{Command: "put", From: from, To: place(x, peer), Signal: f.signal.String()},

@@ -37,7 +37,7 @@ var meanings = map[string]string{
 	"main.batchResult.n":      "how many elements there are",
 	"main.batchResult.res":    "the values before the operation; missing for the form `base`",
 	"main.batchResult.out":    "the values after the operation, if the line has `dst`",
-	"main.batchResult.code":   "the exit code that the line alone would have",
+	"main.batchResult.code":   "the exit code that the line alone would have, but for 6: `res` shows whether a condition held",
 
 	"main.copyReport.command": "the command: `get` or `put`",
 	"main.copyReport.region":  "the name of the region",

@@ -146,15 +146,18 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 	case message != "-":
 		err = one([]byte(message))
 	case f.lines:
-		err = a.sendLines(one)
+		err = sendLines(a.input(c.Context()), one)
 	default:
-		var b []byte
-		if b, err = io.ReadAll(io.LimitReader(a.in, maxMessage+1)); err == nil && len(b) > maxMessage {
-			err = usage(c, "more than %s on stdin: want at most that in one message; put copies more, and --lines "+
+		b, err := io.ReadAll(io.LimitReader(a.input(c.Context()), maxMessage+1))
+		if err != nil {
+			return fmt.Errorf("reading the message from stdin: %w; nothing was sent", err)
+		}
+		if len(b) > maxMessage {
+			return usage(c, "more than %s on stdin: want at most that in one message; put copies more, and --lines "+
 				"sends many messages", show.Size(maxMessage))
 		}
-		if err == nil {
-			err = one(b)
+		if err := one(b); err != nil {
+			return err
 		}
 	}
 	if err != nil && f.lines {
@@ -177,8 +180,8 @@ func send(ctx context.Context, p *xdpfab.Peer, tag *uint64, b []byte) error {
 	return p.Send(ctx, b)
 }
 
-func (a *app) sendLines(one func([]byte) error) error {
-	lines := bufio.NewScanner(a.in)
+func sendLines(in io.Reader, one func([]byte) error) error {
+	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxMessage)
 	for lines.Scan() {
 		if err := one(lines.Bytes()); err != nil {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/xdpfab/xdpfab/mr"
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// What a copy that failed says: how far it came, and how it goes on.
+
+// getFailed completes the error of a get under way.
+func (f *copyFlags) getFailed(x *copying, err error, path string) error {
+	if err = f.link.denied(unadvised(err), x.region, "get", mr.RemoteRead); errors.Is(err, xdpfab.ErrAccess) {
+		return err
+	}
+	if errors.Is(err, xdpfab.ErrNoKey) {
+		return unknownKey(err)
+	}
+	if path == "-" {
+		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
+			f.offset+x.sure)
+	}
+	if s, no := os.Stat(path); no != nil || !s.Mode().IsRegular() { // --resume goes by the length of a file
+		return fmt.Errorf("%w; %d of %d bytes were copied", err, x.sure, x.total)
+	}
+	if x.sure == 0 { // the file may have contents of something else
+		return fmt.Errorf("%w; no byte was copied", err)
+	}
+	room := ""
+	if errors.Is(err, syscall.ENOSPC) {
+		room = "make room, and "
+	}
+	return fmt.Errorf("%w; %d of %d bytes were copied: %scontinue with --resume", err, x.sure, x.total, room)
+}
+
+// putFailed completes the error of a put under way.
+func (f *copyFlags) putFailed(x *copying, err error) error {
+	if errors.Is(err, xdpfab.ErrOutOfBounds) && f.region.name != "" {
+		return fmt.Errorf("%w: the input has more bytes than region %v has from offset %d on, which is %d; its "+
+			"first %d bytes were written: shorten the input, or have a larger region", xdpfab.ErrOutOfBounds,
+			&f.region, f.offset, x.region.Size-f.offset, x.sure)
+	}
+	if err = f.link.denied(err, x.region, "put", mr.RemoteWrite); errors.Is(err, xdpfab.ErrAccess) {
+		return err
+	}
+	if errors.Is(err, xdpfab.ErrNoKey) && x.sure == 0 {
+		return unknownKey(err)
+	}
+	if errors.Is(err, xdpfab.ErrPeerRestarted) {
+		return fmt.Errorf("%w; if region %v is in a file, or resident, %d bytes are certain to be there: continue "+
+			"with --skip %d; otherwise its memory is new: put all of it again", err, &f.region, x.sure, x.sure)
+	}
+	return fmt.Errorf("%w; %d bytes are certain to be there: continue with --skip %d", err, x.sure, x.sure)
+}

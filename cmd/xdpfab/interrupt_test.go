@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/xdpfab/xdpfab/xdpfab"
+)
+
+// A copy that is interrupted finishes what was carried nevertheless, and tells whether it
+// knows what became of the rest.
+func TestChunksInterrupted(t *testing.T) {
+	why := errors.New("interrupted")
+	for _, c := range []struct {
+		carried error // of the third chunk
+		unknown bool
+	}{{fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, context.Canceled), true}, {context.Canceled, false}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		begun, finished := 0, 0
+		err := chunks{
+			next: func(k *chunk) (bool, error) {
+				k.at, k.buf = uint64(begun), k.room[:1]
+				begun++
+				return true, nil
+			},
+			carry: func(ctx context.Context, k *chunk) error {
+				if k.at < 2 {
+					<-ctx.Done()
+					return nil
+				}
+				if k.at == 2 {
+					cancel(why)
+				}
+				return c.carried
+			},
+			finish: func(*chunk) error { finished++; return nil },
+		}.run(ctx)
+		if finished != 2 || !errors.Is(err, why) || errors.Is(err, xdpfab.ErrOutcomeUnknown) != c.unknown {
+			t.Errorf("%v: %d chunks finished, %v", c.carried, finished, err)
+		}
+	}
+}
+
+// A command that reads stdin ends when it is interrupted, though nobody types anything.
+func TestInterruptedStdin(t *testing.T) {
+	n := newNode(t)
+	receiver(t, n)
+	const sum = `{"op":"sum","dt":"uint64","buf":"0100000000000000"}` + "\n"
+	for _, c := range []struct{ line, in, say string }{
+		{"send PEER", "half", "nothing was sent"},
+		{"send PEER --lines", "one\n", "1 message before it arrived"},
+		{"atomic --batch - --peer PEER --region r", sum, "1 operation ran, 0 failed, those behind line 1 were not run"},
+	} {
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		in, typed := io.Pipe()
+		var out, errs bytes.Buffer
+		a := &app{open: n.open, in: in, out: &out, err: &errs}
+		code := make(chan int)
+		go func() { code <- a.run(ctx, n.line(c.line)) }()
+		for _, part := range []string{c.in, "x", "y"} { // y is taken when x has been read, after c.in was done
+			if _, err := io.WriteString(typed, part); err != nil {
+				t.Error(err)
+			}
+		}
+		interrupt(errors.New("interrupted"))
+		if is := <-code; is != exitFailed || !strings.Contains(errs.String(), "interrupted") || !strings.Contains(errs.String(), c.say) {
+			t.Errorf("%s: code %d, %q, %q", c.line, is, out.String(), errs.String())
+		}
+		_ = typed.Close()
+	}
+}
