@@ -111,19 +111,15 @@ func whyGivenUp(ctx context.Context, err error) error {
 type notices struct {
 	to     io.Writer
 	opened atomic.Bool // before, Open's error or tellWay says it
-	warned atomic.Bool // so that good news is worth a line
 }
 
 // Enabled implements slog.Handler.
 func (n *notices) Enabled(_ context.Context, level slog.Level) bool {
-	return n.opened.Load() && (level == slog.LevelWarn || level == slog.LevelInfo && n.warned.Load())
+	return n.opened.Load() && (level == slog.LevelWarn || level == slog.LevelInfo) // Error ends the command
 }
 
 // Handle implements slog.Handler.
 func (n *notices) Handle(_ context.Context, r slog.Record) error {
-	if r.Level == slog.LevelWarn {
-		n.warned.Store(true)
-	}
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "interface" {

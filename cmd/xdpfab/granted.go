@@ -56,6 +56,13 @@ func (f *linkFlags) keyed(err error) error {
 	case f.authKey == "":
 		return fmt.Errorf("%w: name the file with the peer's key by --auth-key-file", err)
 	}
+	if oe, is := errors.AsType[*xdpfab.OpError](err); is { // without which side has which key
+		oe.Cause = fmt.Errorf("%w: %w", xdpfab.ErrRefused, fi.ErrAuthKey)
+	}
+	if f.mailbox {
+		return fmt.Errorf("%w: the mailbox has no key, or another than the one in %s: leave out --auth-key-file, or "+
+			"have `xdpfab receive` there prove the same key", err, f.authKey)
+	}
 	return fmt.Errorf("%w: the peer has nothing with the key in %s: name the file with the key that the region has "+
 		"there (xdpfabd --region NAME=SIZE:auth-key=FILE), or leave out --auth-key-file for regions without one", err,
 		f.authKey)

@@ -122,7 +122,8 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 		return err
 	}
 	if !a.json {
-		fmt.Fprintf(a.err, "receiving at %s%s%s; Ctrl-C ends\n", box.Name(), ipAddresses(dom, f.mailbox), f.until())
+		at := box.Name()
+		fmt.Fprintf(a.err, "receiving at %s%s%s; Ctrl-C ends\n", at, ipAddresses(dom, at, f.mailbox), f.until())
 	}
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
@@ -205,8 +206,8 @@ func (a *app) receiveAll(f *receiveFlags, in *arrivals, stop func()) (failed err
 		case m := <-in.came:
 			if m.err != nil {
 				in.loops--
-				if !errors.Is(m.err, context.Canceled) {
-					failed = errors.Join(failed, m.err)
+				if failed == nil && !errors.Is(m.err, context.Canceled) {
+					failed = m.err // which both loops may have
 				}
 				stop()
 				continue
@@ -252,16 +253,16 @@ func (a *app) printMessage(f *receiveFlags, m *xdpfab.Received) error {
 	})
 }
 
-// ipAddresses says at which IP addresses peers reach a mailbox that is named by a MAC
-// address.
-func ipAddresses(dom *xdpfab.Domain, number int) string {
+// ipAddresses says at which IP addresses peers reach a mailbox, besides its name.
+func ipAddresses(dom *xdpfab.Domain, name string, number int) string {
 	in := dom.Interface()
 	if !in.UDP {
 		return ""
 	}
 	var all []string
 	for _, text := range strings.Fields(in.Served) {
-		if p, err := netip.ParsePrefix(text); err == nil && !p.Addr().IsLinkLocalUnicast() {
+		p, err := netip.ParsePrefix(text)
+		if err == nil && !p.Addr().IsLinkLocalUnicast() && fmt.Sprintf("%v/%d", p.Addr(), number) != name {
 			all = append(all, fmt.Sprintf("%v/%d", p.Addr(), number))
 		}
 	}

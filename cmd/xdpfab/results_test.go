@@ -197,6 +197,23 @@ func TestBatchErrorsAsJSON(t *testing.T) {
 	}
 }
 
+// A region that does not grant a right is said to once, with one remedy.
+func TestDeniedOnce(t *testing.T) {
+	n := newNode(t)
+	n.begun = func(_, server *xdpfab.Domain) {
+		if _, err := server.Register(n.mem, mr.Options{Name: "wo", Access: mr.RemoteWrite}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, line := range []string{"ping PEER --region wo -q", "watch PEER --region wo", "get PEER - --region wo", "atomic read uint64 --peer PEER --region wo"} {
+		r := n.run("", n.line(line)...)
+		checkRefusal(t, line, r, exitFailed, `region "wo" grants write, and `)
+		if strings.Count(r.err, "have its owner grant") != 1 || strings.Contains(r.err, "mr.") {
+			t.Errorf("%s: %s", line, r.err)
+		}
+	}
+}
+
 // What a user may type instead of what is meant.
 func TestNearMisses(t *testing.T) {
 	n := newNode(t)

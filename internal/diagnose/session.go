@@ -73,7 +73,11 @@ func (d *diagnosis) dial(ctx context.Context) Step {
 	case err == nil:
 		d.peer, d.addr = p, d.Peer.String()
 		return ok(fmt.Sprintf("%s answers over %s, protocol version %d", d.addr, wireKind(d.Peer), wire.Version))
-	case errors.Is(err, xdpfab.ErrRefused) && d.Peer.Endpoint != 0 && !errors.Is(err, fi.ErrAuthKey):
+	case errors.Is(err, fi.ErrAuthKey):
+		d.refused = true
+		return Step{Verdict: Failed, Place: Part, Detail: tell.Plain(err), Remedy: "give both sides the same key, or " +
+			"none: --auth-key-file here, and there the option auth-key of a region, or --auth-key-file of a receiver"}
+	case errors.Is(err, xdpfab.ErrRefused) && d.Peer.Endpoint != 0:
 		d.refused = true
 		to := d.Peer
 		to.Endpoint, to.Lane = 0, 0

@@ -41,6 +41,8 @@ var doubled = []struct {
 	{regexp.MustCompile(`: (look the region up|have its owner grant it|want Offset and elements)[^:;]*` +
 		`(Endpoint\.Lookup|EndpointAttr\.AuthKey)[^:;]*`), ""},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
+	{regexp.MustCompile(`interface can no longer be used: (interface \S+ is gone)`), "$1"},
+	{regexp.MustCompile(`(authorization key refused: its endpoint has [^:;]*): want [^:;]*`), "$1"},
 	{regexp.MustCompile(`, with Rebind or Lookup\b`), ""},
 	{regexp.MustCompile(`have a program there open it \(Domain\.[^)]*\)`),
 		"have a daemon or a program serve it there"},

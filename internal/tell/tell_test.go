@@ -20,6 +20,8 @@ func TestPlain(t *testing.T) {
 		"close the domain without ResidentLeave (xdpfabd: end it, without --leave), and open it anew":                            "end it, without --leave, and start again",
 		"number 5 is not open there: dial another one, or have a program there open it (Domain.Serve, NewMailbox)":               "number 5 is not open there: dial another one, or have a daemon or a program serve it there",
 		"or the program has ProgressManual and does not call Progress; x":                                                        "or the program does not make progress; x",
+		"mailbox 5: interface can no longer be used: interface vb is gone, removed; open it again when it is back":               "mailbox 5: interface vb is gone, removed; start again when it is back",
+		"authorization key refused: its endpoint has one, this endpoint none: want the same (DomainAttr.AuthKey): name it":       "authorization key refused: its endpoint has one, this endpoint none: name it",
 		"veth0: in use":         "veth0: in use",
 		"support: export: done": "support: export: done",
 	} {
