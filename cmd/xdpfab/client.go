@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,6 +102,9 @@ func (f *linkFlags) usage(c *cobra.Command) error {
 			"daemon")
 	case f.giveUp < leastTimeout:
 		return usage(c, "--timeout %v: want at least %v", f.giveUp, leastTimeout)
+	case slices.ContainsFunc(f.cores, forbidden):
+		return usage(c, "--cores %s: want CPUs of %s, on which this process may run (see `taskset -p $$`)",
+			strings.Trim(c.Flags().Lookup("cores").Value.String(), "[]"), allowed())
 	case f.queues < 0 || f.queues > nic.MaxQueues:
 		return usage(c, "--queues %d: want 0 for at most 4, or 1 to %d", f.queues, nic.MaxQueues)
 	case f.transport != fi.TransportUDP:
@@ -202,7 +206,7 @@ func (f *regionFlags) check(c *cobra.Command) error {
 		return usage(c, "--region %q and --key %q each name a region: want one of them", f.name, f.key)
 	case f.name == "" && f.key == "":
 		return usage(c, "missing the region: want --region NAME or --key KEY%s; `xdpfab list PEER` shows those of a "+
-			"peer", behindColon(c.Flags().Args()))
+			"peer", withRegion(c))
 	}
 	if len(f.name) > mr.MaxName {
 		return usage(c, "region name of %d bytes: want at most %d", len(f.name), mr.MaxName)
@@ -213,18 +217,6 @@ func (f *regionFlags) check(c *cobra.Command) error {
 		}
 	}
 	return nil
-}
-
-// behindColon is a region's name that stands behind the peer's address, as in scp.
-func behindColon(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	peer, name, is := strings.Cut(args[0], ":")
-	if !is || !isAddress(peer) || name == "" {
-		return ""
-	}
-	return fmt.Sprintf(", as in %s --region %s", peer, name)
 }
 
 // flag is the flag that names the region.

@@ -165,6 +165,13 @@ var refusals = []refusal{
 	{"region create x=4KiB,ro", exitUsage, `"x=4KiB,ro": options stand behind a colon: x=4KiB:ro`},
 	{"atomic sum float_complex 1+2", exitUsage, `bad value "1+2" for float_complex: not a value of this datatype: want a number such as 0.5, or parts such as 1+2i`},
 	{"region delete x", exitUsage, `unknown command "delete": that is ` + "`xdpfab region remove`"},
+	{"region create x 4KiB", exitUsage, `unexpected argument "4KiB": the size stands behind a =: want x=4KiB; see`},
+	{"region create x=4KiB y=4KiB", exitUsage, `unexpected argument "y=4KiB": want one region, and another command for the next one`},
+	{"region create x=4KiB resident", exitUsage, `unexpected argument "resident": options stand behind a colon: want x=4KiB:resident`},
+	{"ping lo", exitUsage, `"lo" is an interface of this machine: want the address of a peer, and -i lo, as in`},
+	{"list PEER --cores 0,9999", exitUsage, "--cores 0,9999: want CPUs of 0"},
+	{"list --regions x", exitUsage, "unknown flag: --regions: it lists all regions of the peer; leave out the name"},
+	{"get PEER x --length 8", exitUsage, "want --region NAME or --key KEY, as in `xdpfab get " + peerAddr + " x --region NAME`"},
 	{"atomic --batch - --region r --peer PEER", exitUsage, "--batch: nothing came on standard input: want one JSON object"},
 	{"atomic --batch /dev/null --region r --peer PEER", exitUsage, "--batch: /dev/null has no operation: want one JSON object"},
 	{"atomic add uint64 1", exitUsage, `unknown operation "add": here it is sum`},
@@ -235,6 +242,8 @@ var refusals = []refusal{
 }
 
 var refusalsAsTheyAre = []refusal{
+	{"info 10.9.9.9", exitUsage, `"10.9.9.9" is an address: want an interface of this machine; ` + "`xdpfab diagnose 10.9.9.9`"},
+	{"info 127.0.0.1", exitUsage, `"127.0.0.1" is an address: want the interface that has it: ` + "`xdpfab info lo`"},
 	{"ping " + peerAddr + " -i eth99", exitInterface, "no such interface"},
 	{"nope", exitUsage, `unknown command "nope"; see`},
 	{"bogus", exitUsage, `unknown command "bogus"`},

@@ -120,6 +120,9 @@ func (a *app) infoCmd() *cobra.Command {
 			if len(args) > 1 {
 				return usage(c, "unexpected argument %q: want one interface, or none for all", args[1])
 			}
+			if len(args) == 1 && isAddress(args[0]) {
+				return noInterface(c, args[0])
+			}
 			return nil
 		},
 		ValidArgsFunction: completeInterfaces,

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"time"
 
@@ -126,14 +127,23 @@ func hostAddresses(ctx context.Context, c *cobra.Command, texts []string) (all [
 		return all, nil
 	case c.Context().Err() != nil:
 		return nil, context.Cause(c.Context())
+	case errors.As(err, new(*net.DNSError)) && isInterface(texts[0]):
+		return nil, usage(c, "%q is an interface of this machine: want the address of a peer, and -i %s, as in "+
+			"`xdpfab list 10.0.0.2 -i %s`", texts[0], texts[0], texts[0])
 	case errors.As(err, new(*net.DNSError)):
 		err = fmt.Errorf("%w; `xdpfab config --help` says how to give peers names", err)
+	}
+	if len(texts) == 1 && likeInterface.MatchString(texts[0]) {
+		err = fmt.Errorf("%w; -i names an interface, as in `xdpfab list 10.0.0.2 -i %s`", err, texts[0])
 	}
 	if errors.As(err, new(*net.DNSError)) && !notFound(err) {
 		return nil, &codeError{err, exitUnreachable}
 	}
 	return nil, usage(c, "%v", err)
 }
+
+// likeInterface is a name that the kernel or udev gives interfaces.
+var likeInterface = regexp.MustCompile(`^(eth|en[opsx]|eno|ib|bond|br|veth|wl)[0-9a-z]*[0-9]$`)
 
 // notFound reports whether the resolver knows that there is no such host.
 func notFound(err error) bool {

@@ -54,6 +54,9 @@ Root and the daemon's own user may remove regions.`,
 
 // oneRegion wants the description of one region. The daemon knows the options.
 func oneRegion(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return severalRegions(c, args)
+	}
 	if err := exactArgs("NAME=SIZE")(c, args); err != nil {
 		return err
 	}

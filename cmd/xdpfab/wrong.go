@@ -94,7 +94,7 @@ func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
 	if form, err := atomic.ParseFunc(name); err == nil && c.Flags().Lookup("form") != nil {
 		return fmt.Sprintf(": here it is --form %v; VALUE is decimal, or hexadecimal with 0x", form)
 	}
-	if name == "region" && c.Name() == "list" {
+	if (name == "region" || name == "regions") && c.Name() == "list" {
 		return allRegions
 	}
 	if name == "mailbox" && c.Name() == "send" {

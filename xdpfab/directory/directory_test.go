@@ -5,6 +5,7 @@ package directory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,6 +191,17 @@ func TestAnotherFile(t *testing.T) {
 	_, err = ReadFile(strings.NewReader("a\nb\nc\nd\n"))
 	if err == nil || !strings.HasSuffix(err.Error(), "; and 1 more line: is this a directory file?") {
 		t.Errorf("%v: want the fourth line counted", err)
+	}
+}
+
+// Lines of TOML are refused as such: as an entry, one would have the address =.
+func TestFileOfTOML(t *testing.T) {
+	for _, line := range []string{"[[node]]", "[peers]", `node7 = "10.0.0.7"`, "node7=10.0.0.7"} {
+		_, err := ReadFile(strings.NewReader(line + "\n"))
+		want := fmt.Sprintf("line 1: %q looks like TOML: want lines such as \"node7 10.0.0.7 counters\"", line)
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
 	}
 }
 

@@ -105,6 +105,10 @@ func ReadFile(r io.Reader) ([]Node, error) {
 		if len(words) == 0 {
 			continue
 		}
+		if isTOML(words) { // as are the other lines, then
+			return nil, failed("line %d: %.80q looks like TOML: want lines such as \"node7 10.0.0.7 counters\"", at,
+				text)
+		}
 		n, err := Parse(words[0], strings.Join(words[1:], " "))
 		if first := lines[n.Name]; err == nil && first != 0 {
 			err = fmt.Errorf("node %s has line %d already: want one line for each node", n.Name, first)
@@ -131,4 +135,11 @@ func ReadFile(r io.Reader) ([]Node, error) {
 		return nil, failed("%w", err)
 	}
 	return list, nil
+}
+
+// isTOML reports whether a line is one of TOML: somebody took this file for a
+// configuration. As an entry, name = "address" would have the address =.
+func isTOML(words []string) bool {
+	return strings.HasPrefix(words[0], "[") || strings.Contains(words[0], "=") ||
+		len(words) > 1 && strings.HasPrefix(words[1], "=")
 }
