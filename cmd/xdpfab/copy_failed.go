@@ -24,21 +24,27 @@ func (f *copyFlags) getFailed(x *copying, err error, path string) error {
 	if errors.Is(err, xdpfab.ErrNoKey) {
 		return unknownKey(err)
 	}
-	if path == "-" {
-		return fmt.Errorf("%w; %d of %d bytes were copied: continue with --offset %d", err, x.sure, x.total,
-			f.offset+x.sure)
-	}
-	if s, no := os.Stat(path); no != nil || !s.Mode().IsRegular() { // --resume goes by the length of a file
-		return fmt.Errorf("%w; %d of %d bytes were copied", err, x.sure, x.total)
-	}
-	if x.sure == 0 { // the file may have contents of something else
-		return fmt.Errorf("%w; no byte was copied", err)
-	}
-	room := ""
+	remedy, room := "", ""
 	if errors.Is(err, syscall.ENOSPC) {
 		room = "make room, and "
 	}
-	return fmt.Errorf("%w; %d of %d bytes were copied: %scontinue with --resume", err, x.sure, x.total, room)
+	s, no := os.Stat(path)
+	switch {
+	case path == "-" && f.length > 0:
+		remedy = fmt.Sprintf(": continue with --offset %d --length %d", f.offset+x.sure, x.total-x.sure)
+	case path == "-":
+		remedy = fmt.Sprintf(": continue with --offset %d", f.offset+x.sure)
+	case no != nil || !s.Mode().IsRegular(): // --resume goes by the length of a file
+	case x.sure == 0: // the file may have contents of something else
+		return fmt.Errorf("%w; no byte was copied: %scopy again", err, room)
+	default:
+		remedy = ": " + room + "continue with --resume"
+	}
+	if errors.Is(err, xdpfab.ErrPeerRestarted) && remedy != "" {
+		remedy += fmt.Sprintf(" if region %v is in a file, or resident; otherwise its memory is new: copy all of it "+
+			"again", &f.region)
+	}
+	return fmt.Errorf("%w; %d of %d bytes were copied%s", err, x.sure, x.total, remedy)
 }
 
 // putFailed completes the error of a put under way.
@@ -53,6 +59,9 @@ func (f *copyFlags) putFailed(x *copying, err error) error {
 	}
 	if errors.Is(err, xdpfab.ErrNoKey) && x.sure == 0 {
 		return unknownKey(err)
+	}
+	if x.sure == 0 {
+		return fmt.Errorf("%w; no byte is certain to be there: put all of it again", err)
 	}
 	if errors.Is(err, xdpfab.ErrPeerRestarted) {
 		return fmt.Errorf("%w; if region %v is in a file, or resident, %d bytes are certain to be there: continue "+

@@ -22,6 +22,10 @@ func TestPlain(t *testing.T) {
 		"or the program has ProgressManual and does not call Progress; x":                                                        "or the program does not make progress; x",
 		"mailbox 5: interface can no longer be used: interface vb is gone, removed; open it again when it is back":               "mailbox 5: interface vb is gone, removed; start again when it is back",
 		"authorization key refused: its endpoint has one, this endpoint none: want the same (DomainAttr.AuthKey): name it":       "authorization key refused: its endpoint has one, this endpoint none: name it",
+		"the memory may be new: find its regions again by their names, with Rebind or Lookup":                                    "the memory may be new: read it before you run the command again",
+		"the region is gone: find it again by its name, with Rebind or Lookup":                                                   "the region is gone: run the command again",
+		"the memory may be new: find its regions again by their names, with Rebind or Lookup; 5 bytes: continue with --skip 5":   "the memory may be new; 5 bytes: continue with --skip 5",
+		"the region is gone: find it again by its name, with Rebind or Lookup: watch again":                                      "the region is gone: watch again",
 		"veth0: in use":         "veth0: in use",
 		"support: export: done": "support: export: done",
 	} {
