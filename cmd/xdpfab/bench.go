@@ -17,6 +17,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
+	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -160,6 +161,10 @@ func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Confi
 		}
 		return all, nil
 	}
+	peer := c.Flags().Arg(0)
+	if like := suggestion(c, peer); f.region == (regionFlags{}) && like != "" {
+		return nil, usage(c, "unknown command %q%s", peer, like)
+	}
 	return all, f.region.check(c)
 }
 
@@ -278,6 +283,7 @@ func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []st
 // region that was given by name is not the same registration any more. Operations name
 // the key alone: with the incarnation each would be longer.
 func (f *benchFlags) explain(ctx context.Context, known []*xdpfab.Peer, peers []bench.Peer, err error) error {
+	calls.HeardBefore(err) // all have been dialled
 	if errors.Is(err, xdpfab.ErrAccess) && len(peers) == 1 {
 		return f.link.denied(unadvised(err), peers[0].Region, "--op "+f.Op, f.rights())
 	}

@@ -132,6 +132,9 @@ func (a *app) capture(c *cobra.Command, f *captureFlags) (err error) {
 	buffer := bufio.NewWriterSize(out, 1<<16)
 	flush := func() error { return errors.Join(buffer.Flush(), a.flush()) }
 	r, err := copyPackets(buffer, flush, conn, start, f)
+	if errors.Is(err, syscall.ENOSPC) && f.write != "-" {
+		err = fmt.Errorf("%w: make room, or name a file elsewhere by -w", err)
+	}
 	return errors.Join(err, a.tellCaptured(r))
 }
 

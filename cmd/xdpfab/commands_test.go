@@ -165,6 +165,10 @@ var refusals = []refusal{
 	{"region create x=4KiB,ro", exitUsage, `"x=4KiB,ro": options stand behind a colon: x=4KiB:ro`},
 	{"atomic sum float_complex 1+2", exitUsage, `bad value "1+2" for float_complex: not a value of this datatype: want a number such as 0.5, or parts such as 1+2i`},
 	{"region delete x", exitUsage, `unknown command "delete": that is ` + "`xdpfab region remove`"},
+	{"bench server", exitUsage, `unknown command "server", did you mean "serve"?`},
+	{"put PEER x --resume --region r", exitUsage, "unknown flag: --resume: put goes on with --skip and the number of bytes"},
+	{"get PEER x --skip 5 --region r", exitUsage, "unknown flag: --skip: get goes on with --resume"},
+	{"atomic sum uint64 1", exitUsage, "as in `xdpfab atomic sum uint64 1 --peer PEER --region NAME`; `xdpfab list PEER`"},
 	{"region create x 4KiB", exitUsage, `unexpected argument "4KiB": the size stands behind a =: want x=4KiB; see`},
 	{"region create x=4KiB y=4KiB", exitUsage, `unexpected argument "y=4KiB": want one region, and another command for the next one`},
 	{"region create x=4KiB resident", exitUsage, `unexpected argument "resident": options stand behind a colon: want x=4KiB:resident`},
@@ -378,7 +382,8 @@ func TestHelp(t *testing.T) {
 	}
 	for _, c := range commands {
 		r := n.run("", c.Name(), "--help")
-		if r.code != 0 || !strings.Contains(r.out, "Examples:\n  ") || !strings.Contains(r.out, "xdpfab "+c.Name()) || r.err != "" {
+		if r.code != 0 || !strings.Contains(r.out, "Examples:\n  ") || !strings.Contains(r.out, "xdpfab "+c.Name()) ||
+			strings.Count(r.out, "Exit codes:") != 1 || r.err != "" {
 			t.Errorf("%s --help: %d, %s%s", c.Name(), r.code, r.out, r.err)
 		}
 	}

@@ -95,8 +95,12 @@ func (a *app) connect(c *cobra.Command, f *linkFlags, peer string) (*client, err
 // byIP adds to an error whose remedy is UDP sockets that these do not reach a MAC
 // address.
 func byIP(err error, to wire.Addr) error {
-	if to.IsIP() || !strings.HasSuffix(tell.Plain(err), "--transport udp") {
+	text := tell.Plain(err)
+	switch {
+	case to.IsIP() || !strings.Contains(text, "--transport udp"):
 		return err
+	case !strings.HasSuffix(text, "--transport udp"):
+		return fmt.Errorf("%w; --transport udp takes the peer's IP address in place of its MAC address", err)
 	}
 	return fmt.Errorf("%w, and the peer's IP address in place of its MAC address", err)
 }
@@ -232,9 +236,9 @@ func (f *linkFlags) astray(err error, to []wire.Addr) error {
 }
 
 // chosenFor adds to an error which interface was chosen, and why, unless it is the right
-// one: the peer has answered.
+// one, as the peer has answered, or the command line is wrong.
 func chosenFor(err error, chosen *way.Choice) error {
-	if err == nil || chosen.Why == "" || errors.Is(err, xdpfab.ErrRefused) {
+	if err == nil || chosen.Why == "" || errors.Is(err, xdpfab.ErrRefused) || exitCode(err) == exitUsage {
 		return err
 	}
 	return fmt.Errorf("%w (%s was chosen by %s; -i names another interface)", err, chosen.Interface, chosen.Why)

@@ -35,12 +35,13 @@ func (f *copyFlags) getFailed(x *copying, err error, path string) error {
 	case path == "-":
 		remedy = fmt.Sprintf(": continue with --offset %d", f.offset+x.sure)
 	case no != nil || !s.Mode().IsRegular(): // --resume goes by the length of a file
+		return fmt.Errorf("%w; %d of %d bytes were copied: copy again, to another file", err, x.sure, x.total)
 	case x.sure == 0: // the file may have contents of something else
 		return fmt.Errorf("%w; no byte was copied: %scopy again", err, room)
 	default:
 		remedy = ": " + room + "continue with --resume"
 	}
-	if errors.Is(err, xdpfab.ErrPeerRestarted) && remedy != "" {
+	if errors.Is(err, xdpfab.ErrPeerRestarted) {
 		remedy += fmt.Sprintf(" if region %v is in a file, or resident; otherwise its memory is new: copy all of it "+
 			"again", &f.region)
 	}

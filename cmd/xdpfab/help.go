@@ -20,6 +20,7 @@ const wayFlag = "xdpfab/way"
 func init() {
 	cobra.AddTemplateFunc("ownFlags", func(c *cobra.Command) string { return flagsOf(c, false) })
 	cobra.AddTemplateFunc("wayFlags", func(c *cobra.Command) string { return flagsOf(c, true) })
+	cobra.AddTemplateFunc("exitCodes", exitCodes)
 }
 
 // helpWidth is the width of the flags in help, columns.
@@ -37,8 +38,20 @@ func flagsOf(c *cobra.Command, way bool) string {
 	return strings.TrimRight(some.FlagUsagesWrapped(helpWidth), " \n")
 }
 
-// usageTemplate is cobra's, with the flags in two parts.
+// exitCodes are those of a command whose help has none of its own.
+func exitCodes(c *cobra.Command) string {
+	if strings.Contains(c.Long, "Exit codes:") {
+		return ""
+	}
+	return `
+Exit codes: 0 success; 1 refused, or not executed; 2 wrong usage; 3 the outcome is unknown;
+4 no answer; 5 the interface, or privileges. "xdpfab --help" has more about them.
+`
+}
+
+// usageTemplate is cobra's, with the flags in two parts, and the exit codes.
 func usageTemplate(c *cobra.Command) string {
-	return strings.Replace(c.UsageTemplate(), "{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}",
+	two := strings.Replace(c.UsageTemplate(), "{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}",
 		"{{ownFlags .}}{{with wayFlags .}}\n\nFlags for the interface, and the way to the peer:\n{{.}}{{end}}", 1)
+	return two + "{{exitCodes .}}"
 }

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -61,6 +62,9 @@ func withRegion(c *cobra.Command) string {
 	peer, name, is := strings.Cut(args[0], ":")
 	if is && isAddress(peer) && name != "" {
 		return fmt.Sprintf(", as in %s --region %s", peer, name)
+	}
+	if peer := c.Flags().Lookup("peer"); peer != nil {
+		args = append(args, "--peer", cmp.Or(peer.Value.String(), "PEER"))
 	}
 	return fmt.Sprintf(", as in `%s %s --region NAME`", c.CommandPath(), strings.Join(args, " "))
 }

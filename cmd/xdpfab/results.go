@@ -37,7 +37,13 @@ func (r *results) Write(b []byte) (int, error) {
 // unprinted says of an operation that ran, and whose result could not be printed, that it
 // ran: a script that ran it anew would have it run twice.
 func (a *app) unprinted(err error, out *results) error {
-	if err == nil || out.err == nil || !a.ran {
+	if err == nil || out.err == nil {
+		return err
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%w: make room for the output", err)
+	}
+	if !a.ran {
 		return err
 	}
 	if exitCode(err) == exitUnknown {

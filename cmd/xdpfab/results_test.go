@@ -260,8 +260,9 @@ func TestRemedies(t *testing.T) {
 	lost := fmt.Errorf("read: %w", xdpfab.ErrHostLost)
 	denied := fmt.Errorf("%w: or use UDP sockets: --transport udp (DomainAttr.Transport)", fs.ErrPermission)
 	for got, want := range map[error]string{
-		whyGivenUp(t.Context(), lost): ": start it again, and run the command again",
-		byIP(denied, mac):             "--transport udp, and the peer's IP address in place of its MAC address",
+		whyGivenUp(t.Context(), lost):                                   ": start it again, and run the command again",
+		byIP(fmt.Errorf("%w; or have root start xdpfabd", denied), mac): "; --transport udp takes the peer's IP address in place of its MAC address",
+		byIP(denied, mac): "--transport udp, and the peer's IP address in place of its MAC address",
 		byIP(denied, wire.Addr{IP: netip.MustParseAddr("10.0.0.2")}): "--transport udp",
 	} {
 		if !strings.HasSuffix(tell.Plain(got), want) {

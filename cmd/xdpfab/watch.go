@@ -117,7 +117,7 @@ func (a *app) watchPeer(c *cobra.Command, f *watchFlags, addr string) (err error
 	case user.Err() != nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w after %v: %s is there still", errWait, f.wait, addr)
+		return fmt.Errorf("%w after %v: %s is there still: wait longer with --wait", errWait, f.wait, addr)
 	}
 	return gone(addr, err)
 }

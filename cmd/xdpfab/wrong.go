@@ -97,6 +97,12 @@ func inPlaceOf(c *cobra.Command, unknown *pflag.NotExistError) string {
 	if (name == "region" || name == "regions") && c.Name() == "list" {
 		return allRegions
 	}
+	if name == "resume" && c.Name() == "put" {
+		return ": put goes on with --skip and the number of bytes that the error of the former one names"
+	}
+	if name == "skip" && c.Name() == "get" {
+		return ": get goes on with --resume, by the length of the file"
+	}
 	if name == "mailbox" && c.Name() == "send" {
 		return ": the mailbox stands behind the peer, as in `xdpfab send 10.0.0.2/9 hello`"
 	}
@@ -255,7 +261,7 @@ func (r *request) stayed(before []byte, region fmt.Stringer) error {
 	i, size := left[0], r.dt.Size()
 	element := func(b []byte) string { return value.Format(r.dt, b[i*size:(i+1)*size]) }
 	err, remedy := errNotSwapped, "to swap it, give that to --compare"
-	const beyond = "with %s %s it would be %s %s, or beyond %v"
+	const beyond = "with %s %s it would be %s %s, or beyond %v: give a lower value, or another bound by --compare"
 	switch operand, bound := element(r.operand), element(r.compare); r.op {
 	case atomic.SumAtMost:
 		err, remedy = errNotWithin, fmt.Sprintf(beyond, operand, "more", "above", bound, r.dt)

@@ -79,8 +79,8 @@ func lacks(line, what, value string) string {
 		return ": want it once"
 	case strings.HasSuffix(what, "already exists as an array of tables"):
 		return ": want two brackets: [" + strings.TrimSpace(line) + "]"
-	case strings.HasPrefix(what, "invalid character at start of key"):
-		return ": want lines such as key = \"value\""
+	case strings.HasPrefix(what, "expected ']'"):
+		return ": want the name of a table in brackets: [" + strings.Trim(strings.TrimSpace(line), "[]") + "]"
 	case strings.HasPrefix(what, "expected newline"):
 		return ": want one key and value in a line"
 	}

@@ -19,11 +19,12 @@ func TestSyntax(t *testing.T) {
 		"\ufeffa = 1": "f:1: invalid character at start of key: U+00EF 'ï' (column 1): the file begins with a byte order mark: " +
 			"save it as UTF-8 without one",
 		"MpBTYWfU7KOJXRF4qGO3UWWPsdVY6RUARHmyCbFoIxy=\n": "f:1: unexpected character U+000A at start of value (column 45): want a value behind the =",
-		"a b\n":        "f:1: expected '=' after key (column 3): want lines such as key = \"value\"",
-		"a = \r\n":     "f:1: a: unexpected character U+000D at start of value (column 5): want a value behind the =",
-		"a = “x”\n":    "f:1: a: unexpected character U+00E2 'â' at start of value (column 5): want straight quotation marks, \" or '",
-		"a = 1 b = 2":  "f:1: a: expected newline but got U+0062 'b' (column 7): want one key and value in a line",
-		"a = 1\na = 2": "f:2: a: key a is already defined (column 1): want it once",
+		"a b\n":         "f:1: expected '=' after key (column 3): want lines such as key = \"value\"",
+		"a = \r\n":      "f:1: a: unexpected character U+000D at start of value (column 5): want a value behind the =",
+		"a = “x”\n":     "f:1: a: unexpected character U+00E2 'â' at start of value (column 5): want straight quotation marks, \" or '",
+		"a = 1 b = 2":   "f:1: a: expected newline but got U+0062 'b' (column 7): want one key and value in a line",
+		"[peers\na = 1": "f:1: expected ']' to close table name (column 7): want the name of a table in brackets: [peers]",
+		"a = 1\na = 2":  "f:2: a: key a is already defined (column 1): want it once",
 	} {
 		err := toml.Unmarshal([]byte(text), &map[string]any{})
 		if got := Syntax("f", text, err); got == nil || got.Error() != want {
