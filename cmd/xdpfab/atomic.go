@@ -118,11 +118,10 @@ func (a *app) atomicCmd() *cobra.Command {
 	a.jsonFlag(c)
 	fs := c.Flags()
 	fs.StringVar(&f.peer, "peer", "", "the peer (required): its address or a name of it, with /endpoint if not 0")
-	fs.Var((*show.Bytes)(&f.offset), "offset", "offset of the first element in the region")
+	fs.Var((*show.Bytes)(&f.offset), "offset", "offset of the first element in the region, such as 4096 or 4KiB")
 	fs.IntVar(&f.count, "count", 0, "number of elements; default: as many as values, or 1")
 	fs.StringSliceVar(&f.compare, "compare", nil,
-		"compare values, separated by commas or repeated; for cswap…, mswap, msum,\n"+
-			"sum_at_most and diff_at_least")
+		"compare values, separated by commas or repeated; for cswap…, mswap, msum, sum_at_most and diff_at_least")
 	fs.StringVar(&f.form, "form", "", "base (no result), fetch or compare; default: one with a result")
 	fs.StringVar(&f.batch, "batch", "", "run the operations of a file, one JSON object a line; - for standard input")
 	fs.BoolVar(&f.hex, "hex", false, "values in and out are little-endian bytes in hex, the whole array at once")

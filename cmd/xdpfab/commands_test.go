@@ -246,6 +246,7 @@ var refusals = []refusal{
 }
 
 var refusalsAsTheyAre = []refusal{
+	{"info nope --fabric", exitInterface, "xdpfab: \"nope\": no such interface in this network namespace; `ip link` lists them"},
 	{"info 10.9.9.9", exitUsage, `"10.9.9.9" is an address: want an interface of this machine; ` + "`xdpfab diagnose 10.9.9.9`"},
 	{"info 127.0.0.1", exitUsage, `"127.0.0.1" is an address: want the interface that has it: ` + "`xdpfab info lo`"},
 	{"ping " + peerAddr + " -i eth99", exitInterface, "no such interface"},

@@ -36,7 +36,7 @@ type copyFlags struct {
 func (f *copyFlags) register(c *cobra.Command) {
 	f.link.register(c)
 	f.region.register(c)
-	c.Flags().Var((*show.Bytes)(&f.offset), "offset", "distance from the beginning of the region")
+	c.Flags().Var((*show.Bytes)(&f.offset), "offset", "distance from the beginning of the region, such as 4096 or 4KiB")
 	c.Flags().BoolVar(&f.show, "show-progress", false, "show how far the copy is, even if stderr is no terminal")
 }
 

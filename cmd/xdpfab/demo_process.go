@@ -173,8 +173,8 @@ func (d *daemon) close() error {
 
 // runClient runs this program as another process in a namespace, and decodes the JSON
 // that it prints into result.
-func runClient(ctx context.Context, side *veth.Side, self string, result any, args ...string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, clientLimit, fmt.Errorf("took longer than %v", clientLimit))
+func runClient(user context.Context, side *veth.Side, self string, result any, args ...string) error {
+	ctx, cancel := context.WithTimeoutCause(user, clientLimit, fmt.Errorf("took longer than %v", clientLimit))
 	defer cancel()
 	cmd := command(ctx, self, append(args, "--direct", "-i", side.IfName, "--timeout", silence.String(), "--json")...)
 	var out, errs bytes.Buffer
@@ -183,8 +183,11 @@ func runClient(ctx context.Context, side *veth.Side, self string, result any, ar
 		return fmt.Errorf("starting a client: %w", err)
 	}
 	err := cmd.Wait()
+	if user.Err() != nil {
+		return context.Cause(user) // not why a client failed
+	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("xdpfab %s: %w", args[0], context.Cause(ctx))
+		return fmt.Errorf("`xdpfab %s`: %w", args[0], context.Cause(ctx))
 	}
 	if err != nil {
 		return fmt.Errorf("xdpfab %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()))

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/xdpfab/xdpfab/internal/nic"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
 
@@ -25,6 +26,9 @@ func discover(ctx context.Context, args []string, socket string) (discovery, err
 	}
 	if len(args) > 0 {
 		hints.Domain.Name = args[0]
+		if _, err := nic.Inspect(args[0]); err != nil { // GetInfo's error speaks of the attribute
+			return nil, interfaceError(err)
+		}
 	}
 	list, err := fi.GetInfo(ctx, &hints)
 	if err != nil {

@@ -67,7 +67,7 @@ A summary follows at the end, even if ping is interrupted.`,
 	a.jsonFlag(c)
 	c.Flags().StringVar(&f.region, "region", "", "read a word of this region")
 	c.Flags().IntVarP(&f.count, "count", "c", 1000, "round trips; 0: until interrupted")
-	c.Flags().DurationVar(&f.interval, "interval", 0, "pause between round trips")
+	c.Flags().DurationVar(&f.interval, "interval", 0, "pause between round trips; 0: none")
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only the summary")
 	return c
 }

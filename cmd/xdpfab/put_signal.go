@@ -73,8 +73,8 @@ func (f *signalFlag) String() string {
 
 func (f *signalFlag) register(c *cobra.Command) {
 	c.Flags().Var(f, "signal",
-		"once all of FILE is there, set a word of the peer, at `REGION:OFFSET[=VALUE]`; +VALUE\n"+
-			"adds to it, and without a value 1 is added")
+		"once all of FILE is there, set a word of the peer, at `REGION:OFFSET[=VALUE]`; +VALUE adds to it, and "+
+			"without a value 1 is added")
 }
 
 // putSignal is a signal whose word has been found.

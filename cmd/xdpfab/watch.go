@@ -66,7 +66,7 @@ that the peer restarted, and 4 that it is silent or closed its session.`,
 	f.region.register(c)
 	a.jsonFlag(c)
 	fs := c.Flags()
-	fs.Var((*show.Bytes)(&f.offset), "offset", "offset of the element in the region")
+	fs.Var((*show.Bytes)(&f.offset), "offset", "offset of the element in the region, such as 4096 or 4KiB")
 	fs.StringVar(&f.datatype, "datatype", "uint64", "datatype of the element")
 	fs.DurationVar(&f.interval, "interval", 100*time.Millisecond, "time between two reads; 0 for none")
 	fs.StringVar(&f.until, "until", "", "end when the element has this value")
