@@ -132,7 +132,9 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	summary := fmt.Sprintf("%s ran, %d failed", plural(ran, "operation"), failed)
 	if code >= exitUnknown {
 		summary += fmt.Sprintf(", those behind line %d were not run", number)
-	} else if why := context.Cause(c.Context()); why != nil {
+	} else if why := context.Cause(c.Context()); why != nil && number == 0 {
+		return fmt.Errorf("%w; no operation ran", why)
+	} else if why != nil {
 		return &codeError{fmt.Errorf("%w; %s, those behind line %d were not run", why, summary, number),
 			max(code, exitFailed)}
 	} else if err := lines.Err(); err != nil {

@@ -40,6 +40,7 @@ var doubled = []struct {
 	{regexp.MustCompile(`DomainAttr\.\w+ \(\w+\) or --`), "--"},
 	{regexp.MustCompile(`: (look the region up|have its owner grant it|want Offset and elements)[^:;]*` +
 		`(Endpoint\.Lookup|EndpointAttr\.AuthKey)[^:;]*`), ""},
+	{regexp.MustCompile(`(the daemon that has the interface has ended);`), "$1: start it again;"},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
 	{regexp.MustCompile(`interface can no longer be used: (interface \S+ is gone)`), "$1"},
 	{regexp.MustCompile(`(authorization key refused: its endpoint has [^:;]*): want [^:;]*`), "$1"},

@@ -26,6 +26,7 @@ func TestPlain(t *testing.T) {
 		"the region is gone: find it again by its name, with Rebind or Lookup":                                                   "the region is gone: run the command again",
 		"the memory may be new: find its regions again by their names, with Rebind or Lookup; 5 bytes: continue with --skip 5":   "the memory may be new; 5 bytes: continue with --skip 5",
 		"the region is gone: find it again by its name, with Rebind or Lookup: watch again":                                      "the region is gone: watch again",
+		"the daemon that has the interface has ended; 5 bytes were copied":                                                       "the daemon that has the interface has ended: start it again; 5 bytes were copied",
 		"veth0: in use":         "veth0: in use",
 		"support: export: done": "support: export: done",
 	} {
