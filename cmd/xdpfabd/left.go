@@ -5,35 +5,52 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/resident"
 )
 
-// fitsLeft refuses to begin with a region that differs from one of its name which a
-// former daemon has left in the folder of resident regions: its contents would be lost.
+// fitsLeft refuses to begin without a region that a former daemon has left in the folder
+// of resident regions, or with one of its name that differs: its contents would be lost.
+// It tells all of them at once.
 func (c Config) fitsLeft(folder string) error {
 	left, is := leftIn(folder)
 	if !is {
 		return nil // nothing to lose, or none of this daemon's business: opening says more
 	}
-	for _, r := range c.Regions {
-		sizes := left.Sizes[r.Name]
-		if len(sizes) == 0 || r.Backing == backingResident && slices.Contains(sizes, r.Size) {
-			continue
+	var errs []error
+	for name, sizes := range left.Sizes {
+		r, named := c.region(name), slices.Contains(left.Regions, name)
+		switch {
+		case r == nil && named:
+			errs = append(errs, fmt.Errorf("region %q is in what a former daemon has left in %s, and this "+
+				"configuration has no region of that name, which would destroy its contents: to go on with them, "+
+				"add %s:resident (and `xdpfab region remove %s`, after the start, ends that one alone); to begin "+
+				"anew without any of that daemon's regions, end them with `xdpfab resident remove %s`",
+				name, folder, regionOf(name, sizes[0]), name, folder))
+		case r == nil || r.Backing == backingResident && slices.Contains(sizes, r.Size):
+		default:
+			errs = append(errs, differs(*r, sizes[0], folder))
 		}
-		is := sizes[0]
-		has, want := fmt.Sprintf("%d bytes", is), fmt.Sprintf("%d", r.Size)
-		if r.Backing != backingResident {
-			has, want = "resident memory", "backing "+r.Backing
-		}
-		return fmt.Errorf("region %q has %s in what a former daemon has left in %s, and this one wants %s, which "+
-			"would destroy its contents: to go on with them, want %s:resident; to begin anew without any of that "+
-			"daemon's regions, end them with `xdpfab resident remove %s`", r.Name, has, folder, want,
-			regionOf(r.Name, is), folder)
 	}
-	return nil
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// differs returns the error of a region that is in the way of one of its name, with
+// another size in bytes or another backing, that was left in a folder.
+func differs(r RegionConfig, is int, folder string) error {
+	has, want := fmt.Sprintf("%d bytes", is), fmt.Sprintf("%d", r.Size)
+	if r.Backing != backingResident {
+		has, want = "resident memory", "backing "+r.Backing
+	}
+	return fmt.Errorf("region %q has %s in what a former daemon has left in %s, and this one wants %s, which "+
+		"would destroy its contents: to go on with them, want %s:resident; to begin anew without any of that "+
+		"daemon's regions, end them with `xdpfab resident remove %s`", r.Name, has, folder, want,
+		regionOf(r.Name, is), folder)
 }
 
 // leftIn returns the resident regions that a former daemon has left in a folder, and that
@@ -56,14 +73,8 @@ func (c Config) previewLeft(folder string) (notes []string, err error) {
 		return nil, err
 	}
 	left, _ := leftIn(folder)
-	for _, name := range left.Regions {
-		if c.region(name) != nil {
-			notes = append(notes, fmt.Sprintf("region %q: goes on with what a former daemon has left in %s", name,
-				folder))
-			continue
-		}
-		notes = append(notes, fmt.Sprintf("region %q, which a former daemon has left in %s, ends, and its contents "+
-			"are lost: add it to the configuration to keep it", name, folder))
+	for _, name := range left.Regions { // fitsLeft has refused those that no region of this one goes on with
+		notes = append(notes, fmt.Sprintf("region %q: goes on with what a former daemon has left in %s", name, folder))
 	}
 	return notes, nil
 }
