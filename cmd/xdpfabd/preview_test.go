@@ -100,11 +100,12 @@ func TestCheckWhatIsThere(t *testing.T) {
 	}
 	p.said(t, `region "cold" is in what`)
 	p.said(t, `region "hot" is in what`)
-	p = launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident")
+	p = launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident,ro")
 	p.ready(t)
 	p.said(t, "name=cold")
-	if strings.Count(p.out.String(), "contents=kept") != 2 {
-		t.Error(p.out.String())
+	p.said(t, `peers look it up anew" region=cold`) // it has other rights now
+	if out := p.out.String(); strings.Count(out, "contents=kept") != 2 || strings.Contains(out, "lost") {
+		t.Error(out)
 	}
 	p.signal(t, unix.SIGTERM)
 	p.code(t)

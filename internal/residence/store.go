@@ -306,15 +306,25 @@ func (h *Residence) GoOn() {
 }
 
 // tellEnding logs which regions of the process before end, as nothing has asked for them.
-// The lock is held.
+// Those whose memory goes on are registered anew. The lock is held.
 func (h *Residence) tellEnding() {
 	regions, _ := h.Executor.Regions() // Sweep says why not
 	for key, r := range regions {
-		if _, used := (*h.Keys.Load())[key]; !used {
-			h.n.Log(slog.LevelWarn, "resident region of the former process ends, and its contents are lost: "+
-				"this one has none of that name and size",
-				slog.String("region", r.Name.Name), slog.Int("size", r.Length))
+		if _, used := (*h.Keys.Load())[key]; used {
+			continue
 		}
+		about := []slog.Attr{slog.String("region", r.Name.Name), slog.Int("size", r.Length)}
+		goesOn := false
+		for _, m := range h.memories {
+			goesOn = goesOn || h.Executor.OnMemory(key, m)
+		}
+		if goesOn {
+			h.n.Log(slog.LevelInfo, "resident region of the former process has other rights or another authorization "+
+				"key now: its contents are kept, and peers look it up anew", about...)
+			continue
+		}
+		h.n.Log(slog.LevelWarn, "resident region of the former process ends, and its contents are lost: "+
+			"this one has none of that name and size", about...)
 	}
 }
 
