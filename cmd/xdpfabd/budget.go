@@ -43,6 +43,16 @@ func memoryHere() int {
 	return min(int(s.Totalram)*int(s.Unit), memoryOfGroup("/sys/fs/cgroup", string(own)))
 }
 
+// machineMemory is the memory of the machine and its swap space, in bytes; 0 if it cannot
+// be told. A check does not run in the cgroup of the daemon.
+func machineMemory() int {
+	var s unix.Sysinfo_t
+	if err := unix.Sysinfo(&s); err != nil {
+		return 0
+	}
+	return int(s.Totalram+s.Totalswap) * int(s.Unit)
+}
+
 // memoryOfGroup is the least limit of memory of a cgroup, as a process's file names it,
 // and of those above. That of a container has no name within it, and lies at the top.
 func memoryOfGroup(mount, own string) int {

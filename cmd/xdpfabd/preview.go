@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	proc "github.com/xdpfab/xdpfab/internal/process"
+	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // preview says what a start would do with what is there: the daemon that serves, what a
@@ -23,7 +24,7 @@ import (
 // which the start would be refused.
 func (c Config) preview() (notes []string, err error) {
 	notes, err = c.previewLeft(c.pinFolder(slog.New(slog.DiscardHandler)))
-	errs := []error{err}
+	errs := []error{err, c.fitsMachine(machineMemory())}
 	for _, r := range c.Regions {
 		if !r.isFile() {
 			continue
@@ -36,6 +37,22 @@ func (c Config) preview() (notes []string, err error) {
 		}
 	}
 	return append(notes, c.previewRunning()...), errors.Join(errs...)
+}
+
+// fitsMachine reports an error if the regions whose memory is taken at the start need
+// more bytes than the machine has.
+func (c Config) fitsMachine(has int) error {
+	need, names := 0, []string{}
+	for _, r := range c.Regions {
+		if r.Backing == backingAnonymous || r.Backing == backingResident {
+			need, names = need+r.Size, append(names, r.Name)
+		}
+	}
+	if has == 0 || need <= has {
+		return nil
+	}
+	return fmt.Errorf("the regions in memory (%s) take %d bytes, and this machine has %d: want smaller ones, or files "+
+		"(backing=/PATH)", tell.List(names, 5), need, has)
 }
 
 // previewFile says what the region would have of its file.
@@ -63,6 +80,13 @@ func (r RegionConfig) previewFile() (note string, err error) {
 	default:
 		note = fmt.Sprintf("goes on with the contents of the file %s", r.Backing)
 	}
+	at := r.Backing
+	if err != nil {
+		at = filepath.Dir(at)
+	}
+	if errors.Is(unix.Access(at, unix.W_OK), fs.ErrPermission) {
+		note += fmt.Sprintf("; this user may not write to %s, and the daemon's user has to", at)
+	}
 	return note, r.fitsOn(filepath.Dir(r.Backing), int64(r.Size)-st.Blocks*512)
 }
 
@@ -74,6 +98,10 @@ func (r RegionConfig) fitsOn(folder string, need int64) error {
 		return fmt.Errorf("no folder %s for its file: make the folder, or name another file", folder)
 	} else if err != nil {
 		return nil // the daemon's user may see more
+	}
+	if at.Flags&unix.ST_RDONLY != 0 {
+		return fmt.Errorf("%s is on a read-only file system: name a file on another one, or mount this one to be "+
+			"written", r.Backing)
 	}
 	if free := int64(at.Bavail) * at.Bsize; need > free {
 		return fmt.Errorf("%s needs %d more bytes, and its file system has %d left: make room, or name a file on "+

@@ -6,8 +6,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -47,6 +49,41 @@ func TestCheckFiles(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 4 {
 		t.Errorf("the checks have made a file: %v", files)
+	}
+}
+
+// A check refuses more memory than the machine has, and files where nothing can be
+// written.
+func TestCheckMachine(t *testing.T) {
+	c := Config{Regions: []RegionConfig{{Name: "a", Size: 3 << 20, Backing: backingAnonymous},
+		{Name: "f", Size: 1 << 40, Backing: "/file"}, {Name: "b", Size: 1 << 20, Backing: backingResident}}}
+	if err := c.fitsMachine(4 << 20); err != nil {
+		t.Error(err)
+	}
+	if err := c.fitsMachine(4<<20 - 1); err == nil || !strings.Contains(err.Error(), "(a, b) take 4194304 bytes") {
+		t.Errorf("%v", err)
+	}
+	var out bytes.Buffer
+	args := []string{"--interface=e", "--control=" + socketPath(t), "--region=a=64TiB", "--region=r=4KiB:backing=/proc/x", "--check"}
+	code := run(args, &out, &out)
+	said := strings.Join(strings.Fields(out.String()), " ")
+	if code != exitUsage || !strings.Contains(said, "(a) take 70368744177664 bytes, and this machine has") {
+		t.Errorf("code %d: %s", code, said)
+	}
+	testnet.Require(t)
+	dir := t.TempDir()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its mounts
+		err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""),
+			unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, ""))
+		if err == nil {
+			_, err = RegionConfig{Name: "r", Size: 4096, Backing: filepath.Join(dir, "new")}.previewFile()
+		}
+		done <- err
+	}()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "read-only file system: name a file on another") {
+		t.Errorf("%v", err)
 	}
 }
 
