@@ -36,7 +36,8 @@ type arguments struct {
 	helpAll      bool
 	takeover     bool
 	unsteer      bool
-	flagged      Config // the options that were given as flags
+	flagged      Config   // the options that were given as flags
+	notes        []string // of a check: see Config.preview
 }
 
 // build describes this program.
@@ -186,11 +187,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		case a.print:
 			return cfg.print(stdout)
 		case a.check:
-			notes, err := cfg.preview()
-			if err != nil {
-				return &exitError{code: exitUsage, err: err}
-			}
-			_, err = fmt.Fprintln(stdout, strings.Join(append([]string{cfg.summary()}, notes...), "\n"))
+			_, err = fmt.Fprintln(stdout, strings.Join(append([]string{cfg.summary()}, a.notes...), "\n"))
 			return err
 		case a.unsteer:
 			return unsteer(cmd.Context(), cfg, newLogger(cfg, stderr))
@@ -250,16 +247,15 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 	cfg := defaultConfig()
 	cfg.takeover = a.takeover
 	var f *file
+	var wrong, refused error
 	if a.config != "" {
 		text, err := os.ReadFile(a.config)
 		if err != nil {
 			return cfg, fmt.Errorf("--config: %w: want a file of TOML that this user may read", err)
 		}
-		if f, err = parseFile(a.config, string(text), &cfg); err != nil {
-			return cfg, err
-		}
+		f, wrong = parseFile(a.config, string(text), &cfg)
 	}
-	if err := a.override(&cfg, f, changed); err != nil {
+	if err := errors.Join(wrong, a.override(&cfg, f, changed)); err != nil {
 		return cfg, err
 	}
 	if err := cfg.resolve(); err != nil {
@@ -269,12 +265,17 @@ func (a *arguments) load(changed func(string) bool) (Config, error) {
 	if !a.print { // a printed configuration may be for another machine
 		found = append(append(found, cfg.validateHere()...), cfg.readKeys()...)
 	}
+	if a.check {
+		var here []problem
+		a.notes, here, refused = cfg.preview()
+		found = append(found, here...)
+	}
 	for i, p := range found {
 		if f.line(p.key) == 0 {
 			found[i].key = cfg.flagOf(p.key, changed)
 		}
 	}
-	return cfg, f.errors(found)
+	return cfg, errors.Join(f.errors(found), refused)
 }
 
 // inTable is a key of one of several tables.
@@ -314,11 +315,13 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 		}
 		f.drop(o.key)
 	}
+	var errs []error
 	fromFile := len(cfg.Regions)
 	for _, text := range a.regions {
 		r, err := parseRegion(text)
 		if err != nil {
-			return ofFlag("region", text, err)
+			errs = append(errs, ofFlag("region", text, err))
+			continue
 		}
 		i := slices.IndexFunc(cfg.Regions[:fromFile], func(old RegionConfig) bool { return old.Name == r.Name })
 		if i < 0 {
@@ -331,11 +334,11 @@ func (a *arguments) override(cfg *Config, f *file, changed func(string) bool) er
 	for _, text := range a.sockets {
 		s, err := parseSocket(text)
 		if err != nil {
-			return ofFlag("socket", text, err)
+			errs = append(errs, ofFlag("socket", text, err))
 		}
 		cfg.Sockets = append(cfg.Sockets, s)
 	}
-	return a.rules(cfg, f)
+	return errors.Join(append(errs, a.rules(cfg, f))...)
 }
 
 // ofFlag names the flag of an error, and its value unless the error begins with that.
@@ -349,16 +352,17 @@ func ofFlag(flag, value string, err error) error {
 // rules puts the rules that flags give before those of the file.
 func (a *arguments) rules(cfg *Config, f *file) error {
 	var rules []GuestConfig
+	var errs []error
 	for _, text := range a.guests {
 		g, err := parseGuest(text)
 		if err != nil {
-			return ofFlag("guest", text, err)
+			errs = append(errs, ofFlag("guest", text, err))
 		}
 		rules = append(rules, g)
 	}
 	f.shift("guest", len(cfg.Guests), len(rules))
 	cfg.Guests = append(rules, cfg.Guests...)
-	return nil
+	return errors.Join(errs...)
 }
 
 // errInterface marks an error that comes from the interface or from missing privileges.

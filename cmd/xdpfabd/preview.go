@@ -20,23 +20,22 @@ import (
 )
 
 // preview says what a start would do with what is there: the daemon that serves, what a
-// former one has left, and the files of regions. It changes nothing. The error is one for
-// which the start would be refused.
-func (c Config) preview() (notes []string, err error) {
+// former one has left, and the files of regions. It changes nothing. The start would be
+// refused for what it finds, and for the error.
+func (c Config) preview() (notes []string, found []problem, err error) {
 	notes, err = c.previewLeft(c.pinFolder(slog.New(slog.DiscardHandler)))
-	errs := []error{err, c.fitsMachine(machineMemory())}
-	for _, r := range c.Regions {
+	for i, r := range c.Regions {
 		if !r.isFile() {
 			continue
 		}
 		note, err := r.previewFile()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("region %q: %w", r.Name, err))
+			found = append(found, problem{key: fmt.Sprintf("region[%d].backing", i), text: err.Error()})
 		} else {
 			notes = append(notes, fmt.Sprintf("region %q: %s", r.Name, note))
 		}
 	}
-	return append(notes, c.previewRunning()...), errors.Join(errs...)
+	return append(notes, c.previewRunning()...), found, errors.Join(c.fitsMachine(machineMemory()), err)
 }
 
 // fitsMachine reports an error if the regions whose memory is taken at the start need

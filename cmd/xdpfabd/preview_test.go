@@ -52,6 +52,33 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
+// Whatever is wrong with regions, rules and sockets is told at once, wherever it stands,
+// and a check tells what is wrong with their files in the same breath.
+func TestCheckTellsAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.toml")
+	tell := func(text string, args, want []string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		code := run(append([]string{"--config", path, "--control", path + ".sock", "--check"}, args...), &out, &out)
+		said := strings.Join(strings.Fields(out.String()), " ")
+		for _, w := range want {
+			if code != exitUsage || !strings.Contains(said, w) {
+				t.Errorf("code %d: %s lacks %q", code, said, w)
+			}
+		}
+	}
+	tell("interface = 7\n[[region]]\nsize = \"4KB\"\n",
+		[]string{"--region", "a=4KB", "--region", "b=4KiB:r0", "--guest", "alow", "--socket", "/s:mode=9"},
+		[]string{path + ":1: interface", path + ":3: region[0].size", "--region a=4KB: size", "--region b=4KiB:r0: ", `"alow"`,
+			"--socket /s:mode=9: "})
+	tell("interface = \"e\"\n[[region]]\nname = \"a\"\n[[region]]\nname = \"b\"\nsize = 1\nbacking = \"/no/b\"\n",
+		[]string{"--region", "c=4KiB:backing=/no/c"}, []string{path + ":2: region[0].size", path + ":7: region[1].backing: no folder /no",
+			"--region c: backing: no folder /no"})
+}
+
 // A check refuses more memory than the machine has, and files where nothing can be
 // written.
 func TestCheckMachine(t *testing.T) {
