@@ -200,6 +200,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // oneTask refuses flags that each have the program do something else than to serve.
 func (a *arguments) oneTask() error {
+	if a.check && a.takeover && !a.print && !a.unsteer {
+		return errors.New("--check with --takeover: the check says what a takeover would do, too: leave out --takeover")
+	}
 	given := ""
 	for _, task := range []struct {
 		flag string

@@ -101,6 +101,10 @@ func TestWrongArguments(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
+	if code := run([]string{"-i", "e", "--check", "--takeover"}, &errs, &errs); code != exitUsage ||
+		!strings.Contains(errs.String(), "says what a takeover would do, too: leave out --takeover") {
+		t.Errorf("a check of a takeover: %d, %q", code, errs.String())
+	}
 	for flag, want := range map[string]string{"queues": "number, as in --queues 2", "log-level": "level, as in --log-level info", "socket": "socket, as in"} {
 		errs.Reset()
 		if code := run([]string{"--" + flag}, &errs, &errs); code != exitUsage || !strings.HasPrefix(errs.String(), "xdpfabd: --"+flag+" needs a value: want its "+want) {

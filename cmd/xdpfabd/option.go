@@ -87,7 +87,8 @@ var options = []option[Config]{
 		func(c *Config) field { return textField(&c.Pin, checkPin) }},
 	{"leave", "when the daemon ends, leave the contents of that folder for the next daemon",
 		func(c *Config) field { return boolField(&c.Leave) }},
-	{"control", "`path` of the control socket; empty: /run/xdpfabd/<interface>.sock",
+	{"control", "`path` of the control socket, whose folder is made if the one above is there; empty: " +
+		"/run/xdpfabd/<interface>.sock",
 		func(c *Config) field { return textField(&c.Control, nil) }},
 	{"socket-group", "`group` of the control socket, name or number; empty: the daemon's",
 		func(c *Config) field { return textField(&c.SocketGroup, checkID) }},

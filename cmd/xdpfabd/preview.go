@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	proc "github.com/xdpfab/xdpfab/internal/process"
+	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
@@ -24,6 +25,11 @@ import (
 // refused for what it finds, and for the error.
 func (c Config) preview() (notes []string, found []problem, err error) {
 	notes, err = c.previewLeft(c.pinFolder(slog.New(slog.DiscardHandler)))
+	if c.Pin != pinAuto && c.Pin != pinNone {
+		if err := resident.CheckFolder(c.Pin); err != nil {
+			found = append(found, problem{key: "pin", text: err.Error()})
+		}
+	}
 	for i, r := range c.Regions {
 		if !r.isFile() {
 			continue

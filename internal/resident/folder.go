@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,11 +35,8 @@ type Folder struct {
 // and fs.ErrPermission if this process may not write there. A folder that other users can
 // replace or lock is refused.
 func OpenFolder(path string) (*Folder, error) {
-	if err := onBPF(path); err != nil {
+	if err := CheckFolder(path); err != nil { // before anything is made there
 		return nil, err
-	}
-	if err := trust.Folder(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // before anything is made there
-		return nil, fmt.Errorf("resident: %w", err)
 	}
 	for end := time.Now().Add(lockPatience); ; {
 		f, err := lockFolder(path)
@@ -60,6 +58,31 @@ func OpenFolder(path string) (*Folder, error) {
 		}
 		return f, nil
 	}
+}
+
+// CheckFolder reports an error for which OpenFolder would refuse a path, and makes
+// nothing.
+func CheckFolder(path string) error {
+	err := onBPF(path)
+	if err == nil {
+		err = notRoot(filepath.Clean(path))
+	}
+	if err != nil {
+		return err
+	}
+	if err := trust.Folder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resident: %w", err)
+	}
+	return nil
+}
+
+// notRoot refuses the root of a BPF file system, which other programs use.
+func notRoot(path string) error {
+	if _, err := os.Lstat(path); err == nil && onBPF(filepath.Dir(path)) != nil {
+		return fmt.Errorf("%w: %s is the root of a BPF file system, which is for all programs: want a folder below "+
+			"it, such as %s", ErrConfig, path, filepath.Join(path, "xdpfab", "eth0"))
+	}
+	return nil
 }
 
 // FindFolder is OpenFolder if the folder is there, and returns nil otherwise. What this
@@ -100,14 +123,19 @@ func onBPF(path string) error {
 		return fmt.Errorf("%w: %q is no absolute path: want the folder as `xdpfab resident list` shows it", ErrConfig,
 			path)
 	}
+	path = filepath.Clean(path)
 	var s unix.Statfs_t
-	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+	for at := path; ; at = filepath.Dir(at) {
 		switch err := unix.Statfs(at, &s); {
 		case err == nil && s.Type == unix.BPF_FS_MAGIC:
+			if missing := strings.TrimPrefix(path, at); strings.Contains(missing, ".") {
+				return fmt.Errorf("%w: %s: a BPF file system takes no names with dots: want others, such as %s",
+					ErrConfig, path, at+strings.ReplaceAll(missing, ".", "-"))
+			}
 			return nil
 		case err == nil:
 			return fmt.Errorf("%s: %w", path, ErrNoFileSystem)
-		case !errors.Is(err, fs.ErrNotExist) || at == "/":
+		case !errors.Is(err, fs.ErrNotExist) && err != unix.EPERM || at == "/": // EPERM: of a name with a dot
 			return fmt.Errorf("resident: %s: %w", path, err)
 		}
 	}

@@ -9,8 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
 )
@@ -44,5 +47,34 @@ func TestFolderOfOthers(t *testing.T) {
 		if _, err := OpenFolder(own); err == nil || !strings.Contains(err.Error(), "mode 0") {
 			t.Errorf("a folder of mode %v: %v; want an error with the mode", mode, err)
 		}
+	}
+}
+
+// The root of a BPF file system belongs to all programs, and names on it have no dots.
+func TestFolderNames(t *testing.T) {
+	root, err := os.MkdirTemp("", "bpffs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(root)
+	refused := make(chan []error)
+	testnet.Require(t)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its mounts
+		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""),
+			unix.Mount("bpf", root, "bpf", 0, "mode=700")); err != nil {
+			refused <- []error{err, err, err}
+			return
+		}
+		refused <- []error{CheckFolder(root + "/"), CheckFolder(root + "/a/eth0.100/b"), CheckFolder(root + "/a/eth0:100/b")}
+	}()
+	all := <-refused
+	for i, want := range []string{"root of a BPF file system, which is for all programs: want a folder below it", "want others, such as "} {
+		if err := all[i]; !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if all[2] != nil {
+		t.Error(all[2])
 	}
 }
