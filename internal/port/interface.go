@@ -26,6 +26,8 @@ var (
 	ErrMTU = nic.ErrMTU
 	// ErrEnded means that the program of Options.Adopt no longer runs anywhere.
 	ErrEnded = bpf.ErrEnded
+	// ErrOtherInterface means that it belongs to another interface.
+	ErrOtherInterface = bpf.ErrOtherInterface
 )
 
 // Interface is a network interface in use. Its methods may be called from any
@@ -209,6 +211,9 @@ func (i *Interface) load(queues int, o Options) (err error) {
 	}
 	if err == nil && o.Fits != nil {
 		err = o.Fits(i)
+	}
+	if err != nil && o.adopts() {
+		err = &UnfitError{err}
 	}
 	return err
 }

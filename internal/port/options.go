@@ -116,3 +116,13 @@ func (o *Options) complete() error {
 	}
 	return nil
 }
+
+// UnfitError is the error of a program that another process left, or of what belongs to
+// it: this process cannot take its place.
+type UnfitError struct{ Err error }
+
+// Error is the text of the reason.
+func (e *UnfitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *UnfitError) Unwrap() error { return e.Err }

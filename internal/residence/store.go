@@ -87,12 +87,8 @@ func (h *Store) open(ctx context.Context, ifname string, o port.Options) (node.D
 	if x := h.Found; err != nil && x != nil {
 		h.Found, h.Life, h.Former, err = nil, 0, false, errors.Join(err, x.Close())
 	}
-	if err != nil && o.Adopt != "" && !errors.Is(err, port.ErrEnded) {
-		err = fmt.Errorf("what a former process has left in %s cannot be taken back: %w; to begin anew, end it with "+
-			"`xdpfab resident remove %s`", h.Path, err, h.Path)
-	}
 	if err != nil {
-		return nil, err
+		return nil, h.explain(err)
 	}
 	return node.NetInterface{Interface: i}, nil
 }

@@ -165,6 +165,10 @@ func TestResidentLeft(t *testing.T) {
 	list("left")
 	list("hot")
 	refused([]string{"--region", "r=4KiB"}, "xdpfab resident remove")
+	n := launch(t, net.B, d.socket, append(flags, "--queues", "64")...)
+	if code := n.code(); code != 5 || !strings.Contains(n.err.String(), "no such queue") || strings.Contains(n.err.String(), "remove") {
+		t.Errorf("code %d, %s; want nothing to be removed for too many queues", code, n.err.String())
+	}
 	answers, _ := filepath.Glob(filepath.Join(folder, "v*", "answers"))
 	if len(answers) != 1 {
 		t.Fatalf("%v: want one map of answers", answers)
