@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"net"
+	"time"
 )
 
 // retreat is the way back of a daemon that takes another's place. As long as it is open,
@@ -16,10 +17,29 @@ type retreat struct {
 	ctx    context.Context // ends at a signal
 	stop   func() bool     // reports that nothing has hung up, nor will
 	closed bool
+	over   chan struct{} // closed when the takeover has ended in one way or the other
 }
 
-func retreatOf(ctx context.Context, conn *net.UnixConn) *retreat {
-	return &retreat{ctx: ctx, stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}
+// retreatOf opens the way back. If the takeover lasts longer than closeLimit after a
+// signal, exit ends the process: the kernel may take minutes to check the program of
+// resident regions, and the other daemon has its queues again, for which this one waits.
+func retreatOf(ctx context.Context, conn *net.UnixConn, exit func()) *retreat {
+	r, limit := &retreat{ctx: ctx, over: make(chan struct{})}, closeLimit
+	r.stop = context.AfterFunc(ctx, func() {
+		_ = conn.Close()
+		select {
+		case <-r.over:
+		case <-time.After(limit):
+			exit()
+		}
+	})
+	return r
+}
+
+// end says that the takeover has ended.
+func (r *retreat) end() {
+	r.stop()
+	close(r.over)
 }
 
 // close closes the way back. The error says that it has been taken.

@@ -164,6 +164,33 @@ func TestTakeoverGivenUp(t *testing.T) {
 	}
 }
 
+// A daemon that cannot leave a step of the takeover when it is asked to end is ended; one
+// that has left it is not.
+func TestTakeoverGivenUpInAStep(t *testing.T) {
+	was := closeLimit
+	defer func() { closeLimit = was }()
+	for _, leaves := range []bool{false, true} {
+		conn, other := connection(t)
+		ctx, signal := context.WithCancel(context.Background())
+		exited := make(chan struct{}, 1)
+		if closeLimit = time.Millisecond; leaves {
+			closeLimit = testnet.Patience
+		}
+		back := retreatOf(ctx, conn, func() { exited <- struct{}{} })
+		signal()
+		if _, err := hear(other); !errors.Is(err, io.EOF) || !back.taken() {
+			t.Errorf("the other daemon hears %v", err)
+		}
+		if !leaves {
+			<-exited
+		}
+		back.end()
+		if leaves && len(exited) > 0 {
+			t.Error("the process is ended, though the takeover has ended")
+		}
+	}
+}
+
 // A signal that comes before anybody has answered is no failure either.
 func TestTakeoverGivenUpAtOnce(t *testing.T) {
 	f := newFormer(t, nil)

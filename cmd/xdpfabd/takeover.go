@@ -54,8 +54,11 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return errFailure(err)
 	}
 	defer conn.Close()
-	back := retreatOf(ctx, conn)
-	defer back.stop()
+	back := retreatOf(ctx, conn, func() {
+		_ = s.giveUp()
+		os.Exit(exitOK)
+	})
+	defer back.end()
 	doors, err := s.takeFrom(ctx, conn, back, wants)
 	if err != nil && back.taken() {
 		return s.giveUp()
