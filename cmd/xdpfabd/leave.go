@@ -282,6 +282,9 @@ func (s *server) give(to *leaving) (gone bool, err error) {
 func (s *server) comeBack(to *leaving) ([]door, error) {
 	s.leaves.Store(false)
 	defer s.served.release()
+	for _, r := range s.served.all() {
+		r.kept = true // what it logs from here on is no start
+	}
 	if to.h == nil { // guests find the daemon again by themselves
 		if err := s.host.Node().End.Returned(); err != nil {
 			return nil, err

@@ -215,6 +215,7 @@ func TestTakeoverFails(t *testing.T) {
 			t.Error("the error does not say that the daemon goes on")
 		}
 		goOn()
+		d.eventually("telling that the region goes on", func() bool { return strings.Count(d.err.String(), "contents=kept") == 2*(i+1) })
 		if i == 0 {
 			before = d.usual()
 		}
