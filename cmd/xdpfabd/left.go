@@ -28,7 +28,7 @@ func (c Config) fitsLeft(folder string) error {
 		case r == nil && named:
 			errs = append(errs, fmt.Errorf("region %q is in what a former daemon has left in %s, and this "+
 				"configuration has no region of that name, which would destroy its contents: to go on with them, "+
-				"add %s:resident (and `xdpfab region remove %s`, after the start, ends that one alone); to begin "+
+				"add --region %s:resident (`xdpfab region remove %s`, after the start, ends that one alone); to begin "+
 				"anew without any of that daemon's regions, end them with `xdpfab resident remove %s`",
 				name, folder, regionOf(name, sizes[0]), name, folder))
 		case r == nil || r.Backing == backingResident && slices.Contains(sizes, r.Size):

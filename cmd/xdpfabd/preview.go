@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	proc "github.com/xdpfab/xdpfab/internal/process"
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/tell"
@@ -122,6 +123,9 @@ func (c Config) previewRunning() (notes []string) {
 			"is refused until that process is stopped", pid, proc.Name(pid), c.controlPath())}
 	}
 	s, err := daemonAt(c.controlPath())
+	if errors.As(err, new(*control.SilentError)) {
+		return []string{fmt.Sprintf("a start is refused, and so is a takeover: %v", err)}
+	}
 	if err != nil || s.Interface.Name != c.Interface || s.Elsewhere() {
 		return nil
 	}
@@ -133,10 +137,28 @@ func (c Config) previewRunning() (notes []string) {
 		case want == nil:
 			notes = append(notes, fmt.Sprintf("region %q of process %d is not in this configuration: it ends with "+
 				"that process; a takeover keeps it only if `xdpfab region create` made it", is.Name, s.PID))
-		case want.Size != 0 && uint64(want.Size) != is.Size, !slices.Equal(accessNames(want.Access), is.Access):
-			notes = append(notes, fmt.Sprintf("region %q has %d bytes and access %v in process %d: a takeover is "+
-				"refused", is.Name, is.Size, is.Access, s.PID))
+		case want.unlike(is) != "":
+			notes = append(notes, fmt.Sprintf("region %q has %s in process %d: a takeover is refused; want the same, "+
+				"or stop that process and start this one", is.Name, want.unlike(is), s.PID))
 		}
 	}
 	return notes
+}
+
+// unlike says what a region of the running daemon has for which a takeover is refused;
+// empty for nothing.
+func (r RegionConfig) unlike(is control.Region) string {
+	backing := r.Backing
+	if r.isFile() {
+		backing = "file:" + backing
+	}
+	switch {
+	case r.Size != 0 && uint64(r.Size) != is.Size, !slices.Equal(accessNames(r.Access), is.Access):
+		return fmt.Sprintf("%d bytes and access %v", is.Size, is.Access)
+	case backing != is.Backing:
+		return "backing " + is.Backing
+	case r.Key != nil && fmt.Sprintf("0x%016x", *r.Key) != is.Key:
+		return "key " + is.Key
+	}
+	return ""
 }

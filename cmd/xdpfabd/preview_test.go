@@ -122,7 +122,7 @@ func TestCheckWhatIsThere(t *testing.T) {
 	path := socketPath(t)
 	p := launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident",
 		"--region", "r=4KiB")
-	p.ready(t)
+	s := p.ready(t)
 	check := func(code int, want ...string) {
 		t.Helper()
 		c := launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "r=8KiB", "--check")
@@ -137,6 +137,25 @@ func TestCheckWhatIsThere(t *testing.T) {
 	}
 	check(exitOK, "a start is refused while it runs", `region "cold" of process `, "it ends with that process",
 		`region "r" has 4096 bytes and access [read write] in process `)
+	for region, want := range map[string]string{"r=4KiB:memfd": "has backing anonymous in process", "r=4KiB:key=1": "has key 0x",
+		"r=4KiB:backing=" + path + ".r": "has backing anonymous in process"} {
+		c := launch(t, net.B, path, nil, "--pin", pin, "--region", region, "--check")
+		if code := c.code(t); code != exitOK || !strings.Contains(c.out.String(), want) {
+			t.Errorf("%s: code %d: %s; want %s", region, code, c.out.String(), want)
+		}
+	}
+	for _, is := range s.Regions {
+		if is.Name != "r" {
+			continue
+		}
+		c := launch(t, net.B, path, nil, "--pin", pin, "--region", "r=4KiB:key="+is.Key, "--check")
+		if code := c.code(t); code != exitOK || strings.Contains(c.out.String(), "a takeover is refused") {
+			t.Errorf("code %d: %s", code, c.out.String())
+		}
+	}
+	p.signal(t, unix.SIGSTOP)
+	check(exitOK, "a start is refused, and so is a takeover: ", "it is stopped (process ")
+	p.signal(t, unix.SIGCONT)
 	former := p
 	p = launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident",
 		"--region", "fresh=4KiB", "--takeover")
@@ -149,7 +168,7 @@ func TestCheckWhatIsThere(t *testing.T) {
 	p.signal(t, unix.SIGKILL)
 	p.code(t)
 	check(exitUsage, `region "cold" is in what a former daemon has left in `+pin, "has no region of that name",
-		"add cold=4KiB:resident", "`xdpfab region remove cold`", "`xdpfab resident remove "+pin+"`")
+		"add --region cold=4KiB:resident", "`xdpfab region remove cold`", "`xdpfab resident remove "+pin+"`")
 	c := launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident", "--check")
 	if code := c.code(t); code != exitOK || strings.Count(c.out.String(), "goes on with what a former daemon has left in "+pin) != 2 {
 		t.Errorf("%d: %s", code, c.out.String())
