@@ -86,10 +86,10 @@ func newRules(guests []GuestConfig) (all rules, found []problem) {
 	for i, g := range guests {
 		r := newRule(g, fmt.Sprintf("rule guest[%d] (%s) of the daemon's configuration", i, g), budget)
 		var err error
-		if r.uid, err = number(g.User, userNumber); err != nil {
+		if r.uid, err = number(g.User, "passwd", userNumber); err != nil {
 			found = append(found, problem{key: fmt.Sprintf("guest[%d].user", i), text: err.Error()})
 		}
-		if r.gid, err = number(g.Group, groupNumber); err != nil {
+		if r.gid, err = number(g.Group, "group", groupNumber); err != nil {
 			found = append(found, problem{key: fmt.Sprintf("guest[%d].group", i), text: err.Error()})
 		}
 		all.given = append(all.given, r)
@@ -136,8 +136,9 @@ func (all rules) budgets(name string) []*host.Budget {
 	return all.fallback.budgets
 }
 
-// number returns the number of a user or group; nil for any.
-func number(name string, look func(string) (string, error)) (*uint32, error) {
+// number returns the number of a user or group; nil for any. The list is the one of
+// getent(1) that has the names.
+func number(name, list string, look func(string) (string, error)) (*uint32, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -145,7 +146,7 @@ func number(name string, look func(string) (string, error)) (*uint32, error) {
 	if err != nil {
 		text, err := look(name)
 		if err != nil {
-			return nil, wants(name, "one that this machine knows, or a number")
+			return nil, wants(name, "a name of this machine, as `getent "+list+"` lists them, or a number")
 		}
 		if n, err = strconv.ParseUint(text, 10, 32); err != nil {
 			return nil, err

@@ -27,7 +27,7 @@ func defaultSocket() SocketConfig { return SocketConfig{Mode: control.DefaultMod
 // access reports who may connect to the socket.
 func (s SocketConfig) access() (control.Access, error) {
 	a := control.Access{Mode: s.Mode}
-	id, err := number(s.Group, groupNumber)
+	id, err := number(s.Group, "group", groupNumber)
 	if id != nil {
 		gid := int(*id)
 		a.Group = &gid
