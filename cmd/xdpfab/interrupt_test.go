@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/testnet"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -47,6 +48,29 @@ func TestChunksInterrupted(t *testing.T) {
 		if finished != 2 || !errors.Is(err, why) || errors.Is(err, xdpfab.ErrOutcomeUnknown) != c.unknown {
 			t.Errorf("%v: %d chunks finished, %v", c.carried, finished, err)
 		}
+	}
+}
+
+// send says that a mailbox which is open takes no message, and goes on waiting.
+func TestSendWaits(t *testing.T) {
+	n := newNode(t)
+	n.begun = func(_, server *xdpfab.Domain) {
+		// nobody receives, and nothing longer than 64 bytes is kept
+		if _, err := server.NewMailbox(xdpfab.MailboxAttr{Number: mailbox, Buffered: -1}); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	var errs lockedBuffer
+	a := &app{open: n.open, in: strings.NewReader(""), out: io.Discard, err: &errs}
+	code := make(chan int, 1)
+	go func() { code <- a.run(ctx, n.line("send PEER "+strings.Repeat("x", 100)+" --timeout 2s")) }()
+	testnet.Eventually(t, "send has said that it waits", func() bool {
+		return len(code) > 0 || strings.Contains(errs.String(), peerAddr+"/5 has not taken the message for 3s: its receiver is slow, or stopped")
+	})
+	interrupt()
+	if is := <-code; is != exitUnknown && is != exitFailed || !strings.Contains(errs.String(), "Ctrl-C gives up\n") {
+		t.Errorf("code %d, %s", is, errs.String())
 	}
 }
 

@@ -134,6 +134,11 @@ func (a *app) send(c *cobra.Command, f *sendFlags, addr, message string) (err er
 	defer func() { err = errors.Join(err, cl.close()) }()
 	begin := time.Now()
 	one := func(b []byte) error {
+		wait := f.link.giveUp + time.Second // a silent peer has been given up by then
+		defer time.AfterFunc(wait, func() {
+			fmt.Fprintf(a.err, "xdpfab: %s has not taken the message for %v: its receiver is slow, or stopped; Ctrl-C "+
+				"gives up\n", r.Peer, wait)
+		}).Stop()
 		if err := send(c.Context(), cl.peer, r.Tag, b); err != nil {
 			return err
 		}
