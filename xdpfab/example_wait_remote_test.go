@@ -8,6 +8,7 @@ import (
 	"log"
 	"sync"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/xdpfab"
 )
 
@@ -54,4 +55,43 @@ func ExampleRemote_WaitCompareAndSwap() {
 	all.Wait()
 	fmt.Println(shared)
 	// Output: 300
+}
+
+// A producer waits until the reader of its ring has read so much, and leaves the word as
+// it is: once the word is 8 or more, 0 is taken off.
+func ExampleRemote_WaitCompare() {
+	ctx := context.Background()
+	producer, reader, err := xdpfab.Pipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer reader.CloseAll()
+	defer producer.CloseAll()
+	ring, err := reader.Serve("ring", 4096)
+	if err != nil {
+		log.Fatal(err)
+	}
+	done, err := ring.Region.Uint64(0) // how much the reader has read
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		done.Store(9)
+		ring.Region.Changed() // the owner's own change
+	}()
+
+	peer, err := producer.Dial(ctx, ring.Name())
+	if err != nil {
+		log.Fatal(err)
+	}
+	word, err := xdpfab.Word[uint64](ctx, peer, "ring", 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	n, err := word.WaitCompare(ctx, atomic.DiffAtLeast, 8, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(n, done.Load())
+	// Output: 9 9
 }
