@@ -101,16 +101,16 @@ bytes, which other users must not be able to read. Clients prove it with --auth-
 
 The XDP program itself executes the operations of peers on a resident region,
 without a poller. This needs Linux 5.18. If the daemon is killed, the kernel keeps
-serving resident regions and the sessions that use them. The next daemon takes back each
-region that it configures with the same name and size. It refuses to start if it has
-that name with another size or backing, or does not name one of them.
+serving resident regions and the sessions that use them. The next daemon takes back the
+regions, and warns of those that its configuration does not name. It refuses to start if
+it has the name of one with another size or backing.
 --pin names the folder of this state. A daemon that ends normally removes the state
 and tells its peers, unless --leave is given; "xdpfab resident remove" removes the
 state of a dead daemon.
 
 "xdpfab region create" and "xdpfab region remove" add and remove regions of any kind
 while the daemon runs. To keep a region after a restart, put it into the configuration,
-too: a resident one has to be there.
+too.
 
 Programs on this machine use the interface through the daemon: they open it as
 usual, attach at the control socket, and need no privilege. --socket-group and

@@ -7,15 +7,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/xdpfab/xdpfab/internal/resident"
+	"github.com/xdpfab/xdpfab/mr"
 )
 
-// fitsLeft refuses to begin without a region that a former daemon has left in the folder
-// of resident regions, or with one of its name that differs: its contents would be lost.
-// It tells all of them at once.
+// fitsLeft refuses to begin with a region that differs from one of its name which a
+// former daemon has left in the folder of resident regions, or without one that has an
+// authorization key, which only a configuration can name: the contents would be lost. It
+// tells all of them at once.
 func (c Config) fitsLeft(folder string) error {
 	left, is := leftIn(folder)
 	if !is {
@@ -23,21 +26,68 @@ func (c Config) fitsLeft(folder string) error {
 	}
 	var errs []error
 	for name, sizes := range left.Sizes {
-		r, named := c.region(name), slices.Contains(left.Regions, name)
-		switch {
-		case r == nil && named:
-			errs = append(errs, fmt.Errorf("region %q is in what a former daemon has left in %s, and this "+
-				"configuration has no region of that name, which would destroy its contents: to go on with them, "+
-				"add --region %s:resident (`xdpfab region remove %s`, after the start, ends that one alone); to begin "+
-				"anew without any of that daemon's regions, end them with `xdpfab resident remove %s`",
-				name, folder, regionOf(name, sizes[0]), name, folder))
-		case r == nil || r.Backing == backingResident && slices.Contains(sizes, r.Size):
-		default:
-			errs = append(errs, differs(*r, sizes[0], folder))
+		r := c.region(name)
+		if r == nil || r.Backing == backingResident && slices.Contains(sizes, r.Size) {
+			continue
+		}
+		errs = append(errs, differs(*r, sizes[0], folder))
+	}
+	for _, r := range left.Registered {
+		if r.Auth != 0 && c.region(r.Name.Name) == nil {
+			errs = append(errs, unknownAuth(r, folder))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
+}
+
+// unnamed returns the resident regions that a former daemon has left and that this
+// configuration does not name, because a command added them or because the name is
+// misspelt. They go on, as in a takeover: a death destroys no contents, and a daemon that
+// is started again after it starts.
+func (c Config) unnamed(folder string) (more []RegionConfig) {
+	left, _ := leftIn(folder)
+	for _, r := range left.Registered {
+		same := func(o RegionConfig) bool { return o.Name == r.Name.Name }
+		if r.Name.Name == "" || c.region(r.Name.Name) != nil || slices.ContainsFunc(more, same) {
+			continue
+		}
+		more = append(more, RegionConfig{Name: r.Name.Name, Size: r.Length, Access: mr.Access(r.Access),
+			Backing: backingResident})
+	}
+	return more
+}
+
+// unknownAuth returns the error of a region that was left in a folder, with an
+// authorization key, and that no configuration names.
+func unknownAuth(r resident.Region, folder string) error {
+	name := r.Name.Name
+	return fmt.Errorf("region %q is in what a former daemon has left in %s, with an authorization key, and this "+
+		"configuration has no region of that name, which would destroy its contents: to go on with them, add --region "+
+		"%s:resident,auth-key=FILE (`xdpfab region remove %s`, after the start, ends that one alone); to begin anew "+
+		"without any of that daemon's regions, end them with `xdpfab resident remove %s`",
+		name, folder, regionOf(name, r.Length), name, folder)
+}
+
+// allocateWith gets the memory of the configured regions, and of those that a former
+// daemon has left besides.
+func (c Config) allocateWith(more []RegionConfig) ([]*region, error) {
+	list, err := allocate(slices.Concat(c.Regions, more))
+	for _, r := range list[min(len(list), len(c.Regions)):] {
+		r.added = true
+	}
+	return list, err
+}
+
+// tellAdded logs which regions go on without being in the configuration.
+func tellAdded(list []*region, log *slog.Logger) {
+	for _, r := range list {
+		if r.added {
+			log.Warn("resident region of the former daemon goes on, and the configuration does not name it", "region",
+				r.Name, "remedy", fmt.Sprintf("add --region %s:resident, or end it with `xdpfab region remove %s`",
+					regionOf(r.Name, r.Size), r.Name))
+		}
+	}
 }
 
 // differs returns the error of a region that is in the way of one of its name, with
@@ -72,9 +122,15 @@ func (c Config) previewLeft(folder string) (notes []string, err error) {
 	if err := c.fitsLeft(folder); err != nil {
 		return nil, err
 	}
+	more := c.unnamed(folder)
 	left, _ := leftIn(folder)
-	for _, name := range left.Regions { // fitsLeft has refused those that no region of this one goes on with
-		notes = append(notes, fmt.Sprintf("region %q: goes on with what a former daemon has left in %s", name, folder))
+	for _, name := range left.Regions {
+		note := fmt.Sprintf("region %q: goes on with what a former daemon has left in %s", name, folder)
+		if i := slices.IndexFunc(more, func(r RegionConfig) bool { return r.Name == name }); i >= 0 {
+			note += fmt.Sprintf(", though the configuration does not name it: add --region %s:resident, or end it "+
+				"after the start with `xdpfab region remove %s`", regionOf(name, more[i].Size), name)
+		}
+		notes = append(notes, note)
 	}
 	return notes, nil
 }

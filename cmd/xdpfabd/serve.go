@@ -81,11 +81,12 @@ func begin(cfg Config, log *slog.Logger) error {
 		return errors.Join(errFailure(err), l.Close())
 	}
 	defer closeMonitor(s.cfg.monitor)
-	regions, err := allocate(cfg.Regions)
+	regions, err := cfg.allocateWith(cfg.unnamed(folder))
 	if err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
 	claimFiles(regions, nil, log)
+	tellAdded(regions, log)
 	s.served.list = regions
 	var h *host.Host
 	err = stepWithin(ctx, closeLimit, func() (err error) {

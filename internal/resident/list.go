@@ -24,6 +24,9 @@ type Left struct {
 	Interface string   `json:"interface,omitempty"`
 	Regions   []string `json:"regions"` // their names
 
+	// Registered is what sessions can reach, without places and incarnations.
+	Registered []Region `json:"-"`
+
 	// Sizes are those of the memories, in bytes, by the names under which NewMemory finds
 	// them. A process that died in the middle may have left several of one name.
 	Sizes    map[string][]int `json:"-"`
@@ -126,7 +129,10 @@ func (l *Left) read(at string) error {
 	var r executorRegion
 	all := regions.Iterate()
 	for all.Next(&key, &r) {
-		l.Regions = append(l.Regions, b.nameOf(key).Name)
+		n := b.nameOf(key)
+		l.Regions = append(l.Regions, n.Name)
+		l.Registered = append(l.Registered, Region{Key: key, Length: int(r.Length), Base: r.Base, Auth: r.Auth,
+			Access: r.Access, Name: n})
 	}
 	slices.Sort(l.Regions)
 	if err := all.Err(); err != nil {
