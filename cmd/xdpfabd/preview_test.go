@@ -190,7 +190,7 @@ func TestCheckWhatIsThere(t *testing.T) {
 	p = launch(t, net.B, path, nil, "--pin", pin, "--region", "hot=4KiB:resident", "--region", "cold=4KiB:resident,ro")
 	p.ready(t)
 	p.said(t, "name=cold")
-	p.said(t, `peers look it up anew" region=cold`) // it has other rights now
+	p.said(t, `peers look it up anew" region=cold`)                                                       // it has other rights now
 	if out := p.out.String(); strings.Count(out, "contents=kept") != 3 || strings.Contains(out, "lost") { // hoot, too
 		t.Error(out)
 	}
