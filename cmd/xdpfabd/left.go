@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/mr"
@@ -18,23 +19,29 @@ import (
 // fitsLeft refuses to begin with a region that differs from one of its name which a
 // former daemon has left in the folder of resident regions, or without one that has an
 // authorization key, which only a configuration can name: the contents would be lost. It
-// tells all of them at once.
-func (c Config) fitsLeft(folder string) error {
-	left, is := leftIn(folder)
-	if !is {
-		return nil // nothing to lose, or none of this daemon's business: opening says more
-	}
+// tells all of them at once. Nor may a region have the key of one that goes on: it would
+// get the requests of that one's peers.
+func (c Config) fitsLeft(left resident.Left) error {
 	var errs []error
 	for name, sizes := range left.Sizes {
 		r := c.region(name)
 		if r == nil || r.Backing == backingResident && slices.Contains(sizes, r.Size) {
 			continue
 		}
-		errs = append(errs, differs(*r, sizes[0], folder))
+		errs = append(errs, differs(*r, sizes[0], left.Folder))
 	}
 	for _, r := range left.Registered {
-		if r.Auth != 0 && c.region(r.Name.Name) == nil {
-			errs = append(errs, unknownAuth(r, folder))
+		name, own := r.Name.Name, c.region(r.Name.Name)
+		if r.Auth != 0 && own == nil {
+			errs = append(errs, unknownAuth(r, left.Folder))
+		}
+		i := slices.IndexFunc(c.Regions, func(o RegionConfig) bool {
+			return o.Key != nil && *o.Key == r.Key && o.Name != name
+		})
+		if i >= 0 && (own == nil || own.Key == nil) {
+			errs = append(errs, fmt.Errorf("region %q wants key %#x, which region %q has in what a former daemon has "+
+				"left in %s, and keeps: want another key, or end the regions of that daemon with `xdpfab resident "+
+				"remove %s`", c.Regions[i].Name, r.Key, name, left.Folder, left.Folder))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -45,8 +52,7 @@ func (c Config) fitsLeft(folder string) error {
 // configuration does not name, because a command added them or because the name is
 // misspelt. They go on, as in a takeover: a death destroys no contents, and a daemon that
 // is started again after it starts.
-func (c Config) unnamed(folder string) (more []RegionConfig) {
-	left, _ := leftIn(folder)
+func (c Config) unnamed(left resident.Left) (more []RegionConfig) {
 	for _, r := range left.Registered {
 		same := func(o RegionConfig) bool { return o.Name == r.Name.Name }
 		if r.Name.Name == "" || c.region(r.Name.Name) != nil || slices.ContainsFunc(more, same) {
@@ -55,6 +61,7 @@ func (c Config) unnamed(folder string) (more []RegionConfig) {
 		more = append(more, RegionConfig{Name: r.Name.Name, Size: r.Length, Access: mr.Access(r.Access),
 			Backing: backingResident})
 	}
+	slices.SortFunc(more, func(a, b RegionConfig) int { return strings.Compare(a.Name, b.Name) })
 	return more
 }
 
@@ -64,9 +71,9 @@ func unknownAuth(r resident.Region, folder string) error {
 	name := r.Name.Name
 	return fmt.Errorf("region %q is in what a former daemon has left in %s, with an authorization key, and this "+
 		"configuration has no region of that name, which would destroy its contents: to go on with them, add --region "+
-		"%s:resident,auth-key=FILE (`xdpfab region remove %s`, after the start, ends that one alone); to begin anew "+
-		"without any of that daemon's regions, end them with `xdpfab resident remove %s`",
-		name, folder, regionOf(name, r.Length), name, folder)
+		"%s,auth-key=FILE (`xdpfab region remove %s`, after the start, ends that one alone); to begin anew without "+
+		"any of that daemon's regions, end them with `xdpfab resident remove %s`",
+		name, folder, residentOf(name, r.Length, mr.Access(r.Access)), name, folder)
 }
 
 // allocateWith gets the memory of the configured regions, and of those that a former
@@ -84,8 +91,8 @@ func tellAdded(list []*region, log *slog.Logger) {
 	for _, r := range list {
 		if r.added {
 			log.Warn("resident region of the former daemon goes on, and the configuration does not name it", "region",
-				r.Name, "remedy", fmt.Sprintf("add --region %s:resident, or end it with `xdpfab region remove %s`",
-					regionOf(r.Name, r.Size), r.Name))
+				r.Name, "remedy", fmt.Sprintf("add --region %s, or end it with `xdpfab region remove %s`",
+					residentOf(r.Name, r.Size, r.Access), r.Name))
 		}
 	}
 }
@@ -98,42 +105,62 @@ func differs(r RegionConfig, is int, folder string) error {
 		has, want = "resident memory", "backing "+r.Backing
 	}
 	return fmt.Errorf("region %q has %s in what a former daemon has left in %s, and this one wants %s, which "+
-		"would destroy its contents: to go on with them, want %s:resident; to begin anew without any of that "+
-		"daemon's regions, end them with `xdpfab resident remove %s`", r.Name, has, folder, want,
-		regionOf(r.Name, is), folder)
+		"would destroy its contents: to go on with them, want %s; to begin anew without any of that daemon's regions, "+
+		"end them with `xdpfab resident remove %s`",
+		r.Name, has, folder, want, residentOf(r.Name, is, r.Access), folder)
 }
 
+// leftPatience is how long a folder may seem to be another process's.
+const leftPatience = time.Second
+
 // leftIn returns the resident regions that a former daemon has left in a folder, and that
-// the kernel serves; false for none.
-func leftIn(folder string) (left resident.Left, is bool) {
+// the kernel serves, or none. If the folder stays another process's for so long, they are
+// that one's.
+func leftIn(folder string, patience time.Duration) resident.Left {
 	if folder == "" {
-		return left, false
+		return resident.Left{}
 	}
-	all, err := resident.List(folder)
-	if err != nil || len(all) != 1 || all[0].InUse || !all[0].Whole {
-		return left, false
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		all, err := resident.List(folder)
+		if err != nil || len(all) != 1 || !all[0].Whole {
+			return resident.Left{} // nothing to lose, or none of this daemon's business: opening says more
+		}
+		if !all[0].InUse || time.Now().After(end) {
+			return all[0]
+		}
 	}
-	return all[0], true
 }
 
 // previewLeft says what becomes of the resident regions that a former daemon has left.
 // The error is one for which a start would be refused.
 func (c Config) previewLeft(folder string) (notes []string, err error) {
-	if err := c.fitsLeft(folder); err != nil {
+	left := leftIn(folder, 0)
+	if left.InUse {
+		return nil, nil // previewRunning tells
+	}
+	if err := c.fitsLeft(left); err != nil {
 		return nil, err
 	}
-	more := c.unnamed(folder)
-	left, _ := leftIn(folder)
+	more := c.unnamed(left)
 	for _, name := range left.Regions {
 		note := fmt.Sprintf("region %q: goes on with what a former daemon has left in %s", name, folder)
 		if i := slices.IndexFunc(more, func(r RegionConfig) bool { return r.Name == name }); i >= 0 {
-			note += fmt.Sprintf(", though the configuration does not name it: add --region %s:resident, or end it "+
-				"after the start with `xdpfab region remove %s`", regionOf(name, more[i].Size), name)
+			note += fmt.Sprintf(", though the configuration does not name it: add --region %s, or end it after the "+
+				"start with `xdpfab region remove %s`", residentOf(name, more[i].Size, more[i].Access), name)
 		}
 		notes = append(notes, note)
 	}
 	return notes, nil
 }
 
-// regionOf is the beginning of --region for a region.
-func regionOf(name string, size int) string { return name + "=" + sizeField(&size).String() }
+// residentOf is the value of --region for a resident region.
+func residentOf(name string, size int, access mr.Access) string {
+	text := name + "=" + sizeField(&size).String() + ":resident"
+	switch access {
+	case mr.RemoteRead:
+		text += ",ro"
+	case mr.RemoteWrite:
+		text += ",wo"
+	}
+	return text
+}

@@ -74,19 +74,19 @@ func begin(cfg Config, log *slog.Logger) error {
 		l = noListener{}
 	}
 	folder := cfg.pinFolder(log)
-	if err := cfg.fitsLeft(folder); err != nil {
+	left := leftIn(folder, leftPatience)
+	if err := cfg.fitsLeft(left); err != nil {
 		return errors.Join(&exitError{code: exitUsage, err: err}, l.Close())
 	}
 	if s.cfg.monitor, err = cfg.openMonitor(ctx); err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
 	defer closeMonitor(s.cfg.monitor)
-	regions, err := cfg.allocateWith(cfg.unnamed(folder))
+	regions, err := cfg.allocateWith(cfg.unnamed(left))
 	if err != nil {
 		return errors.Join(errFailure(err), l.Close())
 	}
 	claimFiles(regions, nil, log)
-	tellAdded(regions, log)
 	s.served.list = regions
 	var h *host.Host
 	err = stepWithin(ctx, closeLimit, func() (err error) {
@@ -110,6 +110,7 @@ func begin(cfg Config, log *slog.Logger) error {
 	if listenErr != nil {
 		return errors.Join(errInterface(suchAs(cfg.Interface, listenErr)), h.Close(), free(regions))
 	}
+	tellAdded(regions, log)
 	s.host = h
 	return errFailure(s.begin(ctx, l))
 }
