@@ -78,8 +78,8 @@ func (b *Barrier) Await(ctx context.Context) (round uint64, err error) {
 			return m.words.LoadRange(ctx, m.first+bodyWord, there)
 		})
 		seen = seen || err == nil
-		if cause := context.Cause(ctx); cause != nil && err != nil && seen {
-			err = cause // which operation was under way does not matter
+		if err != nil && seen && ctx.Err() != nil {
+			err = context.Cause(ctx) // which operation was under way does not matter
 		}
 		if err = again(ctx, err); b.told > b.round {
 			err = certain(ctx, err, xdpfab.ErrOutcomeUnknown)

@@ -83,8 +83,8 @@ func (c *Counter) Add(ctx context.Context, delta uint64) (err error) {
 	first := rand.IntN(len(c.shards))
 	for i := range c.shards {
 		s := c.shards[(first+i)%len(c.shards)]
-		if err = s.in("Add", s.add(ctx, delta)); err == nil || ctx.Err() != nil ||
-			errors.Is(err, xdpfab.ErrOutcomeUnknown) {
+		if err = s.in("Add", s.add(ctx, delta)); err == nil || ctx == nil ||
+			ctx.Err() != nil || errors.Is(err, xdpfab.ErrOutcomeUnknown) {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ func (p *pauses) pause(ctx context.Context) error {
 // again returns an error, or nothing if it is an unknown outcome of what may be repeated.
 // A home that was silent for GiveUp is not asked for as long once more.
 func again(ctx context.Context, err error) error {
-	if ctx.Err() == nil && errors.Is(err, xdpfab.ErrOutcomeUnknown) && !errors.Is(err, xdpfab.ErrPeerSilent) {
+	if errors.Is(err, xdpfab.ErrOutcomeUnknown) && !errors.Is(err, xdpfab.ErrPeerSilent) && ctx.Err() == nil {
 		return nil
 	}
 	return err
