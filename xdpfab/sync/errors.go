@@ -41,7 +41,12 @@ var (
 func certain(ctx context.Context, err, certainty error) error {
 	var oe *xdpfab.OpError
 	switch {
-	case err == nil || !errors.As(err, &oe):
+	case err == nil:
+		return nil
+	case !errors.As(err, &oe):
+		if certainty == xdpfab.ErrOutcomeUnknown && errors.Is(err, xdpfab.ErrNotExecuted) {
+			return &doubtful{err}
+		}
 		return err
 	case oe.Certainty == certainty:
 		return err
@@ -55,6 +60,15 @@ func certain(ctx context.Context, err, certainty error) error {
 		other.Cause = fmt.Errorf("%w: %w", other.Cause, ended)
 	}
 	return &other
+}
+
+// doubtful is an error of an operation that was refused before it was sent, as that of a
+// call of which an earlier operation may have run.
+type doubtful struct{ error }
+
+// Is reports whether the error is of a kind. Only the operation was not executed.
+func (d *doubtful) Is(kind error) bool {
+	return kind == xdpfab.ErrOutcomeUnknown || kind != xdpfab.ErrNotExecuted && errors.Is(d.error, kind)
 }
 
 // located is an error with the call and the place before it.

@@ -229,3 +229,23 @@ func TestCountdownLost(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A party that the others have seen did arrive, even if its later looks are refused.
+func TestBarrierClosedMeanwhile(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	b := must(NewBarrier(patient(t), w.at(1, 0), 2, 0))(t)
+	there := must(w.reg.Uint64(bodyWord))(t)
+	go func() {
+		for there.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := w.net.Node(1).CloseAll(); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, err := b.Await(patient(t))
+	if !errors.Is(err, xdpfab.ErrClosed) || !errors.Is(err, xdpfab.ErrOutcomeUnknown) || errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("%v, want ErrClosed with an unknown outcome", err)
+	}
+	checkText(t, "Barrier.Await", err)
+}

@@ -149,7 +149,10 @@ func (q *Queue) pass(ctx context.Context, hint uint64, s step) (v uint64, ok boo
 		now, failure := q.memory(ctx)
 		switch {
 		case failure != nil:
-			return v, false, tell(failure, "%w", err)
+			if unknown { // of the change, whatever is known of this look
+				failure = certain(ctx, failure, xdpfab.ErrOutcomeUnknown)
+			}
+			return v, false, errno.Also(failure, err)
 		case now.epoch != m.epoch:
 			q.anew(&q.told, now)
 			lost := errValuesLost

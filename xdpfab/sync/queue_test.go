@@ -190,6 +190,36 @@ func TestQueueLostForAWhile(t *testing.T) {
 	}
 }
 
+// What became of a value stays unknown if the region is not there when the queue looks.
+func TestQueueGoneUnknown(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	q := must(NewQueue(patient(t), w.at(1, 0), queueRoom))(t)
+	cell := must(w.reg.Uint64(2 * (queueHead / 2)))(t)
+	step := func(xdpfab.U128, uint64) (xdpfab.U128, int) {
+		if err := w.net.SetFaults(home, 1, xdpfab.Faults{Loss: 1}); err != nil {
+			t.Error(err)
+		}
+		return xdpfab.U128{Hi: 1, Lo: 7}, 0
+	}
+	restarted := make(chan error, 1)
+	go func() {
+		for cell.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		d, err := w.net.Restart(home)
+		ep, err2 := d.NewEndpoint(xdpfab.EndpointAttr{})
+		restarted <- errors.Join(err, err2, ep.Enable(), w.net.SetFaults(home, 1, xdpfab.Faults{}))
+	}()
+	_, ok, err := q.pass(patient(t), putWord, step)
+	if ok || !errors.Is(err, xdpfab.ErrOutcomeUnknown) || errors.Is(err, xdpfab.ErrNotExecuted) {
+		t.Errorf("%t, %v, want an unknown outcome alone", ok, err)
+	}
+	checkText(t, "Queue.TryPut", err)
+	if err := <-restarted; err != nil {
+		t.Error(err)
+	}
+}
+
 // Values come out in order, lap after lap; a loss of the memory is told once.
 func TestQueueInOrder(t *testing.T) {
 	w := newWorld(t, 2, 1)
