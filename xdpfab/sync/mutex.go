@@ -92,8 +92,9 @@ func (m *Mutex) attempt(ctx context.Context) (h *Held, waited string, err error)
 		return nil, waited, m.again(ctx, mem, err)
 	}
 	if err == nil && turn>>beatBits < ticket {
-		turn, began, err = m.wait(ctx, mem, ticket, turn)
-		waited = m.behind(turn>>beatBits, ticket)
+		if turn, began, err = m.wait(ctx, mem, ticket, turn); err != nil {
+			waited = m.behind(turn>>beatBits, ticket)
+		}
 	}
 	switch {
 	case err != nil:
@@ -109,6 +110,8 @@ func (m *Mutex) attempt(ctx context.Context) (h *Held, waited string, err error)
 // whose turn it was.
 func (m *Mutex) behind(at, ticket uint64) string {
 	switch ahead := ticket - at; {
+	case ahead == 0:
+		return unanswered
 	case at == 0:
 		return fmt.Sprintf("the memory is new, and nobody gets its turn before a lease of %v is over: %s", m.lease,
 			moreTime)

@@ -174,6 +174,9 @@ func TestWaitEnds(t *testing.T) {
 	}
 	mutex, free := must(NewMutex(ctx, w.at(1, 2688), lease))(t), must(NewSemaphore(ctx, w.at(1, 2944), 1, lease))(t)
 	readers := must(NewRWMutex(ctx, w.at(1, 3264), 1, lease))(t)
+	if got := mutex.behind(5, 5); got != unanswered {
+		t.Errorf("at its turn: %q, want %q", got, unanswered)
+	}
 	taken(2944, 4)
 	taken(3264, 4)
 	must(free.Acquire(ctx))(t)
