@@ -257,12 +257,21 @@ func TestSettleBySameContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := onForty(t, f, p, 0)
+	own, err := f.region.Uint64(0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := f.server.SetFaults(xdpfab.Faults{Loss: 1}); err != nil {
 		t.Fatal(err)
 	}
 	c, end := context.WithCancelCause(ctx(t))
 	cause := errors.New("the lease is lost")
-	time.AfterFunc(50*time.Millisecond, func() { end(cause) })
+	go func() {
+		for own.Load() == 40 && c.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		end(cause)
+	}()
 	n, err := h.word.Add(c, 2)
 	_, settled := xdpfab.Settle(c, n, err)
 	if !errors.Is(settled, cause) || !errors.Is(settled, xdpfab.ErrOutcomeUnknown) || settled.Error() != err.Error() ||
