@@ -19,8 +19,8 @@ import (
 // Patience is how long a test waits for what has to happen.
 var Patience = testnet.Patience
 
-// Run runs the tests of a package, for its TestMain, and returns the exit code. That is
-// not 0 either if they leave goroutines behind.
+// Run runs the tests of a package, for its TestMain, and returns the exit code, which is
+// also not 0 if the tests leave goroutines behind.
 func Run(m *testing.M) (code int) { return testnet.Run(m) }
 
 // Eventually waits until the condition holds, and fails the test after Patience.
