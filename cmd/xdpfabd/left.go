@@ -132,14 +132,19 @@ func leftIn(folder string, patience time.Duration) resident.Left {
 }
 
 // previewLeft says what becomes of the resident regions that a former daemon has left.
-// The error is one for which a start would be refused.
-func (c Config) previewLeft(folder string) (notes []string, err error) {
+// The start would be refused for what it finds wrong with the folder, and for the error.
+func (c Config) previewLeft(folder string) (notes []string, found []problem, err error) {
+	if c.Pin != pinAuto && c.Pin != pinNone {
+		if err := resident.CheckFolder(c.Pin); err != nil {
+			found = append(found, problem{key: "pin", text: err.Error()})
+		}
+	}
 	left := leftIn(folder, 0)
 	if left.InUse {
-		return nil, nil // previewRunning tells
+		return nil, found, nil // previewRunning tells
 	}
 	if err := c.fitsLeft(left); err != nil {
-		return nil, err
+		return nil, found, err
 	}
 	more := c.unnamed(left)
 	for _, name := range left.Regions {
@@ -150,7 +155,7 @@ func (c Config) previewLeft(folder string) (notes []string, err error) {
 		}
 		notes = append(notes, note)
 	}
-	return notes, nil
+	return notes, found, nil
 }
 
 // residentOf is the value of --region for a resident region.

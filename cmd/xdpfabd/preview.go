@@ -17,7 +17,6 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	proc "github.com/xdpfab/xdpfab/internal/process"
-	"github.com/xdpfab/xdpfab/internal/resident"
 	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
@@ -25,12 +24,7 @@ import (
 // former one has left, and the files of regions. It changes nothing. The start would be
 // refused for what it finds, and for the error.
 func (c Config) preview() (notes []string, found []problem, err error) {
-	notes, err = c.previewLeft(c.pinFolder(slog.New(slog.DiscardHandler)))
-	if c.Pin != pinAuto && c.Pin != pinNone {
-		if err := resident.CheckFolder(c.Pin); err != nil {
-			found = append(found, problem{key: "pin", text: err.Error()})
-		}
-	}
+	notes, found, err = c.previewLeft(c.pinFolder(slog.New(slog.DiscardHandler)))
 	for i, r := range c.Regions {
 		if !r.isFile() {
 			continue

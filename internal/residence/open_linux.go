@@ -4,8 +4,6 @@ package residence
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
@@ -22,17 +20,4 @@ func Open(ctx context.Context, ifname, path string, o port.Options) (node.Device
 		return nil, nil, err
 	}
 	return node.NetInterface{Interface: i}, nil, nil
-}
-
-// explain says what is to be done about state that cannot be taken back. Any other reason
-// leaves it alone.
-func (h *Store) explain(err error) error {
-	remedy := fmt.Sprintf("to begin anew, end it with `xdpfab resident remove %s`", h.Path)
-	switch {
-	case !errors.As(err, new(*port.UnfitError)), errors.Is(err, port.ErrEnded):
-		return err
-	case errors.Is(err, port.ErrOtherInterface):
-		remedy = "name another folder for this interface"
-	}
-	return fmt.Errorf("what a former process has left in %s cannot be taken back: %w; %s", h.Path, err, remedy)
 }
