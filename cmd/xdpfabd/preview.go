@@ -130,7 +130,8 @@ func (c Config) previewRunning() (notes []string) {
 		switch {
 		case want == nil:
 			notes = append(notes, fmt.Sprintf("region %q of process %d is not in this configuration: it ends with "+
-				"that process; a takeover keeps it only if `xdpfab region create` made it", is.Name, s.PID))
+				"that process; a takeover keeps it only if `xdpfab region create` made it, or a former daemon left it",
+				is.Name, s.PID))
 		case want.unlike(is) != "":
 			notes = append(notes, fmt.Sprintf("region %q has %s in process %d: a takeover is refused; want the same, "+
 				"or stop that process and start this one", is.Name, want.unlike(is), s.PID))
