@@ -41,7 +41,7 @@ var doubled = []struct {
 	{regexp.MustCompile(`: (look the region up|have its owner grant it|want Offset and elements)[^:;]*` +
 		`(Endpoint\.Lookup|EndpointAttr\.AuthKey)[^:;]*`), ""},
 	{regexp.MustCompile(`(the daemon that has the interface has ended);`), "$1: start it again;"},
-	{regexp.MustCompile(`dial unix (\S+): connect: `), "$1: "},
+	{regexp.MustCompile(`dial unix (\S+): `), "$1: "},
 	{regexp.MustCompile(`(lookup \S+ on \S+: )(dial|read) \w+ \S+: (\w+: )?`), "$1"},
 	{regexp.MustCompile(`; open it again\b`), "; start again"},
 	{regexp.MustCompile(`interface can no longer be used: (interface \S+ is gone)`), "$1"},

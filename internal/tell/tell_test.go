@@ -27,7 +27,7 @@ func TestPlain(t *testing.T) {
 		"the memory may be new: find its regions again by their names, with Rebind or Lookup; 5 bytes: continue with --skip 5":   "the memory may be new; 5 bytes: continue with --skip 5",
 		"the region is gone: find it again by its name, with Rebind or Lookup: watch again":                                      "the region is gone: watch again",
 		"the daemon that has the interface has ended; 5 bytes were copied":                                                       "the daemon that has the interface has ended: start it again; 5 bytes were copied",
-		"no daemon: dial unix /run/a.sock: connect: permission denied":                                                           "no daemon: /run/a.sock: permission denied",
+		"no daemon: dial unix /run/a.sock: connect: permission denied":                                                           "no daemon: /run/a.sock: connect: permission denied",
 		"lookup b on 10.0.0.53:53: dial udp 10.0.0.53:53: connect: network is unreachable":                                       "lookup b on 10.0.0.53:53: network is unreachable",
 		"lookup b on 10.0.0.53:53: read udp 10.0.0.1:7->10.0.0.53:53: i/o timeout":                                               "lookup b on 10.0.0.53:53: i/o timeout",
 		"veth0: in use":         "veth0: in use",
