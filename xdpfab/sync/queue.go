@@ -68,7 +68,7 @@ func (q *Queue) Put(ctx context.Context, v uint64) (err error) {
 	}
 	defer q.named("Put", &err)
 	full := func() string {
-		return fmt.Sprintf("the queue was full, with %d values: have a program take some, or %s", q.room, moreTime)
+		return fmt.Sprintf("the queue was full, at its room of %d: have a program take some, or %s", q.room, moreTime)
 	}
 	return q.until(ctx, mostPause, full, func() (bool, error) { return q.TryPut(ctx, v) })
 }

@@ -75,7 +75,7 @@ func (s *Semaphore) Acquire(ctx context.Context) (h *Held, err error) {
 func (s *Semaphore) take(ctx context.Context, turn *Held) (h *Held, err error) {
 	mem := turn.memory()
 	all := s.queue.size - queueWords
-	held := fmt.Sprintf("%d of %d permits were held: %s", all, all, s.queue.patience())
+	held := fmt.Sprintf("no permit of %d was free: %s", all, s.queue.patience())
 	return h, s.look(turn, mem, held, s.taking(ctx, turn, mem, &h))
 }
 

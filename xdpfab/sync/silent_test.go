@@ -187,7 +187,7 @@ func TestWaitEnds(t *testing.T) {
 		call       func(context.Context) error
 	}{
 		{"Queue.Take", "the queue was empty: have a program put a value, or give the context more time", calls["Queue.Take"]},
-		{"Queue.Put", "the queue was full, with 1 values: have a program take some, or give the context more time",
+		{"Queue.Put", "the queue was full, at its room of 1: have a program take some, or give the context more time",
 			func(ctx context.Context) error { return full.Put(ctx, 2) }},
 		{"Mutex.Lock", "the memory is new, and nobody gets its turn before a lease of 1h0m0s is over: give the context more time",
 			func(ctx context.Context) error { return second(mutex.Lock(ctx)) }},
@@ -195,7 +195,7 @@ func TestWaitEnds(t *testing.T) {
 			func(ctx context.Context) error { taken(2688, 5); return second(mutex.Lock(ctx)) }},
 		{"Mutex.Lock", "3 programs were ahead: " + patience,
 			func(ctx context.Context) error { taken(2688, 7); return second(mutex.Lock(ctx)) }},
-		{"Semaphore.Acquire", "1 of 1 permits were held: " + patience,
+		{"Semaphore.Acquire", "no permit of 1 was free: " + patience,
 			func(ctx context.Context) error { return second(free.Acquire(ctx)) }},
 		{"RWMutex.Lock", "readers had the lock: " + patience,
 			func(ctx context.Context) error { return second(readers.Lock(ctx)) }},
