@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
-	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -77,8 +76,8 @@ func (p *Peer) without(ctx context.Context, region string, err error) error {
 	}
 	slices.Sort(names)
 	const most = 20
-	return fmt.Errorf("%w%s: the peer has %s", err, tell.DidYouMean(strconv.Quote(region), names),
-		tell.List(names, most))
+	return fmt.Errorf("%w%s: the peer has %s", err, errno.DidYouMean(strconv.Quote(region), names),
+		errno.List(names, most))
 }
 
 func (p *Peer) moved(*place, error) bool { return false }

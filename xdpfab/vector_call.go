@@ -12,7 +12,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/memory"
-	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
@@ -54,7 +53,7 @@ func (v RemoteVector[T]) of(method string, p places) string {
 	case p.n == 1:
 		which = fmt.Sprintf("word %d", p.at[0])
 	case p.n <= most:
-		which = "words " + tell.List(indexes(p.at), most)
+		which = "words " + errno.List(indexes(p.at), most)
 	}
 	return fmt.Sprintf("%s of %s of %s", method, which, v.bind.region())
 }

@@ -2,7 +2,10 @@
 
 package errno
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Closest returns the name that a word may have been meant for: the one that takes the
 // fewest changes, and not more than one for each three letters, or else the only one that
@@ -46,6 +49,14 @@ func DidYouMean(word string, names []string) string {
 		return ", did you mean " + name + "?"
 	}
 	return ""
+}
+
+// List names at most so many of a list, and ends in "…" if there are more.
+func List(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(slices.Concat(names[:most], []string{"…"}), ", ")
 }
 
 // distance is twice the number of runes that have to be inserted, left out or replaced

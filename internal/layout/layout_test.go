@@ -55,9 +55,9 @@ var imports = map[string][]string{
 	"internal/guest":        {"internal/engine", "internal/errno", "internal/node", "internal/port", "internal/process", "internal/session", "internal/share", "internal/wire", "mr"},
 	"internal/host":         {"bpf", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/residence", "internal/resident", "internal/session", "internal/share", "internal/udpnode", "internal/wire", "mr", "xsk"},
 	"xdpfab/fi":             {"bpf", "internal/udpnode", "internal/calls", "internal/guest", "internal/residence", "internal/node", "internal/death", "internal/engine", "internal/errno", "internal/executor", "internal/handler", "internal/matching", "internal/memory", "internal/progress", "internal/resident", "internal/session", "internal/share", "internal/sharedav", "internal/wire", "internal/port", "internal/nic", "xsk", "mr", "atomic"},
-	"xdpfab":                {"xdpfab/directory", "xdpfab/fi", "internal/calls", "internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/tell", "internal/waiting", "internal/wire", "mr", "atomic"},
+	"xdpfab":                {"xdpfab/directory", "xdpfab/fi", "internal/calls", "internal/engine", "internal/errno", "internal/matching", "internal/memory", "internal/node", "internal/port", "internal/waiting", "internal/wire", "mr", "atomic"},
 	"xdpfab/sync":           {"xdpfab", "internal/errno", "atomic"},
-	"xdpfab/directory":      {"internal/errno", "internal/tell", "internal/wire"},
+	"xdpfab/directory":      {"internal/errno", "internal/wire"},
 	"xdpfab/directory/etcd": {"xdpfab/directory"},
 	"internal/testnet/veth": {"internal/dump"},
 	"internal/testnet":      {"internal/testnet/veth", "internal/kernel"},
@@ -132,10 +132,38 @@ var external = map[string][]string{
 	"internal/node":      {"golang.org/x/sys/unix"},
 	"internal/calls":     {},
 	"internal/residence": {},
+	"internal/trust":     {},
+	"internal/udpnode":   {},
+	"internal/waiting":   {},
+	"internal/nic":       {"github.com/vishvananda/netlink", "golang.org/x/sys/unix"},
 	"xdpfab/fi":          {},
 	"xdpfab":             {},
 	"xdpfab/sync":        {},
 	"xdpfab/directory":   {},
+
+	"xdpfab/directory/etcd": {"go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
+}
+
+// Whatever the library imports on some way has a list in external, so that a program
+// which imports the library compiles no other module than these.
+func TestLibraryDependsOnListed(t *testing.T) {
+	seen := map[string]bool{}
+	var visit func(by, dir string)
+	visit = func(by, dir string) {
+		if seen[dir] {
+			return
+		}
+		seen[dir] = true
+		if _, listed := external[dir]; !listed {
+			t.Errorf("%s imports %s, which is not in external: list the modules that it may depend on", by, dir)
+		}
+		for _, next := range imports[dir] {
+			visit(dir, next)
+		}
+	}
+	for _, dir := range public {
+		visit("a program", dir)
+	}
 }
 
 // unsafeFiles are the only files that may import unsafe, by base name.

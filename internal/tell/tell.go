@@ -90,9 +90,4 @@ func LikeFlag(flags *pflag.FlagSet, unknown *pflag.NotExistError) string {
 }
 
 // List names at most so many of a list, and ends in "…" if there are more.
-func List(names []string, most int) string {
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(slices.Concat(names[:most], []string{"…"}), ", ")
-}
+func List(names []string, most int) string { return errno.List(names, most) }

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/errno"
-	"github.com/xdpfab/xdpfab/internal/tell"
 )
 
 // Errors of look-ups.
@@ -245,7 +244,7 @@ func (d *Directory) published(region string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	const most = 20
-	text := tell.DidYouMean(strconv.Quote(region), names) + ": the nodes have " + tell.List(names, most)
+	text := errno.DidYouMean(strconv.Quote(region), names) + ": the nodes have " + errno.List(names, most)
 	if len(names) == 0 {
 		text = ": the nodes publish none"
 	}
@@ -262,7 +261,7 @@ func (d *Directory) named(name string) string {
 		names = append(names, n.Name)
 	}
 	const most = 8
-	text := tell.DidYouMean(name, names) + ": it has " + tell.List(names, most)
+	text := errno.DidYouMean(name, names) + ": it has " + errno.List(names, most)
 	if len(names) == 0 {
 		text = ": it has no nodes"
 	}
