@@ -103,11 +103,11 @@ this node shares its interface: any number of commands and programs can use it a
 Without a daemon, a command keeps the interface to itself until it ends.
 
 Exit codes: 0 success; 1 the operation was refused or not executed; 2 wrong usage;
-3 the outcome is unknown, or the operation ran and its result could not be printed, or
-the peer restarted; 4 the peer is silent or unreachable, or no daemon answers; 5 the
-interface cannot be used, or privileges are missing; 6 a compare-and-swap ran and did
-not swap all of its elements, or a bound did not hold. With --json, errors are JSON,
-too, with the exit code and the known facts about the operation.
+3 the outcome of a change is unknown, or the operation ran and its result could not be
+printed, or the peer restarted; 4 the peer is silent or unreachable, or no daemon
+answers; 5 the interface cannot be used, or privileges are missing; 6 a compare-and-swap
+ran and did not swap all of its elements, or a bound did not hold. With --json, errors
+are JSON, too, with the exit code and the known facts about the operation.
 
 A command without end, such as receive or watch, exits with 0 when it is interrupted.
 An interrupted get exits with 1, and a put that was writing with 3. A command treats a

@@ -18,6 +18,7 @@ import (
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
 	"github.com/xdpfab/xdpfab/internal/calls"
+	"github.com/xdpfab/xdpfab/mr"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -284,6 +285,9 @@ func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []st
 // the key alone: with the incarnation each would be longer.
 func (f *benchFlags) explain(ctx context.Context, known []*xdpfab.Peer, peers []bench.Peer, err error) error {
 	calls.HeardBefore(err) // all have been dialled
+	if f.rights() == mr.RemoteRead {
+		err = withoutEffect(err)
+	}
 	if errors.Is(err, xdpfab.ErrAccess) && len(peers) == 1 {
 		return f.link.denied(unadvised(err), peers[0].Region, "--op "+f.Op, f.rights())
 	}

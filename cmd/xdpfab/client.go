@@ -298,10 +298,14 @@ func (p *poster) do(ctx context.Context, form atomic.Func, m *fi.Msg) error {
 	if err := p.post(form, m, 0); err != nil {
 		return err
 	}
-	if err := p.cq.Wait(ctx, 1); ctx.Err() != nil && err != nil {
+	err := p.cq.Wait(ctx, 1)
+	switch {
+	case err != nil && ctx.Err() != nil && m.Op == atomic.Read:
+		return fmt.Errorf("%w before the peer had answered", context.Cause(ctx))
+	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w: %w before the peer had answered: read the element to see whether the operation ran",
 			xdpfab.ErrOutcomeUnknown, context.Cause(ctx))
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("%w: %w", xdpfab.ErrOutcomeUnknown, err)
 	}
 	if n, err := p.cq.Read(p.done[:]); n == 1 || err != nil && !errors.Is(err, fi.ErrErrorPending) {
@@ -312,5 +316,8 @@ func (p *poster) do(ctx context.Context, form atomic.Func, m *fi.Msg) error {
 		return fmt.Errorf("%w: a completion is missing", xdpfab.ErrOutcomeUnknown)
 	}
 	calls.HeardBefore(e.Err) // connect has dialled it
+	if m.Op == atomic.Read {
+		return withoutEffect(e.Err)
+	}
 	return e.Err
 }

@@ -253,7 +253,9 @@ func (x *copying) fetch(ctx context.Context, out io.Writer) error {
 			at += uint64(len(k.buf))
 			return len(k.buf) > 0, nil
 		},
-		carry: func(ctx context.Context, k *chunk) error { return x.peer.Read(ctx, x.region, k.at, k.buf) },
+		carry: func(ctx context.Context, k *chunk) error {
+			return withoutEffect(x.peer.Read(ctx, x.region, k.at, k.buf))
+		},
 		finish: func(k *chunk) error {
 			if _, err := out.Write(k.buf); err != nil {
 				return err

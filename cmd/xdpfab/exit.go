@@ -100,6 +100,24 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// withoutEffect is the error of an operation that only reads. It has no outcome that
+// could be unknown: one that got no answer counts as not executed.
+func withoutEffect(err error) error {
+	switch e := err.(type) {
+	case *xdpfab.OpError:
+		if errors.Is(e.Certainty, xdpfab.ErrOutcomeUnknown) {
+			e.Certainty = xdpfab.ErrNotExecuted
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			_ = withoutEffect(one) // in its place
+		}
+	case interface{ Unwrap() error }:
+		_ = withoutEffect(e.Unwrap())
+	}
+	return err
+}
+
 // certainty returns what is known of an operation that failed.
 func certainty(err error) string {
 	for _, c := range []error{xdpfab.ErrNotExecuted, xdpfab.ErrOutcomeUnknown, xdpfab.ErrPeerRestarted} {

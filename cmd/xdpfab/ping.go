@@ -123,7 +123,7 @@ func (c *client) roundTrip(ctx context.Context, f *pingFlags) (once func(context
 	w := xdpfab.WordAt[uint64](c.peer, region, 0)
 	return func(ctx context.Context) error {
 		_, err := w.Load(ctx)
-		return f.link.denied(unadvised(err), region, "ping", mr.RemoteRead)
+		return f.link.denied(unadvised(withoutEffect(err)), region, "ping", mr.RemoteRead)
 	}, "atomic read of a uint64 in " + f.region, err
 }
 
