@@ -78,6 +78,19 @@ func (a *app) watchDaemon(ctx context.Context, socket string, limit time.Duratio
 	}
 }
 
+// ended is the error of the daemon at a control socket, if that has ended and no other
+// one took its place. Without a socket there is none.
+func ended(socket string) error {
+	if socket == "" {
+		return nil
+	}
+	d, err := control.Dial(socket)
+	if err == nil {
+		return d.Close()
+	}
+	return err
+}
+
 // closeAll closes the domain of a command, unless its daemon fell silent: closing would
 // wait for that. If the daemon is continued later, it learns that this process has ended.
 func closeAll(ctx context.Context, dom *xdpfab.Domain) error {

@@ -69,7 +69,7 @@ var causes = []struct {
 	{xdpfab.ErrOutcomeUnknown, exitUnknown},
 	{xdpfab.ErrPeerRestarted, exitUnknown},
 	{xdpfab.ErrInterfaceLost, exitInterface},
-	{xdpfab.ErrHostLost, exitInterface},
+	{xdpfab.ErrHostLost, exitUnreachable},
 	{xdpfab.ErrPeerSilent, exitUnreachable},
 	{xdpfab.ErrPeerClosed, exitUnreachable},
 	{xsk.ErrInterfaceDown, exitInterface},

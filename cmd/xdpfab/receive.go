@@ -121,6 +121,7 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	daemon := dom.Interface().Daemon
 	if !a.json {
 		at := box.Name()
 		fmt.Fprintf(a.err, "receiving at %s%s%s; Ctrl-C ends\n", at, ipAddresses(dom, at, f.mailbox), f.until())
@@ -137,7 +138,11 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 	if f.tag == "" {
 		in.begin(ctx, box.Receive, size)
 	}
-	return a.receiveAll(f, &in, stop)
+	err = a.receiveAll(f, &in, stop)
+	if gone := ended(daemon); gone != nil && errors.Is(err, errWait) {
+		return fmt.Errorf("%w: no message came for %v: %w", errWait, f.wait, gone)
+	}
+	return err
 }
 
 // until says when receive ends by itself.

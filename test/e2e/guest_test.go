@@ -148,8 +148,28 @@ func TestHostKilled(t *testing.T) {
 	bench := start(t, net.A, xdpfabPath, []string{"bench", d.addr(), "-i", net.A.IfName, "--region", "r", "--mode", "throughput", "--duration", "1h"})
 	bench.eventually("at work", func() bool { return d.counters()["ops_executed"] > 20_000 })
 	h.kill()
-	if code, text := bench.code(), bench.err.String(); code != 3 && code != 5 || !strings.Contains(text, "daemon that has the interface has ended") {
+	if code, text := bench.code(), bench.err.String(); code != 3 && code != 4 || !strings.Contains(text, "daemon that has the interface has ended") {
 		t.Errorf("code %d, %s", code, text)
+	}
+}
+
+// A command that has no unknown outcome says of a daemon that ended that none answers.
+func TestHostKilledWhileReading(t *testing.T) {
+	testnet.Require(t)
+	t.Parallel()
+	net := testnet.NewPair(t, testnet.Options{})
+	d := serve(t, net.B, "--region", "r=4KiB")
+	h := host(t, net.A)
+	var waiting []*process
+	for _, line := range []string{"watch P --region r", "watch P", "ping P -c 0", "receive --wait " + silence.String()} {
+		args := append(strings.Fields(strings.ReplaceAll(line, "P", d.addr())), "-i", net.A.IfName)
+		p := start(t, net.A, xdpfabPath, args)
+		p.eventually("at work", func() bool { return p.out.String() != "" || strings.Contains(p.err.String(), "Ctrl-C ends") })
+		waiting = append(waiting, p)
+	}
+	h.kill()
+	for _, p := range waiting {
+		p.wants(4, "ended: start ")
 	}
 }
 
