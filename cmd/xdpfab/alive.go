@@ -109,6 +109,8 @@ func whyGivenUp(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: start it again, and run the command again", err)
 	}
 	switch {
+	case errors.Is(cause, errUnread) && errors.Is(err, errInterrupted):
+		return nil
 	case errors.Is(cause, errUnread) && errors.Is(err, context.Canceled) && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
 		return nil
 	case !errors.Is(cause, control.ErrSilent):

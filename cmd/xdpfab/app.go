@@ -110,9 +110,10 @@ ran and did not swap all of its elements, or a bound did not hold. With --json, 
 are JSON, too, with the exit code and the known facts about the operation.
 
 A command without end, such as receive or watch, exits with 0 when it is interrupted.
-An interrupted get exits with 1, and a put that was writing with 3. A command treats a
-closed stdout like /dev/null. When the reader of a pipe goes away, as head does, the
-command ends as if interrupted; a batch goes on.`,
+One that has not seen what it was to wait for, such as watch --until, exits with 1, as
+an interrupted get does, and a put that was writing with 3. A command treats a closed
+stdout like /dev/null. When the reader of a pipe goes away, as head does, the command
+ends as if interrupted; a batch goes on.`,
 		Example: `  xdpfab info eth0
   xdpfab list 10.0.0.2
   xdpfab atomic sum uint64 1 --peer 10.0.0.2 --region counters

@@ -158,7 +158,7 @@ const executed = "executed"
 // for a command that only waited: its reads ran, and what it waits for is no operation.
 func (a *app) certainty(err error) string {
 	known := certainty(err)
-	if errors.Is(err, errWait) {
+	if errors.Is(err, errWait) || errors.Is(err, errInterrupted) {
 		return ""
 	}
 	if a.ran && known == xdpfab.ErrNotExecuted.Error() && !errors.Is(err, xdpfab.ErrNotExecuted) {

@@ -102,3 +102,36 @@ func TestInterruptedStdin(t *testing.T) {
 		_ = typed.Close()
 	}
 }
+
+// A command that is interrupted before it has seen what it was to wait for has failed,
+// and says what it has seen. One that waits without end has not.
+func TestInterruptedWait(t *testing.T) {
+	n := newNode(t)
+	n.begun = func(client, _ *xdpfab.Domain) { n.mem.Bytes()[8] = 5 }
+	for _, c := range []struct {
+		line string
+		code int
+		say  string
+	}{
+		{"watch PEER --region r --offset 8 --interval 1ms --until 77", exitFailed, "interrupted: r+8 is 5, not 77"},
+		{"watch PEER --region r --interval 1ms --count 3", exitFailed, "interrupted after 0 of 3 changes"},
+		{"watch PEER --region r --interval 1ms --until 77 --json", exitFailed, `{"error":"interrupted: r+0 is 0, not 77","code":1}`},
+		{"watch PEER --region r --interval 1ms", exitOK, ""},
+	} {
+		if r := n.interrupt(c.line, func() {}); r.code != c.code || c.say == "" && r.err != "" || !strings.Contains(r.err, c.say) {
+			t.Errorf("%s: %+v, want code %d, %s", c.line, r, c.code, c.say)
+		}
+	}
+	for line, code := range map[string]int{"receive --count 3": exitFailed, "receive": exitOK} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		var errs lockedBuffer
+		a := &app{open: n.open, in: strings.NewReader(""), out: io.Discard, err: &errs}
+		done := make(chan int, 1)
+		go func() { done <- a.run(ctx, n.line(line)) }()
+		testnet.Eventually(t, line+" waits", func() bool { return strings.Contains(errs.String(), "Ctrl-C ends\n") })
+		interrupt()
+		if is := <-done; is != code || strings.Contains(errs.String(), "interrupted after 0 of 3 messages\n") != (code != exitOK) {
+			t.Errorf("%s: code %d, %s", line, is, errs.String())
+		}
+	}
+}

@@ -229,6 +229,9 @@ func (a *app) receiveAll(f *receiveFlags, in *arrivals, stop func()) (failed err
 			in.taken <- struct{}{}
 		}
 	}
+	if failed == nil && n < f.count {
+		return fmt.Errorf("%w after %d of %s", errInterrupted, n, plural(f.count, "message"))
+	}
 	return failed
 }
 

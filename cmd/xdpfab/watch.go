@@ -46,7 +46,8 @@ func (a *app) watchCmd() *cobra.Command {
 		Short: "Watch a word of a peer's memory, or the peer",
 		Long: `watch reads an element of a region once each --interval. It prints the first value, and
 then each change, with the time. It misses changes between two reads. It ends when the
-element has the value of --until, after --count changes, or when it is interrupted.
+element has the value of --until, after --count changes, or when it is interrupted: with
+exit code 1, if it was to wait for one of these.
 
 Without a region, watch waits until the peer is gone, and says why: exit code 3 means
 that the peer restarted, and 4 that it is silent or closed its session.`,
@@ -76,8 +77,11 @@ that the peer restarted, and 4 that it is silent or closed its session.`,
 	return c
 }
 
-// errWait is why a watch has been given up.
-var errWait = errors.New("gave up")
+// Why a command ends that has not seen what it was to wait for.
+var (
+	errWait        = errors.New("gave up")
+	errInterrupted = errors.New("interrupted")
+)
 
 func (f *watchFlags) check(c *cobra.Command) error { return negative(c, "interval", "count", "wait") }
 
@@ -166,10 +170,10 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 			closed(err)
 		}
 	}()
-	last, err := a.changes(ctx, f, until, r.dt, func() ([]byte, error) { return p.run(ctx, r, region) })
+	seen, last, err := a.changes(ctx, f, until, r.dt, func() ([]byte, error) { return p.run(ctx, r, region) })
 	switch {
-	case user.Err() != nil:
-		return nil
+	case user.Err() != nil && err != nil:
+		return f.interrupted(seen, last)
 	case errors.Is(context.Cause(ctx), errWait):
 		return f.gaveUp(last)
 	case errors.Is(context.Cause(ctx), xdpfab.ErrPeerClosed):
@@ -201,6 +205,23 @@ func (f *watchFlags) unconnected(ctx context.Context, addr string, err error) er
 // gaveUp is the error of a watch that has not seen enough within --wait. last is the last
 // value read, empty if none was.
 func (f *watchFlags) gaveUp(last string) error {
+	return fmt.Errorf("%w after %v: %s: wait longer with --wait", errWait, f.wait, f.found(last))
+}
+
+// interrupted is the error of a watch that has not seen what it was to wait for. One
+// without end has none.
+func (f *watchFlags) interrupted(seen int, last string) error {
+	switch {
+	case f.until != "":
+		return fmt.Errorf("%w: %s", errInterrupted, f.found(last))
+	case f.count > 0:
+		return fmt.Errorf("%w after %d of %s", errInterrupted, seen, plural(f.count, "change"))
+	}
+	return nil
+}
+
+// found says what the element is, and is not.
+func (f *watchFlags) found(last string) string {
 	is := "no value was read"
 	if last != "" {
 		is = "is " + last
@@ -208,34 +229,36 @@ func (f *watchFlags) gaveUp(last string) error {
 	if f.until != "" {
 		is += ", not " + f.until
 	}
-	return fmt.Errorf("%w after %v: %v+%d %s: wait longer with --wait", errWait, f.wait, &f.region, f.offset, is)
+	return fmt.Sprintf("%v+%d %s", &f.region, f.offset, is)
 }
 
 // changes reads again and again, until it has seen enough, and prints what is new. It
-// returns the last value, empty if it has read none.
+// returns the number of changes, and the last value, empty if it has read none.
 func (a *app) changes(ctx context.Context, f *watchFlags, until []byte, dt atomic.Datatype,
-	read func() ([]byte, error)) (is string, err error) {
+	read func() ([]byte, error)) (seen int, is string, err error) {
 	var last []byte
-	for seen := -1; ; { // the first value is no change
+	for {
 		now, err := read()
 		if err != nil {
-			return is, err
+			return seen, is, err
 		}
 		if last == nil || !bytes.Equal(now, last) {
 			r := change{Time: time.Now(), Before: is, Value: value.Format(dt, now)}
 			is = r.Value
 			if err := errors.Join(a.print(&r, r.text), a.flush()); err != nil {
-				return is, err
+				return seen, is, err
+			}
+			if last != nil { // the first value is no change
+				seen++
 			}
 			last = now
-			seen++
 		}
 		if until != nil && bytes.Equal(now, until) || f.count > 0 && seen == f.count {
-			return is, nil
+			return seen, is, nil
 		}
 		select {
 		case <-ctx.Done():
-			return is, context.Cause(ctx)
+			return seen, is, context.Cause(ctx)
 		case <-time.After(f.interval):
 		}
 	}
