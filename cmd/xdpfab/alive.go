@@ -108,10 +108,9 @@ func whyGivenUp(ctx context.Context, err error) error {
 	if errors.Is(err, xdpfab.ErrHostLost) && strings.HasSuffix(err.Error(), xdpfab.ErrHostLost.Error()) {
 		err = fmt.Errorf("%w: start it again, and run the command again", err)
 	}
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, errUnread) || errors.Is(err, errInterrupted)
 	switch {
-	case errors.Is(cause, errUnread) && errors.Is(err, errInterrupted):
-		return nil
-	case errors.Is(cause, errUnread) && errors.Is(err, context.Canceled) && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
+	case errors.Is(cause, errUnread) && ended && !errors.Is(err, xdpfab.ErrOutcomeUnknown):
 		return nil
 	case !errors.Is(cause, control.ErrSilent):
 		return err

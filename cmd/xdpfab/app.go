@@ -42,6 +42,8 @@ type app struct {
 	json bool       // --json
 	ran  bool       // an operation that changes something has run
 
+	results *results // behind out
+
 	goesOn bool // the command has work to finish when nobody reads its output
 
 	// Where the configuration is; nil: nowhere.
@@ -63,12 +65,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 		args = append(strings.Fields(c.CommandPath())[1:], permute(c.Flags(), rest)...)
 	}
 	root.SetArgs(args)
-	results := &results{to: a.out, unread: func() {
+	a.results = &results{to: a.out, unread: func() {
 		if !a.goesOn {
 			a.giveUp(errUnread)
 		}
 	}}
-	out := bufio.NewWriter(results)
+	out := bufio.NewWriter(a.results)
 	a.out = out
 	root.SetOut(out)
 	root.SetErr(a.err)
@@ -78,7 +80,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = root.ExecuteContext(ctx)
 	}
 	err = whyGivenUp(ctx, err) // before the last output: a reader who misses that changes nothing
-	err = a.unprinted(joinOnce(err, out.Flush()), results)
+	err = a.unprinted(joinOnce(err, out.Flush()), a.results)
 	if err != nil {
 		a.tellError(err, args)
 	}

@@ -182,6 +182,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, addrs []string) (err error)
 		}
 	}
 	f.link.mailbox = f.Messages()
+	defer a.whileRead()()
 	cl, err := a.connect(c, &f.link, addrs[0])
 	if err != nil {
 		return f.unserved(err, addrs[0])

@@ -36,6 +36,7 @@ daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
 			if err != nil || bytes == 0 {
 				return usage(c, "--memory: %v", errors.Join(err, errors.New("want more than 0")))
 			}
+			defer a.whileRead()()
 			dom, err := a.serve(c, &link)
 			if err != nil {
 				return err

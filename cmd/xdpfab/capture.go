@@ -117,7 +117,9 @@ func (a *app) capture(c *cobra.Command, f *captureFlags) (err error) {
 	}
 	defer conn.Close()
 	out := a.out
-	if f.write != "-" {
+	if f.write == "-" {
+		defer a.whileRead()()
+	} else {
 		file, err := os.OpenFile(f.write, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
 			return usage(c, "--write: %v: want a file in a folder that is there, and that this user may write", err)

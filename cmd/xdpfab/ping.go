@@ -76,6 +76,7 @@ func (a *app) ping(c *cobra.Command, f *pingFlags, peer string) (err error) {
 	if err := negative(c, "count", "interval"); err != nil {
 		return err
 	}
+	defer a.whileRead()()
 	cl, err := a.connect(c, &f.link, peer)
 	if err != nil {
 		return err

@@ -108,6 +108,7 @@ func (a *app) receive(c *cobra.Command, f *receiveFlags) (err error) {
 			return err
 		}
 	}
+	defer a.whileRead()()
 	dom, err := a.serve(c, &f.link)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -101,6 +102,36 @@ func TestUnreadStdout(t *testing.T) {
 		}
 	}
 	testnet.Eventually(t, "five sums ran", func() bool { return binary.LittleEndian.Uint64(n.mem.Bytes()) == 5 })
+}
+
+// A command that waits ends when the reader of its output goes, though it has nothing to
+// write.
+func TestReaderGoes(t *testing.T) {
+	n := newNode(t)
+	for line, begins := range map[string]string{
+		"watch PEER --region r --until 77": "  0\n", "watch PEER": "", "receive --count 2": "", "bench PEER --region r --duration 1h": "",
+		"ping PEER -c 2 --interval 1h": "ping " + peerAddr, "bench serve": "serving at ",
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errs lockedBuffer
+		ctx, cancel := context.WithTimeout(t.Context(), 10*testnet.Patience)
+		a := &app{open: n.open, in: strings.NewReader(""), out: w, err: &errs}
+		done := make(chan int, 1)
+		go func() { done <- a.run(ctx, n.line(line)) }()
+		if begins == "" { // the reader may go before anything is connected
+		} else if text, err := bufio.NewReader(r).ReadString('\n'); err != nil || !strings.Contains(text, begins) {
+			t.Errorf("%s: %q, %v", line, text, err)
+		}
+		_ = r.Close()
+		if code := <-done; code != exitOK || ctx.Err() != nil || strings.Contains(errs.String(), "xdpfab: ") {
+			t.Errorf("%s: code %d, %v, %s", line, code, ctx.Err(), errs.String())
+		}
+		cancel()
+		_ = w.Close()
+	}
 }
 
 // A change of a daemon's regions is not undone when its result cannot be printed.

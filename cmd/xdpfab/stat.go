@@ -251,6 +251,7 @@ func (a *app) stat(c *cobra.Command, f *statFlags) (err error) {
 		return err
 	}
 	defer d.Close()
+	defer a.whileRead()()
 	show, end := a.statView(f)
 	defer func() { err = errors.Join(err, end()) }()
 	var last statReport

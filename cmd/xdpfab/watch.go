@@ -103,6 +103,7 @@ func (a *app) watchPeer(c *cobra.Command, f *watchFlags, addr string) (err error
 	if err := f.check(c); err != nil {
 		return err
 	}
+	defer a.whileRead()()
 	user := c.Context()
 	ctx, cancel := f.limited(user)
 	defer cancel()
@@ -146,6 +147,7 @@ func (a *app) watchWord(c *cobra.Command, f *watchFlags, addr string) (err error
 			return usage(c, "--until: %v", err)
 		}
 	}
+	defer a.whileRead()()
 	user := c.Context()
 	ctx, cancel := f.limited(user)
 	defer cancel()
