@@ -86,9 +86,9 @@ and runs them in one session: {"func":"fetch","op":"sum","dt":"uint64","offset":
 "buf":"0500000000000000"}, bytes in little-endian hex; "cmp" are the compare values.
 If "dst" is given, atomic writes it first, and "out" then has the values afterwards.
 Each line gets an answer: {"line":1,…,"res":"…","out":"…"} or {"line":1,"error":
-"…","certainty":"not executed","code":1}. The exit code is the greatest of them, and no
-line behind one with 3 or more runs. A condition that did not hold fails no line: the
-line's "res" shows it.`
+"…","certainty":"not executed","code":1}. The exit code is the greatest of them. No line
+runs behind one with 3 or more, or behind one that says that the region is gone. A
+condition that did not hold fails no line: the line's "res" shows it.`
 
 func (a *app) atomicCmd() *cobra.Command {
 	var f atomicFlags

@@ -20,6 +20,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/value"
+	"github.com/xdpfab/xdpfab/internal/testnet"
 )
 
 func TestPermute(t *testing.T) {
@@ -228,6 +229,32 @@ func TestBatchVectors(t *testing.T) {
 	}
 	if count < 4950 || results.More() {
 		t.Errorf("%d vectors", count)
+	}
+}
+
+// A batch whose region goes away ends there: the line did not run, which is what code 1
+// means.
+func TestBatchLosesRegion(t *testing.T) {
+	const sum = `{"op":"sum","dt":"uint64","buf":"0100000000000000"}` + "\n"
+	n := newNode(t)
+	in, typed := io.Pipe()
+	var out, errs lockedBuffer
+	a := &app{open: n.open, in: in, out: &out, err: &errs}
+	code := make(chan int, 1)
+	go func() { code <- a.run(t.Context(), n.line("atomic --batch - --peer PEER --region r")) }()
+	if _, err := io.WriteString(typed, sum); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Eventually(t, "the first line has an answer", func() bool { return strings.HasSuffix(out.String(), "\n") })
+	if err := n.region.Close(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.WriteString(typed, sum+sum); _ = typed.Close() }()
+	is := <-code
+	if lines := strings.Split(out.String(), "\n"); is != exitFailed || len(lines) != 3 ||
+		!strings.HasSuffix(lines[1], `"certainty":"not executed","code":1}`) ||
+		!strings.Contains(errs.String(), "1 operation ran, 1 failed, those behind line 2 were not run") {
+		t.Errorf("code %d, %s, %s", is, out.String(), errs.String())
 	}
 }
 

@@ -71,8 +71,8 @@ func (p *poster) run(ctx context.Context, r request, at xdpfab.RemoteRegion) ([]
 	return before, p.do(ctx, r.form, &m)
 }
 
-// batch answers every line; the exit code is that of the worst. When the outcome
-// of an operation is unknown or the peer is gone, the rest is not run.
+// batch answers every line; the exit code is that of the worst. When the outcome of an
+// operation is unknown, or the peer or the region is gone, the rest is not run.
 func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error) {
 	if len(args) > 0 {
 		return usage(c, "--batch takes no OP, DATATYPE or values, which its lines have: leave out %q", args[0])
@@ -102,8 +102,9 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	out := json.NewEncoder(a.out)
 	out.SetEscapeHTML(false)
 	ran, failed, code, number := 0, 0, exitOK, 0
-	var first error
-	for code < exitUnknown && lines.Scan() && c.Context().Err() == nil { // an interrupt cuts the last line
+	var first error                                         // why a line failed
+	over := false                                           // the next lines could meet other memory
+	for !over && lines.Scan() && c.Context().Err() == nil { // an interrupt cuts the last line
 		number++
 		if len(lines.Bytes()) == 0 {
 			continue
@@ -118,6 +119,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 				res.Certainty = executed
 			}
 			code = max(code, res.Code)
+			over = code >= exitUnknown || errors.Is(err, xdpfab.ErrPeerRestarted)
 		} else {
 			ran++
 		}
@@ -130,7 +132,7 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 		}
 	}
 	summary := fmt.Sprintf("%s ran, %d failed", plural(ran, "operation"), failed)
-	if code >= exitUnknown {
+	if over {
 		summary += fmt.Sprintf(", those behind line %d were not run", number)
 	} else if why := context.Cause(c.Context()); why != nil && number == 0 {
 		return fmt.Errorf("%w; no operation ran", why)

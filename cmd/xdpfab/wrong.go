@@ -209,6 +209,8 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion, link *linkFlags) er
 	size := uint64(r.dt.Size())
 	align := min(size, mostAlign)
 	switch {
+	case errors.Is(err, xdpfab.ErrPeerRestarted) && errors.Is(err, xdpfab.ErrNotExecuted):
+		return &codeError{err, exitFailed} // 3 would leave open whether it ran
 	case errors.Is(err, xdpfab.ErrMisaligned):
 		below := r.offset / align * align
 		return fmt.Errorf("%w: %v is aligned to %d bytes, offset %d is not: use --offset %d or %d", err, r.dt, align,
