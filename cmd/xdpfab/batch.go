@@ -71,11 +71,22 @@ func (p *poster) run(ctx context.Context, r request, at xdpfab.RemoteRegion) ([]
 	return before, p.do(ctx, r.form, &m)
 }
 
+// inLines are flags that a batch does not have, and what it has in place of them.
+var inLines = map[string]string{
+	"form": `a line has "func"`, "count": `a line has "n"`, "compare": `a line has "cmp"`,
+	"hex": "bytes of lines are in hex always", "quiet": "each line gets its answer",
+}
+
 // batch answers every line; the exit code is that of the worst. When the outcome of an
 // operation is unknown, or the peer or the region is gone, the rest is not run.
 func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error) {
 	if len(args) > 0 {
 		return usage(c, "--batch takes no OP, DATATYPE or values, which its lines have: leave out %q", args[0])
+	}
+	for _, name := range []string{"form", "count", "compare", "hex", "quiet"} {
+		if c.Flags().Changed(name) {
+			return usage(c, "--%s with --batch: %s; leave it out", name, inLines[name])
+		}
 	}
 	in := io.Reader(nil)
 	if f.batch == "-" {
@@ -101,9 +112,9 @@ func (a *app) batch(c *cobra.Command, f *atomicFlags, args []string) (err error)
 	lines.Buffer(nil, 64<<20)
 	out := json.NewEncoder(a.out)
 	out.SetEscapeHTML(false)
-	ran, failed, code, number := 0, 0, exitOK, 0
-	var first error                                         // why a line failed
-	over := false                                           // the next lines could meet other memory
+	// It is over when the next lines could meet other memory.
+	ran, failed, code, number, over := 0, 0, exitOK, 0, false
+	var first error
 	for !over && lines.Scan() && c.Context().Err() == nil { // an interrupt cuts the last line
 		number++
 		if len(lines.Bytes()) == 0 {
