@@ -241,7 +241,7 @@ func (a *app) get(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		return a.result(x, &copyReport{Command: "get", From: place(x, peer), To: to}, time.Since(start))
 	}
 	x.bar.End()
-	return f.getFailed(x, err, path)
+	return &partial{f.getFailed(x, err, path), x.sure}
 }
 
 // fetch reads the rest of the region, in order.
@@ -330,7 +330,7 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	if err := x.store(c.Context(), in, s); err != nil {
 		x.bar.End()
 		a.ran = x.sure > x.begin
-		return f.putFailed(x, err)
+		return &partial{f.putFailed(x, err), x.sure}
 	}
 	a.ran = true
 	return a.result(x, &copyReport{Command: "put", From: from, To: place(x, peer), Signal: f.signal.String()},

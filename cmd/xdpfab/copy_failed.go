@@ -16,6 +16,14 @@ import (
 
 // What a copy that failed says: how far it came, and how it goes on.
 
+// partial is the error of a copy under way.
+type partial struct {
+	error
+	bytes uint64 // of the file that are there, from its beginning
+}
+
+func (p *partial) Unwrap() error { return p.error }
+
 // getFailed completes the error of a get under way.
 func (f *copyFlags) getFailed(x *copying, err error, path string) error {
 	if err = f.link.denied(unadvised(err), x.region, "get", mr.RemoteRead); errors.Is(err, xdpfab.ErrAccess) {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -204,5 +205,27 @@ func TestChunksInOrder(t *testing.T) {
 	cancel()
 	if err := (chunks{next: func(*chunk) (bool, error) { return false, nil }}).run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// With --json the error of a copy has the number of bytes with which it goes on.
+func TestCopyFailedAsJSON(t *testing.T) {
+	n := newNode(t)
+	for _, c := range []struct {
+		line, in string
+		bytes    uint64
+	}{
+		{"put PEER - --region r", strings.Repeat("x", 65<<10), 0},
+		{"put PEER - --region r --skip 100", strings.Repeat("x", 66<<10), 100},
+		{"get PEER /dev/full --region r", "", 0},
+	} {
+		r := n.run(c.in, append(n.line(c.line), "--json")...)
+		e := new(errorReport)
+		if err := json.Unmarshal([]byte(r.err), e); err != nil || e.Bytes == nil || *e.Bytes != c.bytes {
+			t.Errorf("%s: %+v, %v: want %d bytes", c.line, r, err, c.bytes)
+		}
+	}
+	if r := n.run("", append(n.line("get PEER - --region none"), "--json")...); strings.Contains(r.err, `"bytes"`) {
+		t.Errorf("nothing was under way: %s", r.err)
 	}
 }

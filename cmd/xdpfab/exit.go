@@ -136,6 +136,9 @@ type errorReport struct {
 	Error     string `json:"error"`
 	Certainty string `json:"certainty,omitempty"`
 	Code      int    `json:"code"`
+	// Bytes are those from the beginning of FILE that get or put has copied for certain:
+	// put continues with --skip and their number, get with --resume.
+	Bytes *uint64 `json:"bytes,omitempty"`
 }
 
 // tellError says on stderr why a command failed. The wish for JSON counts even where the
@@ -145,10 +148,13 @@ func (a *app) tellError(err error, args []string) {
 		fmt.Fprintln(a.err, tell.Fold(oneLine(err)))
 		return
 	}
+	r := errorReport{Error: tell.Plain(err), Certainty: a.certainty(err), Code: exitCode(err)}
+	if p, is := errors.AsType[*partial](err); is {
+		r.Bytes = &p.bytes
+	}
 	e := json.NewEncoder(a.err)
 	e.SetEscapeHTML(false)
-	// If stderr is lost, nothing can tell of it.
-	_ = e.Encode(errorReport{tell.Plain(err), a.certainty(err), exitCode(err)})
+	_ = e.Encode(r) // if stderr is lost, nothing can tell of it
 }
 
 // executed is what is known of an operation that ran, in a command that failed.
