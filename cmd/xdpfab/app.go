@@ -40,8 +40,9 @@ type app struct {
 	tty  bool       // err is a terminal, so progress lines make sense
 	rows func() int // of the terminal that out is; nil if it is none
 	json bool       // --json
-	ran  bool       // an operation that changes something has run
+	ran  bool       // an operation that changes something has run, or a copy to a file
 
+	copied  bool     // a get or put has come to its end
 	results *results // behind out
 
 	goesOn bool // the command has work to finish when nobody reads its output

@@ -175,6 +175,7 @@ func (a *app) result(x *copying, r *copyReport, took time.Duration) error {
 		}
 		return nil
 	}
+	a.ran, a.copied = true, true
 	return a.print(r, text)
 }
 
@@ -332,7 +333,6 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 		a.ran = x.sure > x.begin
 		return &partial{f.putFailed(x, err), x.sure}
 	}
-	a.ran = true
 	return a.result(x, &copyReport{Command: "put", From: from, To: place(x, peer), Signal: f.signal.String()},
 		time.Since(start))
 }

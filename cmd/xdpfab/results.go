@@ -49,7 +49,11 @@ func (a *app) unprinted(err error, out *results) error {
 	if exitCode(err) == exitUnknown {
 		return err
 	}
-	return &codeError{fmt.Errorf("the operation ran; its result could not be printed: %w", err), exitUnknown}
+	what := "the operation ran; its result"
+	if a.copied {
+		what = "the copy is complete; its report"
+	}
+	return &codeError{fmt.Errorf("%s could not be printed: %w", what, err), exitUnknown}
 }
 
 // joinOnce is errors.Join without the errors that another one wraps: a writer that has
