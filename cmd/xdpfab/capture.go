@@ -189,7 +189,11 @@ func (a *app) tellCaptured(r captured) error {
 // totals behind them.
 func copyPackets(to io.Writer, flush func() error, conn *net.UnixConn, start capture.Start,
 	f *captureFlags) (r captured, err error) {
-	defer func() { err = errors.Join(err, flush()) }()
+	defer func() {
+		if failed := flush(); err == nil { // a writer that has failed says the same again
+			err = failed
+		}
+	}()
 	file, err := capture.NewFile(to, "xdpfab "+version.Version, start.Interface, int(f.snaplen))
 	if err != nil {
 		return r, err

@@ -136,6 +136,12 @@ func TestCapture(t *testing.T) {
 	if received, sent := framesOf(t, strings.NewReader(p.out.String()), wire.MAC(net.A.MAC)); len(received)+len(sent) != 3 {
 		t.Errorf("%d packets in the pipe, want 3", len(received)+len(sent))
 	}
+	p = capturing(t, d, "-w", "/dev/full")
+	add("r", "1")
+	p.wants(1, "no space left on device: make room")
+	if n := strings.Count(p.err.String(), "no space left"); n != 1 {
+		t.Errorf("the error is there %d times: %s", n, p.err.String())
+	}
 	p = capturing(t, d, "-w", os.DevNull)
 	d.end()
 	p.wants(4, "the daemon has ended, or another one took its place: capture again when one serves\n")
