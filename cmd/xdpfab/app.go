@@ -159,9 +159,7 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 
 // input is stdin until the context ends: nobody waits for what somebody has yet to type.
 func (a *app) input(ctx context.Context) io.Reader {
-	if f, is := a.in.(*os.File); is && isTerminal(f) {
-		fmt.Fprintln(a.err, "reading from the terminal; Ctrl-D ends the input, Ctrl-C the command")
-	}
+	a.tellTyping()
 	r, w := io.Pipe()
 	go func() {
 		_, err := io.Copy(w, a.in)

@@ -83,7 +83,7 @@ With --signal a word of 64 bits changes when the whole file is there, in this re
 or another one. Whoever waits for it finds the file: a program on the peer by
 xdpfab.Wait, a script by ` + "`xdpfab watch --until`" + `. The signal and the last bytes, less
 than 1 MiB, are one operation. A copy that fails has given no signal, unless the error
-says that this is unknown.`,
+says that this is unknown; one of an empty stdin fails.`,
 		Example: `  xdpfab put 10.0.0.2 counters.save --region counters
   xdpfab put 10.0.0.2 counters.save --region counters --skip 3145728
   xdpfab put 10.0.0.2 model --region model --signal flags:8=1
@@ -103,6 +103,9 @@ says that this is unknown.`,
 func peerAndFile(c *cobra.Command, args []string) error {
 	if err := exactArgs("PEER", "FILE")(c, args); err != nil {
 		return err
+	}
+	if args[1] == "" {
+		return usage(c, "FILE is empty: want a name, or -")
 	}
 	is, host := "is", args[1]
 	if !isAddress(host) { // HOST:NAME, as in scp
@@ -320,6 +323,10 @@ func (a *app) put(c *cobra.Command, f *copyFlags, peer, path string) (err error)
 	from := path
 	if path == "-" {
 		from = "stdin"
+		a.tellTyping()
+	}
+	if s != nil {
+		s.piped = path == "-"
 	}
 	x.begin, x.total = f.skip, size
 	if n, err := io.CopyN(io.Discard, in, int64(min(f.skip, math.MaxInt64))); errors.Is(err, io.EOF) {

@@ -59,9 +59,16 @@ func (f *copyFlags) getFailed(x *copying, err error, path string) error {
 // putFailed completes the error of a put under way.
 func (f *copyFlags) putFailed(x *copying, err error) error {
 	if errors.Is(err, xdpfab.ErrOutOfBounds) && f.region.name != "" {
-		return fmt.Errorf("%w: the input has more bytes than region %v has from offset %d on, which is %d; its "+
-			"first %d bytes were written: shorten the input, or have a larger region", xdpfab.ErrOutOfBounds,
-			&f.region, f.offset, x.region.Size-f.offset, x.sure)
+		written := "nothing was written"
+		if x.sure > 0 {
+			written = fmt.Sprintf("its first %d bytes were written", x.sure)
+		}
+		return fmt.Errorf("%w: the input has more bytes than region %v has from offset %d on, which is %d; %s: "+
+			"shorten the input, or have a larger region", xdpfab.ErrOutOfBounds, &f.region, f.offset,
+			x.region.Size-f.offset, written)
+	}
+	if errors.Is(err, errNothing) {
+		return err
 	}
 	if err = f.link.denied(err, x.region, "put", mr.RemoteWrite); errors.Is(err, xdpfab.ErrAccess) {
 		return err

@@ -208,6 +208,23 @@ func TestChunksInOrder(t *testing.T) {
 	}
 }
 
+// An input that has failed is an empty one: it gives no signal.
+func TestPutNothing(t *testing.T) {
+	n := newNode(t)
+	checkRefusal(t, "no input", n.run("", n.line("put PEER - --region r --signal r:8")...), exitFailed, "nothing came on standard input, so the signal was not given")
+	if n.mem.Bytes()[8] != 0 {
+		t.Error("the signal was given")
+	}
+	mustRun[copyReport](n, "put PEER /dev/null --region r --signal r:8")
+	if n.mem.Bytes()[8] != 1 {
+		t.Error("an empty file gave no signal")
+	}
+	checkRefusal(t, "long input", n.run(strings.Repeat("x", 65<<10), n.line("put PEER - --region r")...), exitFailed, "which is 65536; nothing was written: shorten the input")
+	for _, what := range []string{"put", "get"} {
+		checkRefusal(t, what, n.run("", append([]string{what, peerAddr, ""}, n.line("--region r")...)...), exitUsage, "FILE is empty: want a name, or -")
+	}
+}
+
 // With --json the error of a copy has the number of bytes with which it goes on.
 func TestCopyFailedAsJSON(t *testing.T) {
 	n := newNode(t)

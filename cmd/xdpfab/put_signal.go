@@ -80,8 +80,9 @@ func (f *signalFlag) register(c *cobra.Command) {
 // putSignal is a signal whose word has been found.
 type putSignal struct {
 	xdpfab.Signal
-	flag *signalFlag
-	last []byte // of the input, less than a chunk: written by the operation that gives the signal
+	flag  *signalFlag
+	piped bool   // the input is stdin
+	last  []byte // of the input, less than a chunk: written by the operation that gives the signal
 }
 
 // find looks for the word before anything is written. Without the flag it returns nil.
@@ -107,8 +108,16 @@ func (f *signalFlag) find(ctx context.Context, p *xdpfab.Peer) (*putSignal, erro
 	return &putSignal{flag: f, Signal: word}, nil
 }
 
+// errNothing is why a signal is not given: what was to write to stdin has failed,
+// perhaps.
+var errNothing = errors.New("nothing came on standard input, so the signal was not given: `xdpfab put PEER " +
+	"/dev/null` gives one without bytes")
+
 // give writes the last bytes of the input and gives the signal: one operation.
 func (x *copying) give(ctx context.Context, s *putSignal) error {
+	if s.piped && x.sure+uint64(len(s.last)) == 0 {
+		return errNothing
+	}
 	if err := unadvised(x.peer.WriteSignal(ctx, x.region, x.from+x.sure, s.last, s.Signal)); err != nil {
 		if certainty(err) != xdpfab.ErrNotExecuted.Error() {
 			return fmt.Errorf("%w; the last %d bytes and the signal are one operation: whether it ran, the word at %d "+

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"syscall"
 )
 
@@ -63,6 +64,13 @@ func joinOnce(err, other error) error {
 		return err
 	}
 	return errors.Join(err, other)
+}
+
+// tellTyping says that somebody has to type what a command reads.
+func (a *app) tellTyping() {
+	if f, is := a.in.(*os.File); is && isTerminal(f) {
+		fmt.Fprintln(a.err, "reading from the terminal; Ctrl-D ends the input, Ctrl-C the command")
+	}
 }
 
 // What the screens of several commands have in common.
