@@ -224,6 +224,9 @@ func (f *benchFlags) unserved(err error, addr string) error {
 
 // printBench prints the report of one of several sizes as soon as it is there.
 func (a *app) printBench(f *benchFlags, r *bench.Report, i, of int) error {
+	if r.Interrupted && !a.json && (f.csv || of > 1) { // whose rows have no room for it
+		fmt.Fprintln(a.err, "xdpfab: interrupted: the last row is of a part of its run")
+	}
 	if f.csv {
 		w := csv.NewWriter(a.out)
 		names, values := r.CSV()

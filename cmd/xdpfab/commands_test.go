@@ -560,7 +560,13 @@ func TestBench(t *testing.T) {
 	if r := n.run("", n.line("bench PEER --region r --count 10 --warmup 0s")...); r.code != 0 || !strings.Contains(r.out, "verified") {
 		t.Errorf("%+v", r)
 	}
-	if r := n.interrupt("bench PEER --region r --duration 1h --mode throughput", func() {}); r.code != 0 || !strings.Contains(r.out, "verified") {
+	if r := n.interrupt("bench PEER --region r --duration 1h --mode throughput", func() {}); r.code != 0 || !strings.Contains(r.out, "verified") || !strings.Contains(r.out, " s, then interrupted: ") {
+		t.Errorf("interrupted: %+v", r)
+	}
+	if r := n.interrupt("bench PEER --region r --duration 1h --json", func() {}); r.code != 0 || !strings.Contains(r.out, `"interrupted":true`) {
+		t.Errorf("interrupted: %+v", r)
+	}
+	if r := n.interrupt("bench PEER --region r --duration 1h --csv", func() {}); r.code != 0 || r.err != "xdpfab: interrupted: the last row is of a part of its run\n" {
 		t.Errorf("interrupted: %+v", r)
 	}
 }

@@ -33,6 +33,7 @@ type Report struct {
 
 	Ops            uint64                `json:"ops"` // measured
 	Seconds        float64               `json:"seconds"`
+	Interrupted    bool                  `json:"interrupted,omitempty"` // whether a signal ended the measurement early
 	OpsPerSecond   float64               `json:"ops_per_second"`
 	BytesPerSecond float64               `json:"bytes_per_second"` // of elements, messages and copies
 	Latency        histogram.Percentiles `json:"latency"`          // from posting to completion; all 0 for a stream
@@ -118,6 +119,10 @@ func (r *Report) Text(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s of %s on %s over %s (%s, %s progress)\n", r.Mode, r.what(), r.Peer, r.Interface, carrier,
 		r.Progress)
+	interrupted := ""
+	if r.Interrupted {
+		interrupted = ", then interrupted"
+	}
 	fmt.Fprintf(w, "%s, window %d", show.Plural(r.Endpoints, "endpoint"), r.Window)
 	if r.Datatype != "" {
 		to := "the same each time"
@@ -126,8 +131,8 @@ func (r *Report) Text(w io.Writer) {
 		}
 		fmt.Fprintf(w, ", %s a post, %s", show.Plural(r.PostWords, "word"), to)
 	}
-	fmt.Fprintf(w, "\n%d operations in %.2f s: %s/s, %s/s\n", r.Ops, r.Seconds, show.Count(r.OpsPerSecond),
-		show.Size(uint64(r.BytesPerSecond)))
+	fmt.Fprintf(w, "\n%d operations in %.2f s%s: %s/s, %s/s\n", r.Ops, r.Seconds, interrupted,
+		show.Count(r.OpsPerSecond), show.Size(uint64(r.BytesPerSecond)))
 	if len(r.Peers) > 1 {
 		for _, p := range r.Peers {
 			fmt.Fprintf(w, "  %s: %s/s\n", p.Peer, show.Count(p.OpsPerSecond))

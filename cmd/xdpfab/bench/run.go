@@ -73,6 +73,7 @@ func Run(ctx context.Context, dom *xdpfab.Domain, peers []Peer, c *Config,
 	if err := x.measure(ctx, r, look); err != nil {
 		return nil, err
 	}
+	r.Interrupted = ctx.Err() != nil
 	for _, t := range x.targets {
 		v, err := t.verify(after)
 		if err != nil {
