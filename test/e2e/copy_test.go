@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -174,4 +176,44 @@ func testGetBrokenOff(t *testing.T) {
 	c.finish("get", back, "--length", fmt.Sprint(copySize), "--resume")
 	c.same(back)
 	c.end()
+}
+
+// A put that is ended by a signal, or with its terminal, says how it goes on. One that
+// nohup has started goes on by itself.
+func TestPutSignalled(t *testing.T) {
+	c := newCopied(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		put, _ := c.halfPut(xdpfabPath)
+		put.signal(sig)
+		code := put.code()
+		if text := put.err.String(); code != 1 && code != 3 || !strings.Contains(text, sig.String()+" signal received; ") ||
+			!strings.Contains(text, "continue with --skip") {
+			t.Errorf("%v: code %d, %s", sig, code, text)
+		}
+	}
+	put, feed := c.halfPut("nohup", xdpfabPath)
+	put.signal(syscall.SIGHUP)
+	if _, err := feed.Write(c.data[copySize/2:]); err != nil {
+		t.Error(err)
+	}
+	_ = feed.Close()
+	put.wants(0)
+}
+
+// halfPut starts a put, by a command line that begins with words, and returns when a part
+// is there. The rest is to be fed.
+func (c *copied) halfPut(words ...string) (put *process, feed *os.File) {
+	c.t.Helper()
+	in, feed, err := os.Pipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = feed.Close() })
+	args := append(words[1:], "put", c.addr(), "-", "-i", c.net.A.IfName, "--region", "r", "--timeout", limit.String())
+	put = start(c.t, c.net.A, words[0], args, func(cmd *exec.Cmd) { cmd.Stdin = in })
+	_ = in.Close()
+	if _, err := feed.Write(c.data[:copySize/2]); err != nil {
+		c.t.Fatal(err)
+	}
+	return put, feed // no more than four chunks wait: the first ones are there
 }
