@@ -22,6 +22,7 @@ type Silence struct {
 	Peer  string // its address
 	Known *engine.Silence
 	Node  *node.Node // that asked
+	Bytes int        // that the operation moves, for want of Known
 	told  bool
 	heard bool // the peer has answered before, which a daemon alone knows otherwise
 }
@@ -66,16 +67,26 @@ func (s *Silence) Error() string {
 		}
 		parts = append(parts, text)
 	}
-	if !s.told && !strings.Contains(parts[0], likelyCauses) { // the cause may be the end of a context by a silence
+	// the cause may be the end of a context by a silence
+	if !s.told && !strings.Contains(parts[0], likelyCauses) && !strings.Contains(parts[0], ownFault) {
 		parts = append(parts, s.likely())
 	}
 	return strings.Join(parts, ": ")
 }
 
-const likelyCauses = "likely causes:"
+const (
+	likelyCauses = "likely causes:"
+	ownFault     = "the cause is on this node:"
+)
 
 // likely says why the peer may be silent, the most likely cause first.
 func (s *Silence) likely() string {
+	a, err := wire.ParseAddr(s.Peer)
+	if err == nil {
+		if fault := s.Node.Dev.OwnFault(a); fault != "" {
+			return ownFault + " " + fault
+		}
+	}
 	text := likelyCauses
 	for i, c := range s.causes() {
 		text += fmt.Sprintf(" (%d) %s;", i+1, c)
@@ -93,9 +104,15 @@ func (s *Silence) causes() []string {
 		return []string{"no domain is open there", "SetFaults or Partition loses the packets",
 			"its domain has ProgressManual, and nobody calls Progress"}
 	case s.heard, s.Known != nil && s.Known.Answered:
-		return []string{"its program, its machine or the link has failed, or the program has ProgressManual and does " +
-			"not call Progress", "something on the way has failed",
-			"packets as long as the MTU are lost: set the MTU of both ends to the least on the way"}
+		causes := []string{
+			"its program, its machine or the link has failed, or the program has ProgressManual and does not call " +
+				"Progress",
+			"something on the way has failed"}
+		if s.Known == nil && s.Bytes >= engine.LongFrame || s.Known != nil && s.Known.Long {
+			causes = append(causes,
+				"packets as long as the MTU are lost: set the MTU of both ends to the least on the way")
+		}
+		return causes
 	case unread == nil && !a.IsIP():
 		return []string{"no node on this network has this MAC address",
 			"neither xdpfabd nor another program serves there, on that interface",

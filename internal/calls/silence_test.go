@@ -7,12 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/node"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // throughDaemon is a device of which only the description is asked for.
 type throughDaemon struct{ node.Device }
+
+func (throughDaemon) OwnFault(wire.Addr) string { return "" }
 
 func (throughDaemon) Info() node.InterfaceInfo {
 	return node.InterfaceInfo{Name: "eth0", Daemon: "/run/xdpfabd/eth0.sock"}
@@ -42,6 +46,44 @@ func TestHeardBefore(t *testing.T) {
 		}
 		if got := s.Error(); !strings.Contains(got, want) {
 			t.Errorf("heard %t: %s, want %q", heard, got, want)
+		}
+	}
+}
+
+// downHere is a device whose own interface is down.
+type downHere struct{ throughDaemon }
+
+func (downHere) OwnFault(wire.Addr) string { return "interface eth0 is down" }
+
+// A fault of this node is the only cause that is told, and once.
+func TestOwnFaultAlone(t *testing.T) {
+	at := Silence{Cause: errno.PeerSilent, Peer: "10.0.0.2", Node: &node.Node{Dev: downHere{}}}
+	const want = "peer does not answer: the daemon at /run/xdpfabd/eth0.sock gave it up: the cause is on this node: " +
+		"interface eth0 is down"
+	if got := at.Error(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	again := at
+	again.Cause = fmt.Errorf("the lease is lost: %w", &at)
+	if got := again.Error(); strings.Count(got, "is down") != 1 {
+		t.Error(got)
+	}
+}
+
+// Only a peer that did not answer long packets may have lost them for their length.
+func TestLongPacketsLost(t *testing.T) {
+	for _, c := range []struct {
+		known *engine.Silence
+		bytes int
+		long  bool
+	}{
+		{nil, 8, false}, {nil, 4096, true},
+		{&engine.Silence{Answered: true}, 4096, false}, {&engine.Silence{Answered: true, Long: true}, 8, true},
+	} {
+		s := &Silence{Cause: errno.PeerSilent, Peer: "10.0.0.2", Node: &node.Node{Dev: throughDaemon{}}, Known: c.known,
+			Bytes: c.bytes, heard: true}
+		if got := s.Error(); strings.Contains(got, "as long as the MTU") != c.long {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }

@@ -15,8 +15,13 @@ type Silence struct {
 	Answered bool          // the target has answered before
 	For      time.Duration // without an answer, since the first question that got none
 	Packets  uint64        // with questions, sent meanwhile
+	Long     bool          // a frame without an answer, or its answer, is a [LongFrame]
 	Link     wire.Link     // the way that the last of them went
 }
+
+// LongFrame is the length in bytes from which on a frame may be lost for its length: a
+// shorter one passes every path (RFC 791, section 3.1).
+const LongFrame = 512
 
 // Silence returns what was known of the target of a peer when it was last given up; nil
 // if it never was, or the peer is closed. Any goroutine may call it.
@@ -74,5 +79,23 @@ func (c *conn) unanswered() unanswered {
 
 func (c *conn) silence(q unanswered) *Silence {
 	return &Silence{Answered: c.r.process != 0, For: time.Duration(c.r.e.now - q.since), Packets: q.packets,
-		Link: c.by.link}
+		Link: c.by.link, Long: c.long()}
+}
+
+// long reports whether a frame without an answer, or its answer, is long.
+func (c *conn) long() bool {
+	for _, g := range c.frames {
+		if g == nil {
+			continue
+		}
+		answer := 0
+		for i := range g.frags {
+			s := &g.frags[i]
+			answer += int(s.records) * s.resultLen()
+		}
+		if answer >= LongFrame {
+			return true
+		}
+	}
+	return c.ini.Longest() >= LongFrame
 }

@@ -32,7 +32,7 @@ func TestSilence(t *testing.T) {
 			}
 			k := known()
 			// the hello of the session that asks on may have left
-			if k == nil || k.Answered != answered || k.For < atLeast || k.For > atMost || asked-k.Packets > 1 || k.Link != p.Link() {
+			if k == nil || k.Long || k.Answered != answered || k.For < atLeast || k.For > atMost || asked-k.Packets > 1 || k.Link != p.Link() {
 				t.Fatalf("known is %+v; want answered %t, for %v to %v, %d packets, by %+v", k, answered, atLeast, atMost, asked, p.Link())
 			}
 		}
@@ -76,5 +76,24 @@ func TestSilenceAfterRefusal(t *testing.T) {
 	}
 	if k := p.origin.Silence(p.ID()); k == nil || !k.Answered || k.Packets == 0 || k.For > time.Second {
 		t.Errorf("known is %+v after %d refusals", k, refused)
+	}
+}
+
+// That long frames got no answer is known as well: those of many operations, and those
+// whose answer is long.
+func TestSilenceOfLongFrames(t *testing.T) {
+	for name, count := range map[string]int{"one": 1, "many": 200} {
+		c := newCable(t, session.Config{GiveUp: time.Second})
+		p := c.peer(ethernet())
+		c.write(p, 0, 1)
+		c.pass = func(int, []byte) bool { return false }
+		var last *outcomes
+		for range count {
+			last = c.post(p, 0, 1)
+		}
+		c.done(last)
+		if k := p.origin.Silence(p.ID()); k == nil || k.Long != (count > 1) {
+			t.Errorf("%s: %+v", name, k)
+		}
 	}
 }

@@ -290,6 +290,9 @@ func (a *Attached) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) {
 // Silent implements device, likewise.
 func (a *Attached) Silent(netip.Addr) {}
 
+// OwnFault implements device.
+func (a *Attached) OwnFault(to wire.Addr) string { return a.ownFault(to) }
+
 // Info implements device.
 func (a *Attached) Info() node.InterfaceInfo {
 	a.Mu.Lock()

@@ -187,6 +187,9 @@ func (b *borrowed) Watch(changed func(port.Event)) {
 	}
 }
 
+// OwnFault implements device.
+func (b *borrowed) OwnFault(to wire.Addr) string { return b.ownFault(to) }
+
 // Info implements device.
 func (b *borrowed) Info() node.InterfaceInfo { return b.info }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Conversation is that of a guest with its host: any number of calls at a time, whose
@@ -106,6 +107,21 @@ func (c *Conversation) callFor(ctx context.Context, verb string, arguments, resu
 		return got, fmt.Errorf("%w: it has not answered for %v (%s): %w", errno.HostLost, limit, verb, err)
 	}
 	return got, err
+}
+
+// faultWithin is how long a host may take to say what is wrong on its node: an error's
+// text waits for it.
+const faultWithin = time.Second
+
+// ownFault asks the host why no packet of its node reaches an address; "" if it does not
+// say.
+func (c *Conversation) ownFault(to wire.Addr) (fault string) {
+	ctx, cancel := context.WithTimeout(context.Background(), faultWithin)
+	defer cancel()
+	if c.Call(ctx, share.CallOwnFault, share.Addr(to), &fault) != nil {
+		return ""
+	}
+	return fault
 }
 
 // WatchCall, unless it is nil, is called as a call begins, and its result as the call

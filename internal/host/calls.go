@@ -52,6 +52,7 @@ var guestCalls = map[string]guestCall{
 	share.CallKeep:       call1((*Guest).keep),
 	share.CallTakeBack:   call1((*Guest).takeBack),
 	share.CallCounters:   call1((*Guest).counters),
+	share.CallOwnFault:   call1((*Guest).ownFault),
 }
 
 // firstCalls are what a guest can ask for before it has anything here.

@@ -4,12 +4,14 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 
 	"github.com/xdpfab/xdpfab/internal/share"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/mr"
 )
 
@@ -159,4 +161,9 @@ func (g *Guest) describe() (AttachedGuest, *share.HostRing) {
 func (g *Guest) log(text string, attrs ...slog.Attr) {
 	who := []slog.Attr{slog.Int("pid", g.info.PID), slog.Int("uid", int(g.info.UID))}
 	g.h.n.Log(slog.LevelDebug, text, append(who, attrs...)...)
+}
+
+// ownFault says why no packet of this node reaches an address.
+func (g *Guest) ownFault(_ context.Context, a share.Addr) (string, error) {
+	return g.h.n.Dev.OwnFault(wire.Addr(a)), nil
 }

@@ -59,6 +59,7 @@ var loanCalls = map[string]guestCall{
 	share.CallForget:   call1((*Guest).endFollow),
 	share.CallSilent:   call1((*Guest).silent),
 	share.CallCounters: call1((*Guest).loanCounters),
+	share.CallOwnFault: call1((*Guest).ownFault),
 }
 
 // borrow answers the call of a guest that wants a queue of its own.

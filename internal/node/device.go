@@ -35,6 +35,9 @@ type Device interface {
 	// port.Interface.
 	Follow(a wire.Addr, l wire.Link, changed func(wire.Link)) (stop func())
 	Silent(remote netip.Addr)
+	// OwnFault says why no packet of this node reaches the address at present, whatever
+	// the peer does, and the remedy; "" if nothing is wrong here, or it is not known.
+	OwnFault(to wire.Addr) string
 	Info() InterfaceInfo
 	Counters() (map[string]uint64, error)
 	Close() error
@@ -154,6 +157,9 @@ func (Alone) Sifted() bool { return false }
 
 // GuestRing implements Upstream.
 func (Alone) GuestRing() engine.GuestRing { return nil }
+
+// OwnFault implements Device.
+func (Alone) OwnFault(wire.Addr) string { return "" }
 
 // MayHost implements Upstream.
 func (Alone) MayHost() error { return nil }

@@ -27,6 +27,9 @@ func (n NetInterface) Ports() []engine.Port {
 // Sifted implements Device: the XDP program looks at addresses.
 func (NetInterface) Sifted() bool { return true }
 
+// OwnFault implements Device.
+func (n NetInterface) OwnFault(to wire.Addr) string { return n.Interface.OwnFault(to) }
+
 // Info implements Device.
 func (n NetInterface) Info() InterfaceInfo {
 	m := n.Modes()

@@ -6,9 +6,13 @@ package port
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/route"
+	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
 // Drivers of NICs set their queues up anew when they get an XDP program, and again when
@@ -48,6 +52,34 @@ func await(ctx context.Context, limit time.Duration, so func() bool) error {
 		}
 	}
 	return nil
+}
+
+// OwnFault says why no packet of this node reaches an address at present, whatever the
+// peer does, and the remedy; "" if nothing is wrong here.
+func (i *Interface) OwnFault(to wire.Addr) string {
+	s, err := i.resolver.LinkState()
+	switch {
+	case err != nil:
+		return ""
+	case !s.AdminUp:
+		return fmt.Sprintf("interface %[1]s is down: `ip link set dev %[1]s up`", s.Name)
+	case !s.Up:
+		return fmt.Sprintf("interface %s has no carrier: connect its cable, or set up the other end", s.Name)
+	case !to.IsIP():
+		return ""
+	}
+	own, err := i.resolver.Addrs()
+	if err != nil {
+		return ""
+	}
+	if to.IP.Is4() && !slices.ContainsFunc(own, netip.Addr.Is4) {
+		return fmt.Sprintf("interface %[1]s no longer has an address to reach %[2]v from: "+
+			"`ip address add ADDRESS/LENGTH dev %[1]s`", s.Name, to.IP)
+	}
+	if _, err = i.resolver.Look(to.IP.Unmap().WithZone(""), own); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // sends reports whether an interface is up and has a carrier.

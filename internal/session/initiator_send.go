@@ -309,3 +309,13 @@ func (s *Initiator) Hurry(now int64) {
 		s.timer = now
 	}
 }
+
+// Longest returns the length in bytes of the longest request without an answer.
+func (s *Initiator) Longest() (longest int) {
+	for psn := s.una; psn != s.next; psn++ {
+		if s.wait&(1<<(psn&slotMask)) != 0 {
+			longest = max(longest, s.reqs[psn&slotMask].n)
+		}
+	}
+	return longest
+}

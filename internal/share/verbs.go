@@ -35,6 +35,9 @@ const (
 	CallKeep       = "keep"       // uint64, the key: the region outlives the guest; nothing
 	CallTakeBack   = "take back"  // string, the name of a region that is kept; Region with its memfd
 	CallCounters   = "counters"   // nothing; map[string]uint64
+	// Addr; string: why no packet of the host's node reaches it, "" if nothing is wrong
+	// there. Hosts of former versions refuse it.
+	CallOwnFault = "own fault"
 )
 
 // Attach begins a conversation.

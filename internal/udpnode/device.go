@@ -56,6 +56,9 @@ func (d *Device) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { r
 // Silent implements Device.
 func (d *Device) Silent(netip.Addr) {}
 
+// OwnFault implements Device.
+func (d *Device) OwnFault(to wire.Addr) string { return d.Device.OwnFault(to.IP) }
+
 // Info implements Device.
 func (d *Device) Info() node.InterfaceInfo {
 	info := node.InterfaceInfo{

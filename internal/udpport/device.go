@@ -3,6 +3,7 @@
 package udpport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,6 +133,32 @@ func (d *Device) Link(_ context.Context, a wire.Addr) (wire.Link, error) {
 	var err error
 	l.LocalIP, err = d.source(a.IP)
 	return l, err
+}
+
+// OwnFault says why no packet of this node reaches an address at present, whatever the
+// peer does, and the remedy; "" if nothing is wrong here, or if the calling thread is in
+// another network namespace.
+func (d *Device) OwnFault(to netip.Addr) string {
+	now, err := net.InterfaceByIndex(d.iface.Index)
+	switch {
+	case err != nil || now.Name != d.iface.Name || !bytes.Equal(now.HardwareAddr, d.iface.HardwareAddr):
+		return ""
+	case now.Flags&net.FlagUp == 0:
+		return fmt.Sprintf("interface %[1]s is down: `ip link set dev %[1]s up`", now.Name)
+	case now.Flags&net.FlagRunning == 0:
+		return fmt.Sprintf("interface %s has no carrier: connect its cable, or set up the other end", now.Name)
+	}
+	from, err := d.source(to)
+	for _, own := range d.addrs {
+		if (own == from || err != nil && own.Is4() == to.Is4()) && !has(now, own) {
+			return fmt.Sprintf("interface %s no longer has the address %v, from which this program sends: add it, or "+
+				"open the interface again", now.Name, own)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrClosed) {
+		return err.Error()
+	}
+	return ""
 }
 
 // source returns the served address to send from.

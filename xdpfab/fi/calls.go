@@ -160,7 +160,7 @@ func (p *poster) Hand(c calls.Claimed) { (*endpoint)(p).hand(c) }
 
 // Failed implements calls.Poster. Engine's thread.
 func (p *poster) Failed(s *engine.Submission, c *engine.Completion, later *engine.Later, peer string) error {
-	e := errorOf(resultOf(s, c, later), calls.NameOf(s), peer).by((*endpoint)(p), s.Peer)
+	e := errorOf(resultOf(s, c, later), calls.NameOf(s), peer).by((*endpoint)(p), s)
 	if calls.LooksUp(s.Verb) {
 		e.withoutEffect()
 	}

@@ -133,7 +133,7 @@ func (c *connection) moved(l wire.Link) {
 // answered takes the answer to the request. Engine's thread.
 func (c *connection) answered(answer wire.Connection, why session.Reason) {
 	if why != session.Alive {
-		cause := c.ep.whySilent(causeOfReason[why], c.peer(), 0)
+		cause := c.ep.whySilent(causeOfReason[why], c.peer(), new(engine.Submission))
 		c.fail(fmt.Errorf("xdpfab: connect to %s: %w", c.peer(), cause), answer.Bytes())
 		return
 	}
@@ -176,7 +176,7 @@ func (c *connection) post(verb wire.Verb) {
 func (c *connection) Complete(s *engine.Submission, done *engine.Completion, later *engine.Later) {
 	var err error
 	if done.Outcome != engine.Success {
-		err = errorOf(done.Result(later), calls.NameOf(s), c.peer()).by(c.ep, s.Peer)
+		err = errorOf(done.Result(later), calls.NameOf(s), c.peer()).by(c.ep, s)
 	}
 	switch {
 	case s.Verb == engine.VerbWatch:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/xdpfab/xdpfab/atomic"
 	"github.com/xdpfab/xdpfab/internal/calls"
 	"github.com/xdpfab/xdpfab/internal/engine"
 	"github.com/xdpfab/xdpfab/internal/errno"
@@ -254,7 +255,7 @@ func dials(number string) bool {
 
 // by fills in the driver of an operation of the endpoint that failed, and what the domain
 // knows of the cause: how it ended, or that the peer is silent.
-func (e *OpError) by(ep *endpoint, to engine.PeerID) *OpError {
+func (e *OpError) by(ep *endpoint, s *engine.Submission) *OpError {
 	e.stepper = ep.stepper
 	if errors.Is(e.Cause, ErrClosed) {
 		e.Cause = errClosedHere
@@ -262,7 +263,7 @@ func (e *OpError) by(ep *endpoint, to engine.PeerID) *OpError {
 			e.Cause = end
 		}
 	}
-	e.Cause = ep.whySilent(e.Cause, e.Peer, to)
+	e.Cause = ep.whySilent(e.Cause, e.Peer, s)
 	return e
 }
 
@@ -276,11 +277,12 @@ func (e *OpError) withoutEffect() {
 }
 
 // whySilent adds to the cause that a peer is silent what is known of that.
-func (ep *endpoint) whySilent(cause error, addr string, to engine.PeerID) error {
+func (ep *endpoint) whySilent(cause error, addr string, s *engine.Submission) error {
 	if cause != ErrPeerSilent {
 		return cause
 	}
-	return &calls.Silence{Cause: cause, Peer: addr, Node: ep.dom.node, Known: ep.origin.Silence(to)}
+	return &calls.Silence{Cause: cause, Peer: addr, Node: ep.dom.node, Known: ep.origin.Silence(s.Peer),
+		Bytes: int(s.Count) * atomic.Datatype(s.Datatype).Size()}
 }
 
 // ProvErrno is how an operation failed, in the terms of the protocol: prov_errno of an

@@ -218,7 +218,7 @@ func (e *sink) Flush() {
 
 // errorFor describes a failure.
 func (ep *endpoint) errorFor(s *engine.Submission, c *engine.Completion, later *engine.Later) *OpError {
-	e := errorOf(resultOf(s, c, later), calls.NameOf(s), ep.peerName(Address(c.Cookie))).by(ep, s.Peer)
+	e := errorOf(resultOf(s, c, later), calls.NameOf(s), ep.peerName(Address(c.Cookie))).by(ep, s)
 	switch {
 	case c.Reason == session.Cancelled: // only what was deferred is cancelled here
 		e.Cause = ErrCancelled
