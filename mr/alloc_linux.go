@@ -16,6 +16,10 @@ const mapHuge2MB = 21 << unix.MAP_HUGE_SHIFT
 // Alloc returns zeroed anonymous memory of the given size in bytes (mmap(2)). The size is
 // rounded up to whole pages. The error wraps ErrSize, or ErrMemory and the system's
 // error.
+//
+// A daemon cannot map this memory: behind one, the program executes what peers do to it.
+// They then cannot find it by its name, wait for its words or signal in it; [Memfd] has
+// no such limits.
 func Alloc(size int, o AllocOptions) (*Memory, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
@@ -169,6 +173,9 @@ func settle(fd int) error {
 // file when the kernel writes them, or by Sync. No process may truncate the file while it
 // is mapped: an access beyond its end kills the process (SIGBUS, mmap(2)). The error
 // wraps ErrSize, or ErrMemory and the system's error.
+//
+// A daemon does not map the file: behind one, the memory has the limits of that of
+// [Alloc].
 func File(path string, size int) (*Memory, error) {
 	if size < 0 {
 		return nil, checkSize(size)

@@ -64,7 +64,8 @@ type Memory struct {
 
 // Adopt makes ordinary Go memory registrable. It is pinned while regions are registered
 // over it. The caller keeps the slice and may use it, but must use sync/atomic where
-// peers write. b must not be empty; the error wraps ErrSize.
+// peers write. b must not be empty; the error wraps ErrSize. Behind a daemon, the memory
+// has the limits of that of [Alloc].
 func Adopt(b []byte) (*Memory, error) {
 	if len(b) == 0 {
 		return nil, failed("%w: an empty slice; want at least one byte", ErrSize)

@@ -69,7 +69,8 @@ func (d *Domain) NewRegion(name string, size int) (*mr.Region, error) {
 	return d.Domain.NewRegion(name, size)
 }
 
-// Register lets peers address memory that the program has. See [fi.Domain.Register].
+// Register lets peers address memory that the program has. See [fi.Domain.Register], also
+// for what peers cannot do behind a daemon to memory that is in no memfd.
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if err := d.there(); err != nil {
 		return nil, err

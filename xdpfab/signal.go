@@ -4,6 +4,7 @@ package xdpfab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -46,14 +47,22 @@ func (s Signal) check() error {
 // A program that sees the new word, for example by [Wait], finds all of b. The write and
 // the signal are one operation: both run, once, or neither does. The word may be in
 // another region. In OpenSHMEM this is put_signal: atomic.Write is SIGNAL_SET, and
-// atomic.Sum is SIGNAL_ADD. A peer with an earlier release refuses it with
-// ErrOpNotSupported.
+// atomic.Sum is SIGNAL_ADD.
+//
+// A peer with an earlier release refuses it with ErrOpNotSupported. So does a program
+// behind a daemon for memory that it alone has mapped, as it has that of mr.Alloc,
+// mr.File and mr.Adopt: use Write there, and then Add.
 func (p *Peer) WriteSignal(ctx context.Context, r RemoteRegion, offset uint64, b []byte, s Signal) error {
 	if err := s.check(); err != nil {
 		return errno.Unsent(err)
 	}
 	signal := wire.Signal{Key: s.Region.Key, Offset: s.Region.Base + 8*s.Index, Incarnation: s.Region.Incarnation,
 		Op: uint8(s.Op), Datatype: uint8(atomic.Uint64), Operand: s.Value}
-	return p.transfer(ctx, r, offset, len(b),
+	err := p.transfer(ctx, r, offset, len(b),
 		calls.Call{Verb: wire.VerbSignal, Op: uint8(atomic.Write), Operand: b, Signal: &signal})
+	if oe, is := errors.AsType[*OpError](err); is && errors.Is(err, ErrOpNotSupported) {
+		oe.Cause = errno.Refuse(ErrOpNotSupported, "its program alone has mapped this memory, behind a daemon, or the "+
+			"peer is of an older release: have it serve memory of NewRegion or mr.Memfd; or Write, and then Add")
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -303,6 +304,10 @@ func TestAttendedRefusesSignals(t *testing.T) {
 			err := x.peer.WriteSignal(ctx, to.data, 4096, bytes.Repeat([]byte{1}, n), s)
 			if !errors.Is(err, to.want) || !errors.Is(err, fi.ErrNotExecuted) {
 				t.Errorf("%s, %d bytes: %v, want %v", to.name, n, err, to.want)
+			}
+			if says := "its program alone has mapped this memory, behind a daemon"; to.want == fi.ErrOpNotSupported &&
+				!strings.Contains(err.Error(), says) {
+				t.Errorf("%s, %d bytes: %v, want %q", to.name, n, err, says)
 			}
 		}
 	}

@@ -22,6 +22,10 @@ import (
 // of peers, element by element. So are operations of another process on the same memory,
 // except on elements of 32 bytes and complex ones that are not aligned to their whole
 // size: those are exclusive within one process only.
+//
+// Behind a daemon, memory that is in no memfd (mr.Alloc, mr.File, mr.Adopt) is one that
+// only this program has mapped, and executes operations on. Peers then find it by its key
+// alone, cannot wait for its words, and cannot signal in it.
 func (d *Domain) Register(m *mr.Memory, o mr.Options) (*mr.Region, error) {
 	if err := d.there(); err != nil {
 		return nil, err
