@@ -25,7 +25,7 @@ func TestImpossibleAttributes(t *testing.T) {
 		"BusyPoll": {BusyPoll: xsk.BusyPoll{Budget: -1}}, "EthernetOnly": {EthernetOnly: true, Transport: fi.TransportUDP},
 		"ResidentSessions": {ResidentSessions: -1}, "ResidentLeave": {ResidentLeave: true},
 		"ResidentPin": {ResidentPin: "/x", Attach: fi.AttachAlways},
-		"Lend":        {Lend: -1}, "Borrow": {Borrow: true, Lend: 1},
+		"Lend":        {Lend: -1}, "Borrow": {Borrow: true, Attach: fi.AttachNever}, "Lend, 1": {Lend: 1},
 	} {
 		_, _, piped := xdpfab.Pipe(attr)
 		_, networked := xdpfab.NewNetwork(1, attr)

@@ -60,7 +60,7 @@ type Domain struct {
 //	Copy      fi.CopyMode   fi.CopyForce, fi.ZeroCopyForce (fi.CopyAuto)
 //	XDP       fi.XDPMode    fi.XDPNative, fi.XDPGeneric or fi.XDPAny (fi.XDPAuto)
 //	BusyPoll  xsk.BusyPoll  the pollers run the NIC's driver, without interrupts (none)
-//	Lend      int           further queues to lend to programs behind this one (0)
+//	Lend      int           0: a daemon alone lends queues, by xdpfabd --lend (0)
 //
 // Threads and sessions:
 //

@@ -21,7 +21,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/wire"
 )
 
-// A host may have queues to lend (DomainAttr.Lend). A guest that borrows one drives it
+// A host may have queues to lend (xdpfabd --lend). A guest that borrows one drives it
 // with an engine of its own. The host still has the XDP program, the addresses and the
 // ways to peers, and gives out the numbers of endpoints, which decide who gets a hello.
 // What arrives on a wrong queue crosses over in a cross ring.
@@ -118,8 +118,8 @@ func (h *Host) lend(g *Guest) (*port.Loan, error) {
 	}
 	from, is := h.n.Dev.(node.Lender)
 	if !is || len(from.Spares()) == 0 {
-		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend, "+
-			"DomainAttr.Lend), or do without: %w", errno.Busy)
+		return nil, fmt.Errorf("the host has no queues to lend: have it started with some (xdpfabd --lend), "+
+			"or do without: %w", errno.Busy)
 	}
 	l, err := from.Lend()
 	if err != nil {
@@ -299,7 +299,7 @@ func (g *Guest) loanCounters(ctx context.Context, _ struct{}) (map[string]uint64
 	return all, err
 }
 
-// LentQueue describes a queue that a domain can lend (DomainAttr.Lend).
+// LentQueue describes a queue that a domain can lend (xdpfabd --lend).
 type LentQueue struct {
 	Queue int                `json:"queue"`
 	State port.LendableState `json:"state"`

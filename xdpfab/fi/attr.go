@@ -30,8 +30,9 @@ type DomainAttr struct {
 	// a server may have a queue for each core. Frames that arrive on further queues reach
 	// these by a copy, so steer them: see InterfaceInfo.Relayed.
 	Queues int
-	// Lend is how many further queues, behind those, the domain may lend to its guests:
-	// see DomainAttr.Borrow. It takes Linux 6.4.
+	// Lend is how many further queues the domain has to lend; 0, which is the one value
+	// that Open takes. Programs attach to daemons alone, which lend queues by xdpfabd
+	// --lend: see DomainAttr.Borrow.
 	Lend int
 	// Spread gives the sessions that peers begin to the queues in turn, whatever queue
 	// their frames arrive on. It is for NICs that put all frames into one queue: the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xdpfab/xdpfab/internal/errno"
 	"github.com/xdpfab/xdpfab/internal/guest"
 )
 
@@ -22,6 +23,9 @@ func (f *Fabric) borrow(ctx context.Context, ifname, path string, chosen bool, a
 	return f.adopt(dev, a)
 }
 
+// mayLend is true in tests of lent queues, whose domains host guests as daemons do.
+var mayLend bool
+
 // checkLoans checks the attributes about lent queues.
 func (a *DomainAttr) checkLoans() error {
 	switch {
@@ -32,6 +36,9 @@ func (a *DomainAttr) checkLoans() error {
 		return fmt.Errorf("xdpfab: %d queues to lend: want 0 for none, or more", a.Lend)
 	case a.Borrow && (a.Attach == AttachNever || a.Lend > 0):
 		return errors.New("xdpfab: a queue is borrowed from a daemon: want neither AttachNever nor Lend with Borrow")
+	case a.Lend > 0 && !mayLend:
+		return errno.Refuse(ErrNotImplemented, "xdpfab: DomainAttr.Lend is %d: want 0, since programs attach to a "+
+			"daemon alone: have one lend queues, by xdpfabd --lend", a.Lend)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 // A live peer is given up by no test of this package: one that wants that to happen
 // makes the peer unreachable, and sets GiveUp or puts a Clock forward.
 func init() {
+	mayLend = true
 	node.DefaultGiveUp, host.MostHeld, tryEthernet = testnet.Patience, testnet.Patience, testnet.Patience
 }
 
