@@ -76,8 +76,8 @@ var (
 	ErrBusy = fi.ErrBusy
 	// ErrDenied means that a rule of the daemon forbids it.
 	ErrDenied = fi.ErrDenied
-	// ErrArgument means that no call accepts such an argument or attribute: an address
-	// that is none, say. The text names it, and what is wanted.
+	// ErrArgument means that no call accepts such an argument or attribute, such as a
+	// text that is no address. The text names it, and what is wanted.
 	ErrArgument = fi.ErrArgument
 	// ErrForeign means that it belongs to another domain.
 	ErrForeign = fi.ErrForeign

@@ -29,8 +29,8 @@ type MailboxAttr struct {
 	// int since AnyNumber, -1, picks a free one; see EndpointAttr.Number. 0 is taken
 	// where Serve or a daemon serves regions.
 	Number int
-	// Receives is the most calls that wait for messages at the same time, and the most
-	// messages that are kept; 1024. Further calls wait until one of these has returned,
+	// Receives is how many calls can wait for messages at the same time, and how many
+	// messages can be kept; 1024. Further calls wait until one of these has returned,
 	// even if a message that only they would take is here.
 	Receives int
 	// Buffered is the number of bytes of memory for messages that no call waits for; 4

@@ -144,5 +144,6 @@ func (d *Domain) closeWith(children bool) error {
 
 // Resume starts a domain that was opened with DomainAttr.ResidentPin: packets are taken.
 // Regions that were found in ResidentPin end if the program has not registered them
-// again; so do the sessions to endpoints that it has not made again.
+// again; so do the sessions to endpoints that it has not made again. Any other domain
+// takes packets already, and Resume changes nothing.
 func (d *Domain) Resume() { d.node.Resume() }

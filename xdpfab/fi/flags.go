@@ -65,7 +65,9 @@ const (
 	// FlagTagged makes the buffer of a tagged receive the target of an atomic, which
 	// matches it as a message does; see Endpoint.Atomic (FI_TAGGED).
 	FlagTagged OpFlags = 1 << 3
+)
 
+const ( // of its own, or go doc shows none of the flags
 	commitComplete OpFlags = 1 << 30 // FI_COMMIT_COMPLETE
 
 	completionLevels = FlagDeliveryComplete | FlagInjectComplete | FlagTransmitComplete | FlagMatchComplete
@@ -155,7 +157,9 @@ const (
 	// operations of peers that carry data (FI_RECV); see Endpoint.Receive and
 	// FlagRemoteCQData. Or it binds a counter of receives.
 	BindRecv
+)
 
+const ( // likewise
 	ownFlags     = BindRead | BindWrite | BindTransmit
 	remoteFlags  = BindRemoteRead | BindRemoteWrite
 	counterFlags = ownFlags | remoteFlags | BindRecv

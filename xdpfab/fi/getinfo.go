@@ -248,7 +248,7 @@ func ours(ifname string, err error) error {
 		return err
 	}
 	return errno.Refuse(errors.Join(ErrBusy, err), "a domain of this process has %s by AF_XDP, and one at a time can "+
-		"have it: use that one, which GetInfo returns as DomainInfo.Instance, or close it", ifname)
+		"have it: use that one, which fi.GetInfo returns as DomainInfo.Instance, or close it", ifname)
 }
 
 // enter and leave note that a domain is open, and that it no longer is.

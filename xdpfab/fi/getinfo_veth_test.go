@@ -140,7 +140,7 @@ func TestGetInfoOfOpenDomain(t *testing.T) {
 	first := d
 	if err := pair.A.Do(open); !errors.Is(err, fi.ErrBusy) || !strings.HasSuffix(err.Error(),
 		"a domain of this process has "+pair.A.IfName+" by AF_XDP, and one at a time can have it: use that one, which "+
-			"GetInfo returns as DomainInfo.Instance, or close it") {
+			"fi.GetInfo returns as DomainInfo.Instance, or close it") {
 		t.Errorf("opened twice: %v", err)
 	}
 	other := list[0].Clone()
