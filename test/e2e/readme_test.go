@@ -241,9 +241,9 @@ func TestReadmeGo(t *testing.T) {
 		t.Fatalf("README has %d blocks of Go, want a server and a client", len(code))
 	}
 	code = append(code, goBlocks(read(t, "docs/go.md"))...)
-	if len(code) != 12 {
+	if len(code) != 13 {
 		t.Fatalf("docs/go.md has %d blocks of Go, want words, a wait, bytes, and messages and calls there and here, "+
-			"locks and names", len(code)-2)
+			"locks, names and a test", len(code)-2)
 	}
 	path := filepath.Join(t.TempDir(), "readme")
 	build := exec.Command("go", "build", "-overlay", overlay(t, code), "-o", path, "./readme")
@@ -301,7 +301,7 @@ check(err)
 func client() {
 %s}
 `, all(0, 8), strings.Replace(all(6, 5), "check(err)", `check(err); fmt.Println("ready")`, 1),
-		all(1, 2, 3, 4, 9, 10, 11, 7)) // the server ends with the last message, and finds that the doorbell has rung
+		all(1, 2, 3, 4, 9, 10, 11, 12, 7)) // the server ends with the last message, and finds that the doorbell has rung
 	main := filepath.Join(dir, "main.go")
 	root, err := filepath.Abs("../..")
 	if err != nil {
