@@ -54,8 +54,10 @@ func (b *Mailbox) there() error {
 // there returns an error if the cluster is none.
 func (c *Cluster) there() error {
 	switch {
-	case c == nil || c.dom == nil && c.names == nil:
+	case c == nil || c.peers == nil:
 		return noneOf("Cluster", "NewCluster")
+	case c.dom == nil:
+		return c.dom.there()
 	case c.names == nil:
 		return none("Directory", "directory.Open")
 	}

@@ -325,7 +325,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	if v != 5 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d, %v: want 5, and the cause", v, err)
 	}
-	const says = `for word 3 of region "own" to be at least 8, and it was 5: context deadline exceeded`
+	const says = `for word 3 of region "own" to be at least 8, and it was 5: have a peer change it, or give the context more time: context deadline exceeded`
 	if !strings.HasPrefix(err.Error(), "xdpfab: waited ") || !strings.HasSuffix(err.Error(), says) {
 		t.Errorf("%v: want it to end with %q", err, says)
 	}

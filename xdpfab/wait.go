@@ -96,7 +96,8 @@ func Wait[T Element](ctx context.Context, d *Domain, r *mr.Region, index int, un
 			"call Changed of the region after changes of one's own: %w",
 			time.Since(began).Round(time.Millisecond), index, r.Name(), until, fromBytes[T](met), cause)
 	case late:
-		err = fmt.Errorf("xdpfab: waited %v for word %d of region %q to be %v, and it was %v: %w",
+		err = fmt.Errorf("xdpfab: waited %v for word %d of region %q to be %v, and it was %v: have a peer change it, "+
+			"or give the context more time: %w",
 			time.Since(began).Round(time.Millisecond), index, r.Name(), until, fromBytes[T](met), cause)
 	}
 	return fromBytes[T](met), err

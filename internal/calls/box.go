@@ -87,7 +87,8 @@ func (ls ReceiveCalls) Deliver(d *matching.Done) {
 // Receive receives one message into buf, and returns the completion of the receive. It
 // is empty if no message was taken.
 func (b *Box) Receive(ctx context.Context, m matching.Match, buf []byte) (d matching.Done, err error) {
-	if err := b.enter(ctx); err != nil {
+	began := time.Now()
+	if err := b.enter(ctx, began); err != nil {
 		return d, err
 	}
 	defer func() { <-b.places }()
@@ -104,29 +105,30 @@ func (b *Box) Receive(ctx context.Context, m matching.Match, buf []byte) (d matc
 	if !l.Ready() && b.stepper.Wait(ctx, &l.Signal) != nil {
 		b.takeBack(q, l)
 	}
-	return b.open(ctx, l, buf)
+	return b.open(ctx, began, l, buf)
 }
 
 // enter waits for a place in the queue of receives. The calls that have the places make
 // progress meanwhile.
-func (b *Box) enter(ctx context.Context) error {
+func (b *Box) enter(ctx context.Context, began time.Time) error {
 	if err := errno.NoContext(ctx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return b.nothing(ctx)
+		return b.nothing(ctx, began)
 	}
 	select {
 	case b.places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return b.nothing(ctx)
+		return b.nothing(ctx, began)
 	}
 }
 
 // nothing returns the error of a call whose context ended.
-func (b *Box) nothing(ctx context.Context) error {
-	return fmt.Errorf("xdpfab: mailbox %d: no message was taken: %w", b.Number(), context.Cause(ctx))
+func (b *Box) nothing(ctx context.Context, began time.Time) error {
+	return fmt.Errorf("xdpfab: mailbox %d: waited %v, and no message was taken: have a peer send one, or give the "+
+		"context more time: %w", b.Number(), time.Since(began).Round(time.Millisecond), context.Cause(ctx))
 }
 
 // takeBackPoll is the time between two attempts to take back a receive into which a
@@ -145,7 +147,7 @@ func (b *Box) takeBack(q *matching.Queue, l *receiveCall) {
 }
 
 // open returns the end of a receive.
-func (b *Box) open(ctx context.Context, l *receiveCall, buf []byte) (matching.Done, error) {
+func (b *Box) open(ctx context.Context, began time.Time, l *receiveCall, buf []byte) (matching.Done, error) {
 	switch d := &l.done; {
 	case d.Reason == matching.Received:
 		return *d, nil
@@ -158,7 +160,7 @@ func (b *Box) open(ctx context.Context, l *receiveCall, buf []byte) (matching.Do
 			"xdpfab: mailbox %d: message of %d bytes from %v is longer than the buffer of %d: give a longer one",
 			b.Number(), d.Length, d.From, len(buf))
 	case ctx.Err() != nil:
-		return matching.Done{}, b.nothing(ctx)
+		return matching.Done{}, b.nothing(ctx, began)
 	}
 	return matching.Done{}, fmt.Errorf("xdpfab: mailbox %d: %w", b.Number(), b.stepper.End.Closed("make another one"))
 }

@@ -81,6 +81,9 @@ func (m *Mutex) Lock(ctx context.Context) (h *Held, err error) {
 // caller, or the memory has to be found again. waited says for what it waited.
 func (m *Mutex) attempt(ctx context.Context) (h *Held, waited string, err error) {
 	waited = unanswered
+	if ctx != nil && ctx.Err() != nil {
+		waited = over
+	}
 	mem, err := m.memory(ctx)
 	if err != nil {
 		return nil, waited, err

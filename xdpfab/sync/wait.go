@@ -19,6 +19,7 @@ const leastPause = 20 * time.Microsecond
 const (
 	moreTime   = "give the context more time"
 	unanswered = "the home had not answered: " + moreTime
+	over       = "the context had ended: give one that lasts"
 )
 
 // until calls look until it reports true or fails, with pauses from leastPause to most.
@@ -26,6 +27,9 @@ const (
 // if the wait ends.
 func (p *part) until(ctx context.Context, most time.Duration, waited func() string, look func() (bool, error)) error {
 	words := unanswered
+	if ctx != nil && ctx.Err() != nil {
+		words = over
+	}
 	for between := (pauses{most: most}); ; {
 		done, err := look()
 		if err == nil && !done {
