@@ -54,21 +54,24 @@ func closeDoors(doors []door) (err error) {
 	return err
 }
 
-// doorsLook is how often a daemon looks whether its control sockets are still there.
+// doorsLook is how often a daemon looks whether its control sockets, and the files of its
+// regions, are still there.
 const doorsLook = 5 * time.Second
 
 // missDoors warns once of each control socket that somebody has removed. Neither programs
-// nor a next daemon can find this daemon by it any more.
+// nor a next daemon can find this daemon by it any more. It looks for the regions' files,
+// too.
 func (s *server) missDoors(ctx context.Context, doors []door) {
 	look := time.NewTicker(doorsLook)
 	defer look.Stop()
-	missed := map[string]bool{}
+	missed, missedFiles := map[string]bool{}, map[*region]bool{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 		}
+		s.missFiles(missedFiles)
 		for _, d := range doors {
 			if gone := missing(d.path); gone != missed[d.path] {
 				if missed[d.path] = gone; gone {

@@ -23,6 +23,8 @@ type region struct {
 	reg   *mr.Region // nil until it is registered
 	kept  bool       // its memory was there before this daemon
 	was   int64      // length of its file before that was extended, in bytes; negative unless it was
+	lies  fileID     // its file, once that is claimed
+	fd    int        // of that, likewise
 }
 
 // allocate gets the memory of all regions, or of none. Anonymous memory is populated,
@@ -104,6 +106,7 @@ func claimFiles(regions, others []*region, log *slog.Logger) {
 		}
 		r.warnOfZeros(log)
 		id, length, _ := r.file()
+		r.lies, r.fd = id, r.mem.FD()
 		if page := int64(os.Getpagesize()); length > (int64(r.Size)+page-1)/page*page && r.Size > 0 {
 			log.Warn("file longer than its region: peers reach its beginning alone; leave out the region's "+
 				"size to serve the whole file", "region", r.Name, "size", r.Size, "file", r.Backing, "length", length)

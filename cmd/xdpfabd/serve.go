@@ -380,10 +380,12 @@ func (s *server) close() error {
 	go func() { closed <- s.host.Close() }()
 	select {
 	case err := <-closed:
+		s.tellLost()
 		s.log.Info("closed", "interface", s.cfg.Interface, "uptime",
 			time.Since(s.began).Round(time.Millisecond).String())
 		return errors.Join(err, free(s.served.all()))
 	case <-time.After(closeLimit):
+		s.tellLost()
 		s.log.Warn("closing takes too long; the kernel will do the rest", "interface", s.cfg.Interface)
 		return nil
 	}
