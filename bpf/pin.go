@@ -141,6 +141,43 @@ func (p *Program) Replace() error {
 	return nil
 }
 
+// Fits reports the error that Adopt would return for the link and the number of queues,
+// and changes nothing.
+func Fits(folder string, queues, ifindex int) error {
+	l, _, err := linkIn(folder, ifindex)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	m, err := ebpf.LoadPinnedMap(filepath.Join(folder, steerMapSockets), &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil {
+		return explain("opening the map "+steerMapSockets, err)
+	}
+	defer m.Close()
+	return queuesFit(m, queues)
+}
+
+// QueuesError is the error of a program that has been attached to an interface with
+// another number of receive queues than it has now. It matches ErrConfig.
+type QueuesError struct{ Had, Has int }
+
+// Error has both numbers.
+func (e *QueuesError) Error() string {
+	return fmt.Sprintf("bpf: the interface had %d receive queues when the program was attached, and has %d now", e.Had,
+		e.Has)
+}
+
+// Unwrap returns ErrConfig.
+func (e *QueuesError) Unwrap() error { return ErrConfig }
+
+// queuesFit reports an error unless a map of sockets has places for so many queues.
+func queuesFit(sockets *ebpf.Map, queues int) error {
+	if n := int(sockets.MaxEntries()) / Lanes; n != queues {
+		return &QueuesError{n, queues}
+	}
+	return nil
+}
+
 // linkIn returns the link that is pinned in a folder, and how its program runs.
 func linkIn(folder string, ifindex int) (link.Link, Mode, error) {
 	l, err := link.LoadPinnedLink(filepath.Join(folder, pinnedLink), nil)
@@ -206,10 +243,8 @@ func loadOver(cfg Config, queues int, open func(name string) (*ebpf.Map, error))
 		delete(maps, steerMapCounters)
 		_ = m.Close()
 	}
-	if n := int(maps[steerMapSockets].MaxEntries()) / Lanes; n != queues {
-		return nil,
-			fmt.Errorf("bpf: %w: the program that is there has %d receive queues, and this one %d; want as many",
-				ErrConfig, n, queues)
+	if err := queuesFit(maps[steerMapSockets], queues); err != nil {
+		return nil, err
 	}
 	cfg.Addrs = nil
 	p, err := loadWith(cfg, queues, &ebpf.CollectionOptions{MapReplacements: maps})

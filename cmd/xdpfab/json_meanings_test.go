@@ -319,6 +319,7 @@ var meanings = map[string]string{
 
 	"resident.Left.folder":    "the path of the folder",
 	"resident.Left.in_use":    "whether a process uses the folder",
+	"resident.Left.ended":     "whether the interface of the regions is gone, so that the next daemon begins anew",
 	"resident.Left.whole":     "whether the kernel serves the regions",
 	"resident.Left.interface": "the interface",
 	"resident.Left.regions":   "the names of the regions",

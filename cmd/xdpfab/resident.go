@@ -86,7 +86,8 @@ func (a *app) residentListCmd() *cobra.Command {
 FOLDER, it looks below ` + pinRoot + ` and below ` + pinRoot + `-UID, which a
 daemon of user UID uses if the first folder belongs to another user. STATE is "in use"
 while a process uses the folder, "left" if that process died and the kernel serves the
-regions, and "damaged" if nothing serves them.`,
+regions, "lost: the interface is gone" if the next daemon of that name begins anew, and
+"damaged" if nothing serves them.`,
 		Example: "  xdpfab resident list",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -156,6 +157,8 @@ func printResident(w io.Writer, list []resident.Left) {
 		switch {
 		case l.InUse:
 			state = "in use"
+		case l.Ended:
+			state = "lost: the interface is gone"
 		case l.Trouble != "":
 			state = "damaged: " + l.Trouble
 		case l.Whole:

@@ -122,40 +122,13 @@ func leftIn(folder string, patience time.Duration) resident.Left {
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		all, err := resident.List(folder)
-		if err != nil || len(all) != 1 || !all[0].Whole {
+		if err != nil || len(all) != 1 || !all[0].Whole { // as when its interface is gone
 			return resident.Left{} // nothing to lose, or none of this daemon's business: opening says more
 		}
 		if !all[0].InUse || time.Now().After(end) {
 			return all[0]
 		}
 	}
-}
-
-// previewLeft says what becomes of the resident regions that a former daemon has left.
-// The start would be refused for what it finds wrong with the folder, and for the error.
-func (c Config) previewLeft(folder string) (notes []string, found []problem, err error) {
-	if c.Pin != pinAuto && c.Pin != pinNone {
-		if err := resident.CheckFolder(c.Pin); err != nil {
-			found = append(found, problem{key: "pin", text: err.Error()})
-		}
-	}
-	left := leftIn(folder, 0)
-	if left.InUse {
-		return nil, found, nil // previewRunning tells
-	}
-	if err := c.fitsLeft(left); err != nil {
-		return nil, found, err
-	}
-	more := c.unnamed(left)
-	for _, name := range left.Regions {
-		note := fmt.Sprintf("region %q: goes on with what a former daemon has left in %s", name, folder)
-		if i := slices.IndexFunc(more, func(r RegionConfig) bool { return r.Name == name }); i >= 0 {
-			note += fmt.Sprintf(", though the configuration does not name it: add --region %s, or end it after the "+
-				"start with `xdpfab region remove %s`", residentOf(name, more[i].Size, more[i].Access), name)
-		}
-		notes = append(notes, note)
-	}
-	return notes, found, nil
 }
 
 // residentOf is the value of --region for a resident region.

@@ -278,6 +278,15 @@ func Taker(err error) (pid int, sockets []string) {
 	return pid, process.ListensAt(pid)
 }
 
+// Fewer adds to the error of a program that was attached to an interface with other
+// queues the command that gives it those again.
+func Fewer(ifname string, err error) error {
+	if q := new(bpf.QueuesError); errors.As(err, &q) {
+		return fmt.Errorf("%s: %w; to go on, `%s`", ifname, err, SetQueues(ifname, q.Had))
+	}
+	return err
+}
+
 // Left returns the folder of the resident regions that a process has left on the
 // interface when it ended, as `xdpfab resident` takes it; empty if there are none, a
 // process has the interface, or this user may not see the folder.

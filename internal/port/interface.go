@@ -209,7 +209,7 @@ func (i *Interface) load(queues int, o Options) (err error) {
 	default:
 		i.program, err = bpf.Load(c, queues)
 	}
-	if err == nil && o.Fits != nil {
+	if err = nic.Fewer(i.name, err); err == nil && o.Fits != nil {
 		err = o.Fits(i)
 	}
 	if err != nil && o.adopts() {

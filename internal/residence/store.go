@@ -31,6 +31,7 @@ type Store struct {
 	Vacant  bool               // nothing is pinned yet: the first resident memory begins that
 	Former  bool               // what is resident is that of a former process
 	Found   *resident.Executor // over what was found; nil once the domain has it
+	lost    []string           // regions that ended with the interface that they were of
 	resumed bool               // the domain has taken back what it wants
 	Handed  bool               // by another process, which could still go on with it until then
 	Back    map[uint64]bool    // keys of the regions that the process before had, and the domain has again
@@ -58,6 +59,10 @@ func openStored(ctx context.Context, ifname, path string, o port.Options) (node.
 
 // openFresh discards state whose interface ended, and then opens.
 func (h *Store) openFresh(ctx context.Context, ifname string, o port.Options) (dev node.Device, err error) {
+	all, _ := resident.List(h.Path) // what cannot be listed is lost all the same
+	for _, l := range all {
+		h.lost = append(h.lost, l.Regions...)
+	}
 	if err, h.Folder = errors.Join(h.Folder.Remove(), h.Folder.Close()), nil; err != nil {
 		return nil, err
 	}
@@ -102,18 +107,12 @@ func (h *Store) adopt(i *port.Interface) error {
 	if err != nil {
 		return err
 	}
-	switch n := x.Node(); {
-	case n.MAC != i.MAC():
-		err = fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", n.MAC,
-			i.Name(), i.MAC(), i.Name(), n.MAC)
-	case n.UDP && !i.UDP():
-		err = errors.New(
-			"it is of an interface with UDP; to go on, open it so (xdpfabd --udp, no DomainAttr.EthernetOnly)")
-	default:
-		h.Life, h.Former, h.Found = n.Life, true, x
-		return nil
+	n := x.Node()
+	if err := n.Fits(i.Name(), i.MAC(), i.UDP()); err != nil {
+		return errors.Join(err, x.Close())
 	}
-	return errors.Join(err, x.Close())
+	h.Life, h.Former, h.Found = n.Life, true, x
+	return nil
 }
 
 // Folder returns where what is resident outlives the process; empty if it does not.
@@ -156,6 +155,10 @@ func (h *Residence) Start(life uint64) error {
 
 // SettleIn has a new node go on with what a former process left, if it has.
 func (h *Residence) SettleIn() error {
+	if h.Store != nil && len(h.Store.lost) > 0 {
+		h.n.Log(slog.LevelWarn, "resident regions that a former process left are lost: they were of an interface "+
+			"that is gone", slog.Any("regions", h.Store.lost), slog.String("folder", h.Store.Path))
+	}
 	if h.Store != nil && h.Store.Vacant {
 		return nil
 	}
@@ -298,29 +301,6 @@ func (h *Residence) GoOn() {
 	}
 	for q, st := range h.n.Steppers {
 		st.Call(func() { st.Eng.Adopt(queues[q], lost) })
-	}
-}
-
-// tellEnding logs which regions of the process before end, as nothing has asked for them.
-// Those whose memory goes on are registered anew. The lock is held.
-func (h *Residence) tellEnding() {
-	regions, _ := h.Executor.Regions() // Sweep says why not
-	for key, r := range regions {
-		if _, used := (*h.Keys.Load())[key]; used {
-			continue
-		}
-		about := []slog.Attr{slog.String("region", r.Name.Name), slog.Int("size", r.Length)}
-		goesOn := false
-		for _, m := range h.memories {
-			goesOn = goesOn || h.Executor.OnMemory(key, m)
-		}
-		if goesOn {
-			h.n.Log(slog.LevelInfo, "resident region of the former process has other rights or another authorization "+
-				"key now: its contents are kept, and peers look it up anew", about...)
-			continue
-		}
-		h.n.Log(slog.LevelWarn, "resident region of the former process ends, and its contents are lost: "+
-			"this one has none of that name and size", about...)
 	}
 }
 

@@ -40,6 +40,19 @@ type Node struct {
 	Salt      []byte // of Executor.Digest; Pin fills it in
 }
 
+// Fits reports an error if what was left cannot go on at an interface as it is now.
+func (n Node) Fits(name string, mac wire.MAC, udp bool) error {
+	switch {
+	case n.MAC != mac:
+		return fmt.Errorf("it is of address %v, and %s has %v now; to go on, `ip link set dev %s address %v`", n.MAC,
+			name, mac, name, n.MAC)
+	case n.UDP && !udp:
+		return errors.New(
+			"it is of an interface with UDP; to go on, open it so (xdpfabd --udp, no DomainAttr.EthernetOnly)")
+	}
+	return nil
+}
+
 // Name names the memory that a region registers, and how.
 type Name struct {
 	Memory  string

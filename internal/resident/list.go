@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpfab/xdpfab/bpf"
 )
 
 // Left describes a folder with a state, for people who look for those that dead processes
@@ -21,6 +23,7 @@ type Left struct {
 	Folder    string   `json:"folder"`
 	InUse     bool     `json:"in_use"` // a process has it
 	Whole     bool     `json:"whole"`  // the kernel serves it
+	Ended     bool     `json:"ended"`  // its interface is gone, and the next process there discards it
 	Interface string   `json:"interface,omitempty"`
 	Regions   []string `json:"regions"` // their names
 
@@ -32,7 +35,11 @@ type Left struct {
 	Sizes    map[string][]int `json:"-"`
 	Sessions int              `json:"sessions"`
 	Trouble  string           `json:"trouble,omitempty"` // why no more is known
+	Node     Node             `json:"-"`                 // whose it is
 }
+
+// State is where the state is pinned.
+func (l *Left) State() string { return filepath.Join(l.Folder, version) }
 
 // List returns the folders below a path that have a state, of any version.
 func List(root string) (all []Left, err error) {
@@ -90,6 +97,9 @@ func look(folder, state string) Left {
 	} else {
 		l.InUse = errors.Is(err, ErrOwned)
 	}
+	if errors.Is(bpf.Fits(filepath.Join(folder, state), 0, 0), bpf.ErrEnded) {
+		l.Ended, l.Whole = true, false
+	}
 	if state != version {
 		l.Trouble = "its state is of version " + state + ", and this software has " + version
 		return l
@@ -110,7 +120,7 @@ func (l *Left) read(at string) error {
 	if err != nil {
 		return err
 	}
-	l.Interface = n.Interface
+	l.Interface, l.Node = n.Interface, n
 	places, err := ebpf.LoadPinnedMap(filepath.Join(at, executorMapPlaces), &ebpf.LoadPinOptions{ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("resident: %w", err)
