@@ -33,6 +33,7 @@ type claim struct {
 	Sockets   []string // paths of the further ones
 	AuthKeys  bool     // it knows authorization keys of regions
 	Progress  bool     `json:",omitempty"` // it knows verdicts of progress
+	Looks     bool     `json:",omitempty"` // it wants the verdict alone; an older one waits until this one hangs up
 }
 
 // legacyOf is a region, as far as it has to be the same in both daemons.

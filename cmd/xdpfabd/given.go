@@ -143,17 +143,32 @@ func (c *Config) keysFit(promised []legacyOf, keys []uint64) error {
 // inherit opens the region's file, which has to be the one in which the former daemon has
 // it. It looks before it opens, since opening makes or extends a file.
 func (r *region) inherit(want fileID) (err error) {
-	var st unix.Stat_t
-	if err = unix.Stat(r.Backing, &st); err == nil && fileOf(&st) == want {
-		if r.mem, err = r.memory(); err != nil {
-			return err
-		}
-		if is, _, err := r.file(); err == nil && is == want {
-			return nil
-		}
-		err = errors.Join(err, r.mem.Close())
-		r.mem = nil
+	if err = r.isAt(want); err != nil {
+		return err
 	}
+	if r.mem, err = r.memory(); err != nil {
+		return err
+	}
+	is, _, err := r.file()
+	if err == nil && is == want {
+		return nil
+	}
+	err = errors.Join(err, r.mem.Close())
+	r.mem = nil
+	return r.notThere(err)
+}
+
+// isAt reports an error unless a file is at the region's path.
+func (r RegionConfig) isAt(want fileID) error {
+	var st unix.Stat_t
+	if err := unix.Stat(r.Backing, &st); err != nil || fileOf(&st) != want {
+		return r.notThere(err)
+	}
+	return nil
+}
+
+// notThere is the error of a path that leads to no file of the former daemon.
+func (r RegionConfig) notThere(err error) error {
 	if err == nil {
 		err = errors.New("another file is there")
 	}

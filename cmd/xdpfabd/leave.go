@@ -95,6 +95,13 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 	s.served.promise()
 	defer s.served.release()
 	given, v, err := s.agree(&c)
+	if c.Looks {
+		if err != nil {
+			v = refusal(err)
+		}
+		_ = control.Tell(conn, v)
+		return
+	}
 	if err != nil {
 		s.log.Warn("takeover refused", "cause", err)
 		_ = control.Tell(conn, refusal(err))

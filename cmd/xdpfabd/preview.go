@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -36,7 +38,9 @@ func (c Config) preview() (notes []string, found []problem, err error) {
 			notes = append(notes, fmt.Sprintf("region %q: %s", r.Name, note))
 		}
 	}
-	return append(notes, c.previewRunning()...), found, errors.Join(c.fitsMachine(machineMemory()), err)
+	running, others := c.previewRunning()
+	found = append(found, others...)
+	return slices.Concat(notes, c.sharedFiles(), running), found, errors.Join(c.fitsMachine(machineMemory()), err)
 }
 
 // fitsMachine reports an error if the regions whose memory is taken at the start need
@@ -90,6 +94,27 @@ func (r RegionConfig) previewFile() (note string, err error) {
 	return note, r.fitsOn(filepath.Dir(r.Backing), int64(r.Size)-st.Blocks*512)
 }
 
+// sharedFiles tells of regions that have one file, by its path or by itself.
+func (c Config) sharedFiles() (notes []string) {
+	paths, files := map[string]string{}, map[fileID]string{}
+	for _, r := range c.Regions {
+		if !r.isFile() {
+			continue
+		}
+		var st unix.Stat_t
+		first, taken := paths[r.Backing]
+		if unix.Stat(r.Backing, &st) == nil && !taken {
+			first, taken = files[fileOf(&st)]
+			files[fileOf(&st)] = r.Name
+		}
+		if paths[r.Backing] = r.Name; taken {
+			notes = append(notes, fmt.Sprintf("region %q has the file of region %q: they are the same memory, and "+
+				"operations on one change the other", r.Name, first))
+		}
+	}
+	return notes
+}
+
 // fitsOn reports an error unless a folder is there, on a file system with so many bytes
 // left.
 func (r RegionConfig) fitsOn(folder string, need int64) error {
@@ -110,21 +135,25 @@ func (r RegionConfig) fitsOn(folder string, need int64) error {
 	return nil
 }
 
-// previewRunning says what a daemon at the control socket means for a start.
-func (c Config) previewRunning() (notes []string) {
-	if pid := listener(c.controlPath()); pid != 0 && missing(c.controlPath()) {
+// previewRunning says what a daemon at the control socket means for a start, which would
+// be refused for what it finds.
+func (c Config) previewRunning() (notes []string, found []problem) {
+	at := c.controlPath()
+	if pid := listener(at); pid != 0 && missing(at) {
 		return []string{fmt.Sprintf("process %d (%s) listens at the control socket %s, which was removed: a start "+
-			"is refused until that process is stopped", pid, proc.Name(pid), c.controlPath())}
+			"is refused until that process is stopped", pid, proc.Name(pid), at)}, nil
 	}
-	s, err := daemonAt(c.controlPath())
+	s, err := daemonAt(at)
 	if errors.As(err, new(*control.SilentError)) {
-		return []string{fmt.Sprintf("a start is refused, and so is a takeover: %v", err)}
+		return []string{fmt.Sprintf("a start is refused, and so is a takeover: %v", err)}, nil
 	}
-	if err != nil || s.Interface.Name != c.Interface || s.Elsewhere() {
-		return nil
+	if err != nil {
+		return nil, nil
 	}
-	notes = append(notes, fmt.Sprintf("process %d serves %s at %s: a start is refused while it runs, and --takeover "+
-		"(`systemctl reload`) takes its place", s.PID, c.Interface, c.controlPath()))
+	if other := c.foreign(s); other != "" {
+		return nil, []problem{{key: "control", text: other}}
+	}
+	takeover := "and --takeover (`systemctl reload`) takes its place"
 	for _, is := range s.Regions {
 		want := c.region(is.Name)
 		switch {
@@ -133,11 +162,59 @@ func (c Config) previewRunning() (notes []string) {
 				"that process; a takeover keeps it only if `xdpfab region create` made it, or a former daemon left it",
 				is.Name, s.PID))
 		case want.unlike(is) != "":
+			takeover = "and so is a takeover (`systemctl reload`)"
 			notes = append(notes, fmt.Sprintf("region %q has %s in process %d: a takeover is refused; want the same, "+
 				"or stop that process and start this one", is.Name, want.unlike(is), s.PID))
 		}
 	}
-	return notes
+	if err := c.mayTakeOver(); err != nil && strings.HasPrefix(takeover, "and --") {
+		takeover = fmt.Sprintf("and so is a takeover (`systemctl reload`): %v", err)
+	}
+	return append([]string{fmt.Sprintf("process %d serves %s at %s: a start is refused while it runs, %s", s.PID,
+		c.Interface, at, takeover)}, notes...), nil
+}
+
+// foreign says what the daemon at the control socket serves, if not this interface; empty
+// otherwise.
+func (c Config) foreign(s control.Status) string {
+	switch {
+	case s.Interface.Name != c.Interface:
+		return fmt.Sprintf("process %d serves another interface, %s, at %s: give this daemon a path of its own with "+
+			"--control", s.PID, s.Interface.Name, c.controlPath())
+	case s.Elsewhere():
+		return fmt.Sprintf("process %d serves the %s of another network namespace at %s: leave it alone, and give "+
+			"this daemon a path of its own with --control", s.PID, s.Interface.Name, c.controlPath())
+	}
+	return ""
+}
+
+// mayTakeOver asks the daemon at the control socket why it would refuse a takeover; nil
+// if it would not, or if this user may not ask. That one serves on.
+func (c Config) mayTakeOver() error {
+	ctx, cancel := context.WithTimeout(context.Background(), control.AskLimit)
+	defer cancel()
+	claim, err := c.claimAt(ctx)
+	if err != nil {
+		return nil
+	}
+	conn, err := control.AskToTakeOver(ctx, c.controlPath())
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	claim.Looks = true
+	v, _, err := (&server{cfg: c}).ask(conn, claim)
+	if hungUp(err) || len(v.Files) != len(v.Regions) {
+		return nil
+	}
+	for i, l := range v.Regions {
+		if own := c.region(l.Name); own != nil && own.isFile() && err == nil {
+			if err = own.isAt(v.Files[i]); err != nil {
+				err = fmt.Errorf("region %q: %w", l.Name, err)
+			}
+		}
+	}
+	return err
 }
 
 // unlike says what a region of the running daemon has for which a takeover is refused;

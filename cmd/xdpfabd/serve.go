@@ -132,13 +132,8 @@ func explainListen(cfg Config, err error) error {
 	switch {
 	case e != nil:
 		return errInterface(err)
-	case s.Interface.Name != cfg.Interface:
-		return errInterface(fmt.Errorf("%w: process %d serves another interface, %s, at %s: give this daemon a path "+
-			"of its own with --control", control.ErrLive, s.PID, s.Interface.Name, cfg.controlPath()))
-	case s.Elsewhere():
-		return errInterface(fmt.Errorf("%w: process %d serves the %s of another network namespace at %s: leave it "+
-			"alone, and give this daemon a path of its own with --control", control.ErrLive, s.PID, s.Interface.Name,
-			cfg.controlPath()))
+	case cfg.foreign(s) != "":
+		return errInterface(fmt.Errorf("%w: %s", control.ErrLive, cfg.foreign(s)))
 	}
 	takeover := " take its place with --takeover,"
 	if cfg.Transport == udpnode.UDP || hasSockets(s) { // such a daemon hands nothing over
