@@ -20,8 +20,12 @@ import (
 // former daemon has left in the folder of resident regions, or without one that has an
 // authorization key, which only a configuration can name: the contents would be lost. It
 // tells all of them at once. Nor may a region have the key of one that goes on: it would
-// get the requests of that one's peers.
+// get the requests of that one's peers. Nor is what this daemon is to leave begun without
+// a place for it.
 func (c Config) fitsLeft(left resident.Left) error {
+	if err := c.mayLeave(); err != nil {
+		return err
+	}
 	var errs []error
 	for name, sizes := range left.Sizes {
 		r := c.region(name)

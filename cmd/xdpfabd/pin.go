@@ -55,11 +55,30 @@ func (c Config) resides() bool {
 // and interface, if it can: below a folder that was made for it, which is all that a
 // service or a container may see of the file system, or below one that it makes.
 func (c Config) pinFolder(log *slog.Logger) string {
+	folder, err := c.findPin()
+	if err != nil && (c.resides() || c.Leave) {
+		log.Warn(endsWithDaemon, "cause", err)
+	}
+	return folder
+}
+
+// mayLeave refuses to leave resident regions where there is no folder to keep them in.
+func (c Config) mayLeave() error {
+	_, err := c.findPin()
+	if err == nil || !c.Leave || !c.resides() {
+		return nil
+	}
+	return fmt.Errorf("leave = true, and there is no folder in which resident regions could outlive this daemon: %w; "+
+		"name one with --pin, or want leave = false", err)
+}
+
+// findPin returns the folder of pinFolder, or why there is none.
+func (c Config) findPin() (string, error) {
 	switch {
 	case c.Pin == pinNone, c.Transport == udpnode.UDP:
-		return ""
+		return "", nil
 	case c.Pin != pinAuto:
-		return c.Pin
+		return c.Pin, nil
 	}
 	root := ownRoot(bpffs)
 	err := canPin(root)
@@ -67,13 +86,10 @@ func (c Config) pinFolder(log *slog.Logger) string {
 		err = canPin(bpffs)
 	}
 	if err != nil {
-		if c.resides() || c.Leave {
-			log.Warn(endsWithDaemon, "cause", err)
-		}
-		return ""
+		return "", err
 	}
 	// bpffs takes no dots, and names of interfaces have no colons.
-	return filepath.Join(root, fmt.Sprint(control.Namespace()), strings.ReplaceAll(c.Interface, ".", ":"))
+	return filepath.Join(root, fmt.Sprint(control.Namespace()), strings.ReplaceAll(c.Interface, ".", ":")), nil
 }
 
 // ownRoot returns the folder of a BPF file system below which this user's daemons keep

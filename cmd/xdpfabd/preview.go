@@ -5,7 +5,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -153,7 +151,8 @@ func (c Config) previewRunning() (notes []string, found []problem) {
 	if other := c.foreign(s); other != "" {
 		return nil, []problem{{key: "control", text: other}}
 	}
-	takeover := "and --takeover (`systemctl reload`) takes its place"
+	const agrees = "and --takeover (`systemctl reload`) takes its place"
+	takeover := agrees
 	for _, is := range s.Regions {
 		want := c.region(is.Name)
 		switch {
@@ -167,7 +166,7 @@ func (c Config) previewRunning() (notes []string, found []problem) {
 				"or stop that process and start this one", is.Name, want.unlike(is), s.PID))
 		}
 	}
-	if err := c.mayTakeOver(); err != nil && strings.HasPrefix(takeover, "and --") {
+	if err := c.mayTakeOver(); err != nil && takeover == agrees {
 		takeover = fmt.Sprintf("and so is a takeover (`systemctl reload`): %v", err)
 	}
 	return append([]string{fmt.Sprintf("process %d serves %s at %s: a start is refused while it runs, %s", s.PID,
@@ -186,35 +185,6 @@ func (c Config) foreign(s control.Status) string {
 			"this daemon a path of its own with --control", s.PID, s.Interface.Name, c.controlPath())
 	}
 	return ""
-}
-
-// mayTakeOver asks the daemon at the control socket why it would refuse a takeover; nil
-// if it would not, or if this user may not ask. That one serves on.
-func (c Config) mayTakeOver() error {
-	ctx, cancel := context.WithTimeout(context.Background(), control.AskLimit)
-	defer cancel()
-	claim, err := c.claimAt(ctx)
-	if err != nil {
-		return nil
-	}
-	conn, err := control.AskToTakeOver(ctx, c.controlPath())
-	if err != nil {
-		return nil
-	}
-	defer conn.Close()
-	claim.Looks = true
-	v, _, err := (&server{cfg: c}).ask(conn, claim)
-	if hungUp(err) || len(v.Files) != len(v.Regions) {
-		return nil
-	}
-	for i, l := range v.Regions {
-		if own := c.region(l.Name); own != nil && own.isFile() && err == nil {
-			if err = own.isAt(v.Files[i]); err != nil {
-				err = fmt.Errorf("region %q: %w", l.Name, err)
-			}
-		}
-	}
-	return err
 }
 
 // unlike says what a region of the running daemon has for which a takeover is refused;

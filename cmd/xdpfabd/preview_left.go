@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -20,23 +21,26 @@ import (
 // previewLeft says what becomes of the resident regions that a former daemon has left.
 // The start would be refused for what it finds wrong with the folder, and for the error.
 func (c Config) previewLeft(folder string) (notes []string, found []problem, err error) {
+	if _, err := c.findPin(); err != nil && c.resides() && !c.Leave {
+		notes = append(notes, fmt.Sprintf("%s: %v", endsWithDaemon, err))
+	}
 	if c.Pin != pinAuto && c.Pin != pinNone {
 		if err := resident.CheckFolder(c.Pin); err != nil {
 			found = append(found, problem{key: "pin", text: err.Error()})
 		}
 	}
-	if err := c.leftElsewhere(folder); err != nil {
-		return nil, found, err
+	if err := cmp.Or(c.mayLeave(), c.leftElsewhere(folder)); err != nil {
+		return notes, found, err
 	}
 	left := leftIn(folder, 0)
 	switch {
 	case left.InUse:
-		return nil, found, nil // previewRunning tells
+		return notes, found, nil // previewRunning tells
 	case !left.Whole:
-		return lostIn(folder), found, nil
+		return append(notes, lostIn(folder)...), found, nil
 	}
 	if err := errors.Join(c.fitsLeft(left), c.leftFits(left)); err != nil {
-		return nil, found, err
+		return notes, found, err
 	}
 	more := c.unnamed(left)
 	for _, name := range left.Regions {

@@ -159,3 +159,31 @@ func TestLeftMemoryMissing(t *testing.T) {
 	p.said(t, "and its contents are lost: its memory is missing in the folder\" region=hot size=4096 folder="+pin)
 	p.said(t, "contents=new")
 }
+
+// A daemon that is to leave its resident regions, and has no folder for them, does not
+// start; without --leave it warns. A check says both.
+func TestLeaveWithoutFolder(t *testing.T) {
+	net := testnet.NewPair(t, testnet.Options{})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An empty /sys/fs hides any BPF file system.
+	script := `set -e
+mount -t tmpfs none /sys/fs
+x() { "$X" --interface veth0 --control "$C" --region hot=4KiB:resident "$@" 2>&1 || echo "code $?"; }
+x --leave --check; x --leave; x --check`
+	c := net.B.Command("unshare", "--mount", "--propagation=private", "sh", "-c", script)
+	c.Env = append(os.Environ(), asDaemon+"=1", "NOTIFY_SOCKET=", "X="+self, "C="+socketPath(t))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	parts := strings.Split(unfolded(string(out)), "code 2")
+	want := "leave = true, and there is no folder in which resident regions could outlive this daemon: /sys/fs/bpf: no such file or " +
+		"directory; name one with --pin, or want leave = false"
+	if len(parts) != 3 || !strings.Contains(parts[0], want) || !strings.Contains(parts[1], want) ||
+		!strings.Contains(parts[2], endsWithDaemon+": /sys/fs/bpf: no such file") {
+		t.Errorf("%s; want %s", out, want)
+	}
+}
