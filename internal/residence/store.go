@@ -41,7 +41,7 @@ type Store struct {
 func openStored(ctx context.Context, ifname, path string, o port.Options) (node.Device, *Store, error) {
 	folder, err := resident.FindFolder(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, &FolderError{err}
 	}
 	h := &Store{Path: path, Folder: folder, Back: map[uint64]bool{}}
 	dev, err := h.open(ctx, ifname, o)

@@ -67,6 +67,9 @@ func taken(err error) bool {
 // remedy adds to the error of an interface that has no AF_XDP, or not for this process,
 // what does without.
 func remedy(err error) error {
+	if errors.As(err, new(*residence.FolderError)) {
+		return err // UDP sockets have no resident regions
+	}
 	for _, lack := range []error{
 		fs.ErrPermission, xsk.ErrPermission, xsk.ErrMemlock, xsk.ErrUnsupported, bpf.ErrNoNative, bpf.ErrKernel,
 		nic.ErrNotEthernet,
