@@ -27,7 +27,9 @@ func (s *server) admit(ctx context.Context, p control.Program, socket string) (c
 	}
 	if err != nil {
 		s.denied.count(err)
-		g.log.Warn("guest refused", "cause", err)
+		if times, tell := s.denied.again(p.PID, err); tell {
+			g.log.Warn("guest refused", "times", times, "cause", err)
+		}
 		return nil, err
 	}
 	return g, nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,37 @@ func (r refusedGuest) Unwrap() error { return r.error }
 type guestRefusals struct {
 	by      [numRefusalCauses]atomic.Uint64
 	evicted atomic.Uint64
+
+	mu   sync.Mutex
+	told map[refusedAs]uint64 // how often each has happened
+}
+
+// refusedAs is why a program was not let attach.
+type refusedAs struct {
+	pid   int
+	cause string
+}
+
+// mostTold bounds how many refusals are remembered. All are forgotten then, so that the
+// next one of each program is told again.
+const mostTold = 256
+
+// again counts a refusal, and reports whether it is to be told: a program that asks each
+// second, as a guest does that has lost its daemon, is told of the first time, the tenth,
+// the hundredth and so on.
+func (g *guestRefusals) again(pid int, err error) (times uint64, tell bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := refusedAs{pid, err.Error()}
+	if g.told[r] == 0 && len(g.told) >= mostTold || g.told == nil {
+		g.told = map[refusedAs]uint64{}
+	}
+	g.told[r]++
+	rest := g.told[r]
+	for rest%10 == 0 {
+		rest /= 10
+	}
+	return g.told[r], rest == 1
 }
 
 func (g *guestRefusals) count(err error) {

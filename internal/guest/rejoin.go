@@ -7,7 +7,10 @@ package guest
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/engine"
@@ -58,10 +61,12 @@ func (a *Attached) seek(rejoin func(context.Context, attachment) bool, changed f
 		case <-time.After(wait):
 		}
 		talk, err := a.redial(a.closing)
-		if err != nil {
+		var in attachment
+		if err == nil {
+			in, err = a.meet(a.closing, talk)
+		} else if noHost(err) {
 			continue
 		}
-		in, err := a.meet(a.closing, talk)
 		if err != nil {
 			a.refused(err)
 			continue
@@ -71,6 +76,13 @@ func (a *Attached) seek(rejoin func(context.Context, attachment) bool, changed f
 		}
 		return
 	}
+}
+
+// noHost reports whether an error of redial says that there is no host yet, or that one
+// ended as it was asked. Others are refusals.
+func noHost(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // moveTo talks to another host, and has it carry the domain's operations.
