@@ -45,17 +45,17 @@ type announcer struct {
 	source  *Source
 	updates <-chan directory.Node
 	node    directory.Node // as it is now
-	said    string         // the last complaint, so that each is made once
+	said    string         // the error of the last complaint, so that each is made once
 }
 
 // errTaken: another node has the name.
 var errTaken = errors.New("another node has announced this name")
 
 func (a *announcer) complain(err error) {
-	if text := explain(err).Error(); text != a.said {
+	if text := err.Error(); text != a.said {
 		a.said = text
 		a.source.log.Warn("this node is not in the directory, and tries again", "directory", a.source.name,
-			"node", a.node.Name, "cause", explain(err))
+			"node", a.node.Name, "cause", a.source.explain(err))
 	}
 }
 

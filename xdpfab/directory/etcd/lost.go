@@ -4,6 +4,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -18,6 +19,7 @@ import (
 type losses struct {
 	mu   sync.Mutex
 	next chan struct{} // closed by the next one
+	last error         // of the last call; nil if that succeeded
 }
 
 func newLosses() *losses { return &losses{next: make(chan struct{})} }
@@ -45,9 +47,28 @@ func (l *losses) HandleConn(_ context.Context, s stats.ConnStats) {
 
 // HandleRPC implements stats.Handler. A watch that this process has ended is no loss.
 func (l *losses) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	if e, end := s.(*stats.End); end && ctx.Value(isWatch{}) != nil && status.Code(e.Error) != codes.Canceled {
+	e, end := s.(*stats.End)
+	if !end || status.Code(e.Error) == codes.Canceled {
+		return
+	}
+	l.mu.Lock()
+	l.last = e.Error
+	l.mu.Unlock()
+	if ctx.Value(isWatch{}) != nil {
 		l.lost()
 	}
+}
+
+// cause returns what package grpc says of the last call, if it failed: package clientv3
+// tries again and drops that, and returns that the time is over.
+func (l *losses) cause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := status.Convert(l.last).Message()
+	if text == "" || text == context.DeadlineExceeded.Error() { // which says nothing more
+		return nil
+	}
+	return errors.New(text)
 }
 
 // isWatch is the key of a value that the contexts of watches have.

@@ -95,7 +95,7 @@ func (s *Source) Watch(ctx context.Context, report func([]directory.Node, error)
 		if errors.Is(err, errLost) { // a server that is away is reported when it does not answer
 			wait = lostPause + rand.N(lostPause)
 		} else {
-			report(nil, explain(err))
+			report(nil, s.explain(err))
 		}
 		if !pause(ctx, wait) {
 			return ctx.Err()
@@ -184,11 +184,15 @@ func (s *Source) get(ctx context.Context) (*clientv3.GetResponse, error) {
 }
 
 // explain says what a user can do about an error of etcd's client.
-func explain(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("etcd does not answer within %v: is it running there, and reachable?", callLimit)
+func (s *Source) explain(err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("etcd: %w", err)
 	}
-	return fmt.Errorf("etcd: %w", err)
+	silent := fmt.Errorf("etcd does not answer within %v: is it running there, and reachable?", callLimit)
+	if cause := s.losses.cause(); cause != nil {
+		return fmt.Errorf("%w (%w)", silent, cause)
+	}
+	return silent
 }
 
 // pause waits, and returns false if ctx ends first.

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,6 +75,32 @@ func (verbatim) Unmarshal(data []byte, v any) error {
 }
 
 func (verbatim) Name() string { return "proto" }
+
+// What stands in the way of an answer is in the error.
+func TestErrorHasTheCause(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	none, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = none.Close()
+	for at, want := range map[string]string{none.Addr().String(): "connection refused", web.Listener.Addr().String(): "HTTP/1.1"} {
+		src, err := Open("etcd://"+at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		ctx, end := context.WithCancel(t.Context())
+		_ = src.Watch(ctx, func(_ []directory.Node, got error) {
+			if got == nil || !strings.Contains(got.Error(), want) {
+				t.Errorf("%v: want %q in it", got, want)
+			}
+			end()
+		})
+	}
+}
 
 // watchBehind watches a directory behind a proxy until enough returns true. It returns
 // how long that took, and fails if the watch does not end with its context.
