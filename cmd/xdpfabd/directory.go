@@ -32,6 +32,7 @@ func (s *server) inDirectory(ctx context.Context) {
 		return
 	}
 	defer source.Close()
+	s.directory.Store(source)
 	announcing, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	entries, ended := make(chan directory.Node), make(chan struct{})
 	go func() {

@@ -8,11 +8,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
+	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // succeedMonitor is how long a daemon that has taken another one's place waits for the
@@ -105,5 +107,23 @@ func (s *server) ready() error {
 func (s *server) detail() control.Detail {
 	d := control.Detail{Queues: s.host.Queues()}
 	d.Nodes, d.Sessions = s.nodes.Look(s.host)
+	d.States = s.states()
 	return d
+}
+
+// states are what monitoring can raise an alert about.
+func (s *server) states() map[string]bool {
+	is := map[string]bool{"ready": s.ready() == nil}
+	if n := s.host.Node(); n.Dev.Info().Transport != udpnode.UDP.String() {
+		is["link_up"] = !n.LinkDown.Load()
+	}
+	if s.cfg.Directory != "" {
+		at := s.directory.Load()
+		is["directory_announced"] = at != nil && at.Announced()
+	}
+	resident := func(r *region) bool { return r.Backing == backingResident }
+	if s.cfg.Pin != pinNone && slices.ContainsFunc(s.served.all(), resident) {
+		is["resident_kept"] = s.host.Folder() != ""
+	}
+	return is
 }

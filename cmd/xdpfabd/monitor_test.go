@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -45,7 +46,7 @@ func TestMetricsAddress(t *testing.T) {
 	}
 	_, text := testnet.Get(t, "http://"+address+"/metrics")
 	for _, want := range []string{`xdpfab_node_sessions{node="02:00:00:00:00:0a"} 1`, `xdpfab_sessions{role="target",state="open"} 1`, `xdpfab_sessions{role="initiator",state="open"} 0`,
-		`xdpfab_queue_sessions{queue="0"} 1`, `xdpfab_unlisted{kind="region"} 0`} {
+		`xdpfab_queue_sessions{queue="0"} 1`, `xdpfab_unlisted{kind="region"} 0`, "xdpfab_ready 1", "xdpfab_link_up 1"} {
 		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("lacks %s", want)
 		}
@@ -53,6 +54,13 @@ func TestMetricsAddress(t *testing.T) {
 	p.server.Node().LinkDown.Store(true)
 	if code, body := testnet.Get(t, "http://"+address+"/readyz"); code != http.StatusServiceUnavailable || body != "interface pipe is down\n" {
 		t.Errorf("link down: %d, %q", code, body)
+	}
+	testnet.Eventually(t, "metrics show that", func() bool {
+		_, text := testnet.Get(t, "http://"+address+"/metrics")
+		return strings.Contains(text, "\nxdpfab_ready 0\n") && strings.Contains(text, "\nxdpfab_link_up 0\n")
+	})
+	if strings.Contains(text, "xdpfab_directory_announced") || strings.Contains(text, "xdpfab_resident_kept") {
+		t.Error("it has no directory, and no resident regions")
 	}
 	if err := p.end(t); err != nil {
 		t.Error(err)
@@ -110,6 +118,28 @@ func TestMetricsAddressIsInherited(t *testing.T) {
 	s.cfg.MetricsAddress = "192.0.2.1:9497" // which no machine has
 	if err := s.monitor(t.Context(), nil); err != nil || !strings.Contains(log.String(), "no metrics until this daemon is restarted") {
 		t.Errorf("%v\n%s", err, log)
+	}
+}
+
+// Gauges of what a daemon lacks are there if it was to have that.
+func TestStates(t *testing.T) {
+	end, _ := node.NewPipe()
+	idle, err := host.New(end, node.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	s := &server{host: idle}
+	s.cfg.Pin, s.cfg.Directory = pinAuto, "etcd://127.0.0.1:1/x"
+	s.served.list = []*region{{RegionConfig: RegionConfig{Backing: backingResident}}}
+	idle.Node().Resume()
+	want := map[string]bool{"ready": true, "link_up": true, "directory_announced": false, "resident_kept": false}
+	if got := s.states(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	s.cfg.Pin, s.cfg.Directory = pinNone, ""
+	if got := s.states(); len(got) != 2 {
+		t.Errorf("%v, want only ready and link_up", got)
 	}
 }
 

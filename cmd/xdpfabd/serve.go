@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -26,6 +27,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/udpnode"
 	"github.com/xdpfab/xdpfab/internal/version"
+	"github.com/xdpfab/xdpfab/xdpfab/directory/etcd"
 )
 
 // closeLimit bounds the time that closing takes: together with the end of serving it
@@ -185,6 +187,8 @@ type server struct {
 	succession
 	steering steering
 	captures captures
+
+	directory atomic.Pointer[etcd.Source] // that this node announces itself to; nil before
 }
 
 // newServer fails if the rules cannot be told, since a rule about an unknown user would

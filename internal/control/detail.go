@@ -20,6 +20,28 @@ type Detail struct {
 	Queues   []host.QueueInfo
 	Nodes    []host.NodeInfo // those that carried most first
 	Sessions []host.SessionKind
+	States   map[string]bool // of descStates; one that does not apply is missing
+}
+
+// descStates are what a daemon does at present, 1, or does not, 0.
+var descStates = map[string]*prometheus.Desc{
+	"ready": desc("ready", "1 while peers are served, 0 while /readyz says why they are not."),
+	"link_up": desc("link_up", "1 while the interface is up and has a carrier, otherwise 0. Missing if UDP sockets "+
+		"carry the frames."),
+	"directory_announced": desc("directory_announced", "1 while this node is in the directory, otherwise 0. Missing "+
+		"without --directory."),
+	"resident_kept": desc("resident_kept", "1 if there is a folder that keeps the resident regions when the daemon "+
+		"ends, otherwise 0. Missing without resident regions, and with --pin none."),
+}
+
+func (s sink) states(is map[string]bool) {
+	for name, on := range is {
+		value := 0.0
+		if on {
+			value = 1
+		}
+		s.gauge(descStates[name], value)
+	}
 }
 
 // MostLabels is how many nodes, guests and regions have metrics of their own: those that

@@ -35,7 +35,10 @@ func everything(t *testing.T) map[string]*dto.MetricFamily {
 	for _, f := range families {
 		s.Counters[f.prefix+"x"] = 1
 	}
-	d := Detail{Queues: make([]host.QueueInfo, 1), Nodes: make([]host.NodeInfo, 1), Sessions: make([]host.SessionKind, 1)}
+	d := Detail{Queues: make([]host.QueueInfo, 1), Nodes: make([]host.NodeInfo, 1), Sessions: make([]host.SessionKind, 1), States: map[string]bool{}}
+	for name := range descStates {
+		d.States[name] = true
+	}
 	list, err := registry(func() (Status, error) { return s, nil }, func() Detail { return d }).Gather()
 	if err != nil {
 		t.Fatal(err)

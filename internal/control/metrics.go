@@ -103,6 +103,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.detail != nil {
 		d := c.detail()
+		send.states(d.States)
 		send.queues(d.Queues)
 		send.nodes(d.Nodes, d.Sessions)
 	}

@@ -40,6 +40,10 @@ func (s *Source) Announce(ctx context.Context, updates <-chan directory.Node) er
 	}
 }
 
+// Announced reports whether the entry that Announce keeps is in the directory, as far as
+// this process knows: a server that dies is noticed after TTL at the latest.
+func (s *Source) Announced() bool { return s.announced.Load() }
+
 // announcer keeps one node's entry.
 type announcer struct {
 	source  *Source
@@ -78,6 +82,8 @@ func (a *announcer) hold(ctx context.Context) error {
 		return err
 	}
 	a.said = ""
+	s.announced.Store(true)
+	defer s.announced.Store(false)
 	s.log.Info("this node is in the directory", "directory", s.name, "node", a.node.Name, "entry", a.node.Text())
 	for {
 		select {

@@ -168,11 +168,17 @@ func TestAnnouncementsAreFollowed(t *testing.T) {
 	until(d, has(d, node("node7", "10.0.0.7", "counters")))
 	a.updates <- node("node7", "10.0.0.7", "counters", "scores")
 	until(d, has(d, node("node7", "10.0.0.7", "counters", "scores")))
+	if !src.Announced() {
+		t.Error("the entry is there, and Announced says that it is not")
+	}
 	if n, err := d.Home("scores"); err != nil || n.Name != "node7" {
 		t.Errorf("home of scores: %v, %v", n, err)
 	}
 	a.stop(nil)
 	until(d, lacks(d, "node7"))
+	if src.Announced() {
+		t.Error("the entry has gone, and Announced says that it is there")
+	}
 }
 
 // A process that is replaced leaves its entry to the next one; the end of its lease does

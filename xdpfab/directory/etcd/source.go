@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -48,6 +49,8 @@ type Source struct {
 	client *clientv3.Client
 	losses *losses
 	log    *slog.Logger
+
+	announced atomic.Bool // see Announced
 }
 
 // Open makes a source of a URL: etcd://HOST:PORT[,HOST:PORT…][/PREFIX], where the prefix
