@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -97,8 +98,9 @@ func (s *server) ready() error {
 		return n.End.Err()
 	case n.Paused.Load():
 		return errors.New("not serving yet")
-	case n.LinkDown.Load():
-		return errors.New("interface " + n.Dev.Info().Name + " is down")
+	}
+	if why := n.LinkDown.Load(); why != nil {
+		return fmt.Errorf("interface %s is down: %s", n.Dev.Info().Name, *why)
 	}
 	return nil
 }
@@ -115,7 +117,7 @@ func (s *server) detail() control.Detail {
 func (s *server) states() map[string]bool {
 	is := map[string]bool{"ready": s.ready() == nil}
 	if n := s.host.Node(); n.Dev.Info().Transport != udpnode.UDP.String() {
-		is["link_up"] = !n.LinkDown.Load()
+		is["link_up"] = n.LinkDown.Load() == nil
 	}
 	if s.cfg.Directory != "" {
 		at := s.directory.Load()

@@ -51,8 +51,9 @@ func TestMetricsAddress(t *testing.T) {
 			t.Errorf("lacks %s", want)
 		}
 	}
-	p.server.Node().LinkDown.Store(true)
-	if code, body := testnet.Get(t, "http://"+address+"/readyz"); code != http.StatusServiceUnavailable || body != "interface pipe is down\n" {
+	why := "it has no carrier"
+	p.server.Node().LinkDown.Store(&why)
+	if code, body := testnet.Get(t, "http://"+address+"/readyz"); code != http.StatusServiceUnavailable || body != "interface pipe is down: it has no carrier\n" {
 		t.Errorf("link down: %d, %q", code, body)
 	}
 	testnet.Eventually(t, "metrics show that", func() bool {

@@ -134,12 +134,15 @@ var levels = map[port.EventKind]struct {
 }{
 	port.MTUChanged: {slog.LevelInfo, "interface's MTU changed, which makes no difference before the next start " +
 		"or takeover"},
-	port.Renamed:        {slog.LevelInfo, "interface renamed"},
+	port.Renamed: {slog.LevelWarn, "interface renamed: a daemon keeps the control socket of its former name, and a " +
+		"takeover needs that name"},
 	port.Down:           {slog.LevelWarn, "interface is down; peers wait, or give up after their give-up time"},
 	port.Up:             {slog.LevelInfo, "interface is up again"},
 	port.AddressAdded:   {slog.LevelInfo, "address added, and served"},
 	port.AddressRemoved: {slog.LevelInfo, "address removed, and no longer served"},
-	port.HopChanged:     {slog.LevelInfo, "peer is reached by another way"},
+	port.Unaddressed: {slog.LevelWarn, "no IP address is left that other networks reach: peers reach this node by " +
+		"its MAC address, or by a link-local one"},
+	port.HopChanged: {slog.LevelInfo, "peer is reached by another way"},
 	port.HostLost: {slog.LevelWarn,
 		"daemon that has the interface has ended; start it again: operations fail until there is one"},
 	port.HostFound: {slog.LevelInfo, "attached to another daemon; operations go on"},
@@ -163,8 +166,11 @@ func (n *Node) Happened(e port.Event) {
 		n.fail(e.Err)
 		return
 	}
-	if e.Kind == port.Down || e.Kind == port.Up {
-		n.LinkDown.Store(e.Kind == port.Down)
+	switch e.Kind {
+	case port.Down:
+		n.LinkDown.Store(&e.To)
+	case port.Up:
+		n.LinkDown.Store(nil)
 	}
 	attrs := make([]slog.Attr, 0, 4)
 	add := func(key, value string) {
@@ -175,7 +181,7 @@ func (n *Node) Happened(e port.Event) {
 	add("interface", n.Dev.Info().Name)
 	add("peer", e.Remote)
 	add("from", e.From)
-	if e.Kind == port.HostRefused {
+	if e.Kind == port.HostRefused || e.Kind == port.Down {
 		add("cause", e.To)
 	} else {
 		add("to", e.To)

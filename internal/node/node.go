@@ -79,7 +79,7 @@ type Node struct {
 	targetKeys atomic.Pointer[session.Keys] // of Authorize; nil for none
 
 	Paused   atomic.Bool               // until Resume
-	LinkDown atomic.Bool               // the interface, or its carrier
+	LinkDown atomic.Pointer[string]    // why the interface is down; nil while it is up
 	Guests   atomic.Pointer[GuestHost] // nil until there is a host of guests
 
 	End      End // how the node ends: see health.go

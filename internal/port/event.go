@@ -22,10 +22,11 @@ const (
 	MTULowered                      // below that at Open, which peers were told; ends the use
 	MTUChanged                      // changed otherwise, which does no harm
 	Renamed                         //
-	Down                            // by the administrator, or its carrier is off; it may pass
+	Down                            // by the administrator, or its carrier is off, as To says; it may pass
 	Up                              // again
 	AddressAdded                    // To is served
 	AddressRemoved                  // From is no longer served
+	Unaddressed                     // and it was the last one that peers on other networks can use
 	HopChanged                      // Remote is reached by way of To
 	Trouble                         // To says what could not be read; it is tried again
 	HostGone                        // the process that has the interface has ended; ends the use
@@ -44,7 +45,8 @@ var eventNames = [...]string{
 	Gone: "interface gone", Detached: "XDP program detached", MACChanged: "hardware address changed",
 	MTULowered: "MTU lowered", MTUChanged: "MTU changed", Renamed: "interface renamed",
 	Down: "interface down", Up: "interface up", AddressAdded: "address added", AddressRemoved: "address removed",
-	HopChanged: "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone",
+	Unaddressed: "no address left",
+	HopChanged:  "next hop changed", Trouble: "changes cannot be followed", HostGone: "daemon gone",
 	HostLost: "daemon lost", HostFound: "daemon found", HostRefused: "daemon refuses",
 	QueueKept: "lent queue kept", QueueBack: "lent queue back", Forwarded: "frame on a queue that is not in use",
 	Unheard: "queues without a socket",

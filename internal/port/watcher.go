@@ -89,7 +89,7 @@ func (i *Interface) Watch(f func(Event)) {
 	w := i.watcher
 	w.tell = f
 	if now, err := i.resolver.LinkState(); err == nil { // otherwise run says what is wrong
-		w.compareCarrier(now.Up)
+		w.compareCarrier(w.seen, now)
 	}
 	w.group.Go(w.read)
 	w.group.Go(w.run)
@@ -177,7 +177,6 @@ func (w *watcher) judge() {
 func (w *watcher) compare(now route.LinkState) {
 	was, opened := w.seen, w.i.mtu
 	w.seen = now
-	w.seen.Up = was.Up
 	if now.Name != was.Name {
 		w.i.label.Store(&now.Name)
 		w.say(Event{Kind: Renamed, From: was.Name, To: now.Name})
@@ -198,20 +197,21 @@ func (w *watcher) compare(now route.LinkState) {
 				"open it again to use the new one", now.Name, opened, now.MTU)
 		}
 	}
-	w.compareCarrier(now.Up)
+	w.compareCarrier(was, now)
 }
 
-// compareCarrier tells that the interface is down, or up again.
-func (w *watcher) compareCarrier(up bool) {
-	if up == w.seen.Up {
-		return
+// compareCarrier tells that the interface is down, and why, or up again.
+func (w *watcher) compareCarrier(was, now route.LinkState) {
+	w.seen.Up, w.seen.AdminUp = now.Up, now.AdminUp
+	switch {
+	case now.Up && !was.Up:
+		w.say(Event{Kind: Up})
+	case now.Up || !was.Up && now.AdminUp == was.AdminUp:
+	case now.AdminUp:
+		w.say(Event{Kind: Down, To: "it has no carrier"})
+	default:
+		w.say(Event{Kind: Down, To: "it was set down"})
 	}
-	w.seen.Up = up
-	kind := Down
-	if up {
-		kind = Up
-	}
-	w.say(Event{Kind: kind})
 }
 
 // judgeProgram checks that packets still reach the program.
@@ -256,8 +256,14 @@ func (w *watcher) readdress() {
 			w.say(Event{Kind: AddressAdded, To: a.String()})
 		}
 	}
+	if slices.ContainsFunc(w.addrs, routable) && !slices.ContainsFunc(now, routable) {
+		w.say(Event{Kind: Unaddressed})
+	}
 	w.addrs = now
 }
+
+// routable reports whether peers on other networks can use an address.
+func routable(a netip.Addr) bool { return !a.IsLinkLocalUnicast() && !a.IsLoopback() }
 
 // say tells a change, unless the end has been told.
 func (w *watcher) say(e Event) {

@@ -150,6 +150,35 @@ func TestAddressesComeAndGo(t *testing.T) {
 	}
 }
 
+// The end of the last address that other networks reach is told; the kernel's link-local
+// one does not count.
+func TestLastAddressRemoved(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	b := open(t, p.B, Options{RingSize: 64, UDP: true})
+	told := watched(t, b)
+	testnet.IP(t, p.B, "addr add 10.77.0.9/24 dev veth0")
+	told.await(t, "the new address", func(e Event) bool { return e.Kind == AddressAdded && e.To == "10.77.0.9" })
+	testnet.IP(t, p.B, "addr add fe80::9/64 dev veth0", "addr del 10.77.0.9/24 dev veth0")
+	told.await(t, "one address less", func(e Event) bool {
+		if e.Kind == Unaddressed {
+			t.Error("others are left")
+		}
+		return e.Kind == AddressRemoved
+	})
+	testnet.IP(t, p.B, "addr del "+p.B.IP4.String()+"/24 dev veth0", "addr del "+p.B.IP6.String()+"/64 dev veth0")
+	told.await(t, "the end of all", func(e Event) bool { return e.Kind == Unaddressed })
+}
+
+// An interface that is down has a reason.
+func TestDownHasReason(t *testing.T) {
+	p := testnet.NewPair(t, testnet.Options{})
+	told := watched(t, open(t, p.B, Options{RingSize: 64}))
+	testnet.IP(t, p.A, "link set veth0 down")
+	told.await(t, "no carrier", func(e Event) bool { return e.Kind == Down && e.To == "it has no carrier" })
+	testnet.IP(t, p.B, "link set veth0 down")
+	told.await(t, "set down", func(e Event) bool { return e.Kind == Down && e.To == "it was set down" })
+}
+
 // follow follows one address, from the link that Link finds.
 func follow(t testing.TB, n *node, to netip.Addr) (links *record[wire.Link], first wire.Link, stop func()) {
 	t.Helper()

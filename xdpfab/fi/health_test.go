@@ -238,12 +238,14 @@ func TestChangesAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	_, _, dev := watchedPipe(t, fi.DomainAttr{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	for e, want := range map[port.Event]string{
-		{Kind: port.AddressAdded, To: "10.0.0.7"}:     `level=INFO msg="address added, and served" interface=pipe to=10.0.0.7`,
-		{Kind: port.AddressRemoved, From: "10.0.0.7"}: "from=10.0.0.7",
-		{Kind: port.Down}:                                 "level=WARN",
-		{Kind: port.Up}:                                   "up again",
-		{Kind: port.Renamed, From: "a", To: "b"}:          "from=a to=b",
-		{Kind: port.MTUChanged, From: "1500", To: "3000"}: "from=1500 to=3000",
+		{Kind: port.AddressAdded, To: "10.0.0.7"}:                           `level=INFO msg="address added, and served" interface=pipe to=10.0.0.7`,
+		{Kind: port.AddressRemoved, From: "10.0.0.7"}:                       "from=10.0.0.7",
+		{Kind: port.Unaddressed}:                                            "level=WARN",
+		{Kind: port.Down, To: "it was set down"}:                            `cause="it was set down"`,
+		{Kind: port.Up}:                                                     "up again",
+		{Kind: port.Renamed, From: "a", To: "b"}:                            "from=a to=b",
+		{Kind: port.Renamed}:                                                "level=WARN",
+		{Kind: port.MTUChanged, From: "1500", To: "3000"}:                   "from=1500 to=3000",
 		{Kind: port.HopChanged, Remote: "10.0.0.2", From: "one", To: "two"}: "peer=10.0.0.2 from=one to=two",
 		{Kind: port.Trouble, To: "what"}:                                    "level=WARN",
 		cutOff:                                                              `level=ERROR msg="XDP program detached" cause=`,
