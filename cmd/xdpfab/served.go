@@ -8,12 +8,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/xdpfab/xdpfab/bpf"
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/nic"
+	"github.com/xdpfab/xdpfab/internal/tell"
+	"github.com/xdpfab/xdpfab/xsk"
 )
 
 // servedBy describes which daemon serves an interface.
@@ -114,4 +120,27 @@ func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) s
 		return served{elsewhere: true}
 	}
 	return served{status: &s}
+}
+
+// mostServed is how many interfaces an error names.
+const mostServed = 20
+
+// servedNames are the interfaces that daemons of this network namespace serve, by sockets
+// of a pattern.
+func servedNames(pattern string) (names []string) {
+	found, _ := filepath.Glob(pattern)
+	for _, path := range slices.DeleteFunc(found, unserved) {
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".sock"))
+	}
+	return names
+}
+
+// absent is the error of an interface that there is not, while daemons serve others by
+// sockets of a pattern.
+func absent(ifname, pattern string) error {
+	served, what := servedNames(pattern), "no daemon serves any: start xdpfabd"
+	if len(served) > 0 {
+		what = "daemons serve " + tell.List(served, mostServed)
+	}
+	return interfaceError(fmt.Errorf("%w %q%s: %s", xsk.ErrNoInterface, ifname, tell.DidYouMean(ifname, served), what))
 }

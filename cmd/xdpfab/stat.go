@@ -27,7 +27,6 @@ import (
 	"github.com/xdpfab/xdpfab/internal/tell"
 	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
-	"github.com/xdpfab/xdpfab/xsk"
 )
 
 type statFlags struct {
@@ -161,34 +160,14 @@ func (f *daemonFlags) noInterface(err error) error {
 	if _, lack := net.InterfaceByName(f.ifname); lack != nil && f.ifname != "" {
 		return absent(f.ifname, pattern)
 	}
+	if r, is := control.FindRenamed(context.Background(), f.ifname, pattern); is {
+		return fmt.Errorf("%w; %s", err, r.Asked())
+	}
 	if served := servedNames(pattern); len(served) > 0 {
 		return fmt.Errorf("%w; daemons serve %s: `xdpfab stat -i %s` asks one", err, tell.List(served, mostServed),
 			served[0])
 	}
 	return err
-}
-
-// mostServed is how many interfaces an error names.
-const mostServed = 20
-
-// servedNames are the interfaces that daemons of this network namespace serve, by sockets
-// of a pattern.
-func servedNames(pattern string) (names []string) {
-	found, _ := filepath.Glob(pattern)
-	for _, path := range slices.DeleteFunc(found, unserved) {
-		names = append(names, strings.TrimSuffix(filepath.Base(path), ".sock"))
-	}
-	return names
-}
-
-// absent is the error of an interface that there is not, while daemons serve others by
-// sockets of a pattern.
-func absent(ifname, pattern string) error {
-	served, what := servedNames(pattern), "no daemon serves any: start xdpfabd"
-	if len(served) > 0 {
-		what = "daemons serve " + tell.List(served, mostServed)
-	}
-	return interfaceError(fmt.Errorf("%w %q%s: %s", xsk.ErrNoInterface, ifname, tell.DidYouMean(ifname, served), what))
 }
 
 // nearby refuses the daemon of another network namespace: namespaces share the directory

@@ -159,20 +159,19 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 
 // fits reports an error unless the claim is for this daemon's place.
 func (s *server) fits(c *claim) error {
-	own := s.cfg.claim()
+	own, is := s.cfg.claim(), s.host.Node().Dev.Info().Name
 	switch {
 	case c.Version != own.Version:
 		return fmt.Errorf(
 			"release %s hands over version %d, release %s takes version %d: stop this daemon and start the other",
 			version.Version, own.Version, c.Release, c.Version)
+	case is != own.Interface && c.NetNS == own.NetNS && (c.Interface == is || c.Interface == own.Interface):
+		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name "+
+			"%s`) and give -i %s, or stop this daemon and start the other", own.Interface, is, own.Interface, is,
+			own.Interface, own.Interface)
 	case c.Interface != own.Interface || c.NetNS != own.NetNS:
 		return fmt.Errorf("the daemon that serves has %s of network namespace %d, not %s of %d: name another control "+
 			"socket (--control)", own.Interface, own.NetNS, c.Interface, c.NetNS)
-	case s.host.Node().Dev.Info().Name != own.Interface:
-		is := s.host.Node().Dev.Info().Name
-		return fmt.Errorf(
-			"%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name %s`), or stop"+
-				" this daemon and start the other", own.Interface, is, own.Interface, is, own.Interface)
 	case s.host.Node().Dev.Info().Transport == udpnode.UDP.String():
 		return errors.New("the daemon that serves has UDP sockets, and hands over to no other one: stop it and start " +
 			"the other")

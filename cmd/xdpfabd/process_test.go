@@ -424,6 +424,13 @@ func TestProcessInterfaceChanges(t *testing.T) {
 	testnet.IP(t, net.B, "link set veth0 down", "link set veth0 name lan0", "link set lan0 up")
 	p.said(t, "from=veth0 to=lan0")
 	add(t, net.A, s.Address)
+	renamed := []string{"--interface", "lan0", "--region", "counters=64KiB"}
+	launch(t, net.B, socketPath(t), nil, renamed...).refused(t, fmt.Sprintf("lan0 is the veth0 of xdpfabd, process %d, renamed",
+		s.PID), "`ip link set dev lan0 name veth0`")
+	next := launch(t, net.B, p.path, nil, append(renamed, "--takeover")...)
+	if code := next.code(t); code != exitFailure || !strings.Contains(unfolded(next.out.String()), "veth0 is named lan0 by now") {
+		t.Errorf("takeover: %d, %s", code, next.out.String())
+	}
 	p.signal(t, syscall.SIGTERM)
 	if code := p.code(t); code != exitOK {
 		t.Errorf("exit code %d, want 0", code)

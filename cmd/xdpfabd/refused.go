@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -144,6 +145,9 @@ func explainOpen(cfg Config, err error) error {
 		path = sockets[0]
 		s, e = daemonAt(path)
 	}
+	if r, is := control.RenamedAt(context.Background(), cfg.Interface, path); is {
+		return &servedError{r.String(), err}
+	}
 	if e != nil || path == cfg.controlPath() || s.Interface.Name != cfg.Interface || s.Elsewhere() {
 		return err
 	}
@@ -164,6 +168,9 @@ func nobodyAt(cfg Config) error {
 			return fmt.Errorf("no daemon serves at %s, but process %d serves %s at %s: give --control %s", at, s.PID,
 				cfg.Interface, path, path)
 		}
+	}
+	if r, is := control.FindRenamed(context.Background(), cfg.Interface, control.DefaultPath("*")); is {
+		return errors.New(r.String())
 	}
 	if pid := listener(at); pid != 0 && missing(at) {
 		return fmt.Errorf("the control socket %s was removed, or is in another mount namespace, and a takeover "+

@@ -29,8 +29,17 @@ func (s *server) status() (control.Status, error) {
 		UptimeSeconds: time.Since(s.began).Seconds(),
 		Interface:     n.Dev.Info(), Address: n.Name(0), Progress: "auto",
 		Regions: s.describe(), Guests: s.guests(), Lent: s.host.LentQueues(), Kept: s.kept(), Counters: counters,
-		VLAN: s.vlan(), Steering: s.steered(),
+		VLAN: s.vlan(), Steering: s.steered(), RenamedFrom: s.renamedFrom(),
 	}, nil
+}
+
+// renamedFrom is the name that the interface had as the daemon began, if it has another
+// one now.
+func (s *server) renamedFrom() string {
+	if s.host.Node().Dev.Info().Name == s.cfg.Interface {
+		return ""
+	}
+	return s.cfg.Interface
 }
 
 // vlan tells whose frames the node takes; empty if it has UDP sockets.

@@ -38,8 +38,9 @@ type Status struct {
 	UptimeSeconds float64            `json:"uptime_seconds"`
 	NetNS         uint64             `json:"netns"` // inode of the network namespace of the interface
 	Interface     node.InterfaceInfo `json:"interface"`
-	Address       string             `json:"address"`  // as peers dial it
-	Progress      string             `json:"progress"` // "auto"
+	RenamedFrom   string             `json:"renamed_from,omitempty"` // the interface's name as the daemon began
+	Address       string             `json:"address"`                // as peers dial it
+	Progress      string             `json:"progress"`               // "auto"
 	Regions       []Region           `json:"regions"`
 	Guests        []Guest            `json:"guests"`         // programs that are attached
 	Lent          []host.LentQueue   `json:"lent"`           // queues that can be lent to programs
