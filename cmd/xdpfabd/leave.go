@@ -88,7 +88,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 	_ = conn.SetDeadline(time.Now().Add(askLimit))
 	var c claim
 	if err := control.Hear(conn, &c); err != nil {
-		s.log.Warn("takeover broken off: this daemon goes on serving", "cause", err)
+		s.brokenOff(ctx, err)
 		return
 	}
 	// From here on no command changes the regions: the next daemon is told which.
@@ -108,7 +108,7 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 		return
 	}
 	if err = offer(conn, v); err != nil {
-		s.log.Warn("takeover broken off: this daemon goes on serving", "cause", err)
+		s.brokenOff(ctx, err)
 		return
 	}
 	to := &leaving{given: given, wants: c.Regions, tells: c.Progress}
@@ -134,6 +134,16 @@ func (s *server) claimed(ctx context.Context, conn *net.UnixConn, doors []door, 
 			s.log.Warn("region ends here: the next daemon does not serve it", "region", r.Name, "size", r.Size)
 		}
 	}
+}
+
+// brokenOff logs that a claim came to nothing, which is so for all but one if several
+// daemons claim this one's place.
+func (s *server) brokenOff(ctx context.Context, err error) {
+	if errors.As(context.Cause(ctx), new(*leaving)) {
+		s.log.Info("another takeover was refused, since one is under way")
+		return
+	}
+	s.log.Warn("takeover broken off: this daemon goes on serving", "cause", err)
 }
 
 // offer tells the next daemon what it will get, and returns when that one says go.

@@ -5,8 +5,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -43,6 +45,26 @@ func connected(t *testing.T) (a, b *net.UnixConn) {
 		_ = ends[i].SetDeadline(time.Now().Add(testnet.Patience))
 	}
 	return ends[0], ends[1]
+}
+
+// A claim that comes to nothing because another one was first is no trouble of the
+// daemon's, which does not go on serving.
+func TestSecondClaimIsRefused(t *testing.T) {
+	var log lockedBuffer
+	s := &server{log: slog.New(slog.NewTextHandler(&log, nil))}
+	for cause, want := range map[error]string{&leaving{}: "another takeover was refused", errors.New("x"): "level=WARN"} {
+		ctx, end := context.WithCancelCause(t.Context())
+		conn, _ := connected(t)
+		_ = conn.Close()
+		end(cause)
+		s.claimed(ctx, conn, nil, end)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%v: %s", cause, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("%d lines: %s", n, log.String())
+	}
 }
 
 // As long as the former daemon serves, either may take long: the machine may be busy.
