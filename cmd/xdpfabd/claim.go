@@ -127,6 +127,7 @@ func (c Config) claimAt(ctx context.Context) (claim, error) {
 		return x, err
 	}
 	defer d.Close()
+	d.Patience = control.AskLimit
 	was, err := d.Status(ctx)
 	switch {
 	case errors.Is(err, control.ErrVersion):
@@ -159,12 +160,14 @@ func (s *server) agree(c *claim) (given []*region, v verdict, err error) {
 
 // fits reports an error unless the claim is for this daemon's place.
 func (s *server) fits(c *claim) error {
-	own, is := s.cfg.claim(), s.host.Node().Dev.Info().Name
-	switch {
-	case c.Version != own.Version:
+	own := s.cfg.claim()
+	if c.Version != own.Version {
 		return fmt.Errorf(
 			"release %s hands over version %d, release %s takes version %d: stop this daemon and start the other",
 			version.Version, own.Version, c.Release, c.Version)
+	}
+	is := s.host.Node().Dev.Info().Name
+	switch {
 	case is != own.Interface && c.NetNS == own.NetNS && (c.Interface == is || c.Interface == own.Interface):
 		return fmt.Errorf("%s is named %s by now, and could not be opened again: name it %s (`ip link set dev %s name "+
 			"%s`) and give -i %s, or stop this daemon and start the other", own.Interface, is, own.Interface, is,

@@ -379,8 +379,8 @@ func TestProcessWithoutRoot(t *testing.T) {
 	if !strings.Contains(unit(t), "\nAmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON CAP_IPC_LOCK\n") {
 		t.Error("the unit has other capabilities than this test")
 	}
-	p := launch(t, net.B, filepath.Join(dir, "c.sock"),
-		[]uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK}, "--region", "counters=64KiB")
+	caps := []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK}
+	p := launch(t, net.B, filepath.Join(dir, "c.sock"), caps, "--region", "counters=64KiB")
 	addOnce(t, net.A, p.ready(t).Address)
 	second := launch(t, net.B, p.path, nil) // root's, whose socket has no place in a folder of another user
 	if code := second.code(t); code != exitInterface || !strings.Contains(second.out.String(), "serves "+net.B.IfName+" already") {
@@ -391,6 +391,10 @@ func TestProcessWithoutRoot(t *testing.T) {
 		t.Errorf("exit code %d, want 0", code)
 	}
 	checkClean(t, p)
+	p = launch(t, net.B, p.path, caps, "--socket-group", "0")
+	if p.refused(t, "SupplementaryGroups="); strings.Contains(p.out.String(), "such as") {
+		t.Errorf("another path would not help: %s", p.out.String())
+	}
 }
 
 // said waits for a line of the log.

@@ -13,13 +13,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
@@ -125,9 +123,9 @@ func (noListener) Close() error { return nil }
 // explainListen names the daemon that has the control socket, if one answers there. It
 // serves this very interface, or it has nothing to do with it. The socket's folder may
 // belong to the service's user, and so be no place for root's socket: that a daemon is
-// there matters more.
+// there matters more. One that has not answered is not asked again.
 func explainListen(cfg Config, err error) error {
-	if live := new(control.LiveError); errors.As(err, &live) && live.Stopped != nil {
+	if live := new(control.LiveError); errors.As(err, &live) && (live.Stopped != nil || live.PID == 0) {
 		return errInterface(err)
 	}
 	s, e := daemonAt(cfg.controlPath())
@@ -148,18 +146,6 @@ func explainListen(cfg Config, err error) error {
 
 // hasSockets reports whether a daemon's frames go through UDP sockets.
 func hasSockets(s control.Status) bool { return s.Interface.Transport == udpnode.UDP.String() }
-
-// suchAs adds to the error of a control socket that this user may not have the path of
-// one that the user may have.
-func suchAs(ifname string, err error) error {
-	home, _ := os.UserHomeDir()
-	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), home, os.TempDir()} {
-		if folder != "" && unix.Access(folder, unix.W_OK) == nil {
-			return fmt.Errorf("%w, such as %s", err, filepath.Join(folder, ifname+".sock"))
-		}
-	}
-	return err
-}
 
 // daemonAt asks the daemon of a control socket for its status.
 func daemonAt(path string) (control.Status, error) {
@@ -189,6 +175,7 @@ type server struct {
 	captures captures
 
 	directory atomic.Pointer[etcd.Source] // that this node announces itself to; nil before
+	announced bool                        // it has logged that it serves
 }
 
 // newServer fails if the rules cannot be told, since a rule about an unknown user would
@@ -237,6 +224,9 @@ func (s *server) serve(ctx context.Context, doors []door) (err error) {
 	}()
 	s.warnOfShut()
 	if err := s.steer(); err != nil && !s.cfg.takeover {
+		if errors.Is(err, nic.ErrNoSteering) {
+			err = errInterface(err)
+		}
 		return err
 	} else if err != nil { // the other daemon is gone: better so than not at all
 		s.log.Warn("NIC not steered", "cause", err)
@@ -308,6 +298,7 @@ func (s *server) run(ctx context.Context, cancel context.CancelCauseFunc, doors 
 func (s *server) announce() {
 	n := s.host.Node()
 	i := n.Dev.Info()
+	s.announced = true
 	s.log.Info("serving", "version", version.Version, "address", n.Name(0), "interface", i.Name, "index", i.Index,
 		"driver", i.Driver, "mtu", i.MTU, "queues", i.Queues, "lend", s.cfg.Lend, "xdp", i.XDP, "copy", i.Copy,
 		"huge_umem", i.HugeUMEM,
@@ -380,8 +371,10 @@ func (s *server) close() error {
 	select {
 	case err := <-closed:
 		s.tellLost()
-		s.log.Info("closed", "interface", s.cfg.Interface, "uptime",
-			time.Since(s.began).Round(time.Millisecond).String())
+		if s.announced {
+			s.log.Info("closed", "interface", s.cfg.Interface, "uptime",
+				time.Since(s.began).Round(time.Millisecond).String())
+		}
 		return errors.Join(err, free(s.served.all()))
 	case <-time.After(closeLimit):
 		s.tellLost()

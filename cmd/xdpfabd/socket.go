@@ -6,10 +6,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpfab/xdpfab/internal/control"
 )
@@ -104,4 +109,19 @@ func (s *server) service(path string) control.Service {
 		offer.Capture = elsewhere
 	}
 	return offer
+}
+
+// suchAs adds to the error of a control socket that this user may not have the path of
+// one that the user may have.
+func suchAs(ifname string, err error) error {
+	if errors.Is(err, control.ErrGroup) {
+		return err
+	}
+	home, _ := os.UserHomeDir()
+	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), home, os.TempDir()} {
+		if folder != "" && unix.Access(folder, unix.W_OK) == nil {
+			return fmt.Errorf("%w, such as %s", err, filepath.Join(folder, ifname+".sock"))
+		}
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -93,8 +94,8 @@ func TestProcessSteer(t *testing.T) {
 	p := launch(t, net.B, socket, nil, "--queues", "1", "--steer")
 	p.said(t, "neither an indirection table nor rules")
 	p.said(t, "ethtool -L")
-	if code := p.code(t); code != exitFailure {
-		t.Errorf("exit code %d, want %d", code, exitFailure)
+	if code := p.code(t); code != exitInterface || strings.Contains(p.out.String(), "msg=closed") {
+		t.Errorf("exit code %d, want %d, and no word of an end: %s", code, exitInterface, p.out.String())
 	}
 	gone("a daemon that fails to steer")
 	leaveSteered(t, net.B, path)

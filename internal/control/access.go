@@ -20,6 +20,9 @@ import (
 // DefaultMode are the permissions of a socket.
 const DefaultMode fs.FileMode = 0o660
 
+// ErrGroup means that the group of a socket cannot be set. Another path would not help.
+var ErrGroup = errors.New("it cannot be given to its group")
+
 // Access describes who may connect to a socket.
 type Access struct {
 	Mode  fs.FileMode // permissions; 0 means DefaultMode
@@ -50,8 +53,8 @@ func (a Access) Apply(path string) error {
 	}
 	if a.Group != nil {
 		if err := unix.Fchownat(fd, "", -1, *a.Group, unix.AT_EMPTY_PATH); err != nil {
-			return fmt.Errorf("chown %s: %w; giving it to a group that this process is not in needs CAP_CHOWN", path,
-				err)
+			return fmt.Errorf("%w: chown %s: %w: this process is not in the group, and that takes CAP_CHOWN: have it "+
+				"be there (SupplementaryGroups= of the unit), or name another group", ErrGroup, path, err)
 		}
 	}
 	// fchmod(2) refuses a descriptor of O_PATH.

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpfab/xdpfab/internal/process"
 	"github.com/xdpfab/xdpfab/internal/trust"
 )
 
@@ -51,7 +52,8 @@ func pause(ctx context.Context) bool {
 // LiveError describes which process serves a socket. It matches ErrLive.
 type LiveError struct {
 	Path string
-	PID  int // 0 when it is not known
+	PID  int // 0 when it does not say
+	Mute int // the process that has the socket and does not say; 0 when it is not known
 	// Stopped says that the process is stopped, and how it goes on; nil if it is not.
 	Stopped *SilentError
 }
@@ -62,8 +64,11 @@ func (e *LiveError) Error() string {
 		return fmt.Sprintf("%v: %v", ErrLive, e.Stopped)
 	}
 	who := "by another process"
-	if e.PID != 0 {
+	switch {
+	case e.PID != 0:
 		who = fmt.Sprintf("by process %d", e.PID)
+	case e.Mute != 0:
+		who = fmt.Sprintf("by process %d (%s), which does not answer as xdpfabd does", e.Mute, process.Name(e.Mute))
 	}
 	return fmt.Sprintf("%v: %s %s; stop that process, or choose another path", ErrLive, e.Path, who)
 }
@@ -95,7 +100,7 @@ func Listen(ctx context.Context, path string, a Access) (net.Listener, error) {
 		if !errors.As(err, &live) {
 			break
 		}
-		live.PID, live.Stopped = owner(path) // without the lock: it may take a while
+		live.ask() // without the lock: it may take a while
 		if live.PID != 0 || time.Now().After(end) || !pause(ctx) {
 			break
 		}
@@ -239,22 +244,24 @@ func clear(path string) error {
 	return nil
 }
 
-// owner asks the daemon at path for its process id; it returns 0 when the daemon does not
-// say. A daemon that is stopped says nothing, and the kernel knows its process.
-func owner(path string) (pid int, stopped *SilentError) {
-	c, err := Dial(path)
+// ask asks the daemon for its process id. One that does not answer is named by the
+// kernel, which also knows whether it is stopped.
+func (e *LiveError) ask() {
+	c, err := Dial(e.Path)
 	if err != nil {
-		return 0, nil
+		return
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), AskLimit)
 	defer cancel()
 	s, err := c.Status(ctx)
-	if mute := new(SilentError); errors.As(err, &mute) && mute.stopped {
-		return mute.PID, mute
+	mute := new(SilentError)
+	switch {
+	case err == nil:
+		e.PID = s.PID
+	case errors.As(err, &mute) && mute.stopped:
+		e.PID, e.Stopped = mute.PID, mute
+	default:
+		e.Mute = c.pid
 	}
-	if err != nil {
-		return 0, nil
-	}
-	return s.PID, nil
 }

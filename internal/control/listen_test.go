@@ -6,6 +6,7 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -68,6 +69,41 @@ func TestLiveSocketIsLeftAlone(t *testing.T) {
 	}
 	if s, err := dial(t, path).Status(ask(t)); err != nil || s.PID != sample.PID {
 		t.Errorf("first server after the attempt: %v, %d", err, s.PID)
+	}
+}
+
+// A process that has the socket and is no daemon is named, in one question.
+func TestMuteSocketIsNamed(t *testing.T) {
+	defer func(was time.Duration) { AskLimit = was }(AskLimit)
+	AskLimit = 10 * time.Millisecond
+	path := filepath.Join(t.TempDir(), "x.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	e := &LiveError{Path: path}
+	if e.ask(); e.PID != 0 || e.Mute != os.Getpid() || !strings.Contains(e.Error(), fmt.Sprintf("by process %d (", os.Getpid())) {
+		t.Errorf("%v", e)
+	}
+	for _, ask := range []func() error{
+		func() error { _, err := AskToTakeOver(t.Context(), path); return err },
+		func() error {
+			c := dial(t, path)
+			c.Patience = AskLimit
+			_, err := c.Status(t.Context())
+			return err
+		},
+	} {
+		mute := new(SilentError)
+		err := ask()
+		if !errors.As(err, &mute) {
+			t.Fatalf("%v, want that it is silent", err)
+		}
+		mute.Fixed = true
+		if text := err.Error(); strings.Contains(text, "--timeout") || !strings.Contains(text, fmt.Sprintf("process %d, ", os.Getpid())) {
+			t.Error(text)
+		}
 	}
 }
 

@@ -23,13 +23,15 @@ type SilentError struct {
 	// connections is full, or the process is in another process namespace.
 	PID int
 	// Within is how long it was waited for; 0 if it could not be asked.
-	Within  time.Duration
+	Within time.Duration
+	// Fixed says that the caller cannot wait longer: its program has no --timeout.
+	Fixed   bool
 	stopped bool
 	foreign bool
 }
 
 func silent(path string, pid int, within time.Duration) *SilentError {
-	return &SilentError{path, pid, within, process.Stopped(pid), elsewhere(pid)}
+	return &SilentError{Path: path, PID: pid, Within: within, stopped: process.Stopped(pid), foreign: elsewhere(pid)}
 }
 
 // elsewhere reports whether a process is known to be in another network namespace.
@@ -62,6 +64,10 @@ func (e *SilentError) Error() string {
 	case e.stopped:
 		return fmt.Sprintf("the daemon at %s %s: it is stopped (%s): have it go on with `kill -CONT %d`", e.Path, what,
 			who, e.PID)
+	}
+	if e.Fixed {
+		return fmt.Sprintf("the daemon at %s %s: it or its machine is overloaded, it hangs, or it is no xdpfabd (%s): "+
+			"stop or restart it, or name another control socket (--control)", e.Path, what, who)
 	}
 	if e.Within > 0 && e.Within < short {
 		return fmt.Sprintf("the daemon at %s %s: a busy machine may take longer (%s): wait longer (--timeout), at "+

@@ -61,7 +61,13 @@ func AskToTakeOver(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, explain(path, err)
 	}
 	conn := c.(*net.UnixConn)
-	err = leaveHTTP(ctx, conn, pathTakeover)
+	of, _ := ProgramAt(conn) // it is for the message
+	asking, end := context.WithTimeout(ctx, AskLimit)
+	defer end()
+	err = leaveHTTP(asking, conn, pathTakeover)
+	if err != nil && asking.Err() != nil && ctx.Err() == nil { // which has closed the connection
+		return nil, silent(path, of.PID, AskLimit)
+	}
 	if errors.Is(err, errOlder) {
 		err = errors.New("the daemon is of an older release, which cannot be taken over: restart it")
 	}

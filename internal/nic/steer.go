@@ -67,8 +67,8 @@ func Steer(c Classifier, path string, n *Steered) (s *Steering, notes []string, 
 	}
 	refused, err := s.apply(tableErr, rulesErr)
 	if err == nil && !s.Rule && !s.Ports && !s.Table {
-		err = fmt.Errorf("driver %s: %w (%w); use as many queues as there are (ethtool -L), or do without --steer",
-			n.Driver, ErrNoSteering, errors.Join(refused...))
+		err = fmt.Errorf("driver %s: %w (%s); use as many queues as there are (ethtool -L), or do without --steer",
+			n.Driver, ErrNoSteering, strings.Join(texts(refused), "; "))
 	}
 	if err != nil {
 		more, undoing := Unsteer(c, path, n)
@@ -161,12 +161,7 @@ func (s *Steering) covers() bool { return s.Table || s.Rule && (s.Ports || !s.wa
 
 // lacks says what is not steered, and why.
 func (s *Steering) lacks(refused []error) {
-	var why []string
-	for _, err := range refused {
-		if err != nil {
-			why = append(why, err.Error())
-		}
-	}
+	why := texts(refused)
 	if len(why) == 0 && !s.Rule {
 		why = append(why, "no rule on "+Rule{EtherType: wire.EtherType}.String())
 	}
@@ -174,4 +169,14 @@ func (s *Steering) lacks(refused []error) {
 		why = append(why, limits.Rules.of(s.nic.Name))
 	}
 	s.Why = strings.Join(why, "; ")
+}
+
+// texts are those of the errors that are not nil.
+func texts(list []error) (all []string) {
+	for _, err := range list {
+		if err != nil {
+			all = append(all, err.Error())
+		}
+	}
+	return all
 }

@@ -240,6 +240,9 @@ func TestSteerRefused(t *testing.T) {
 		case c.err == "" && (err != nil || !strings.Contains(s.Why, c.why)):
 			t.Errorf("%s: %+v, %v; want %q", c.name, s, err, c.why)
 		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: several lines: %v", c.name, err)
+		}
 		if c.name == "no table" && (!s.Ports || len(d.rules) != 5) {
 			t.Errorf("%s: %v: want UDP on queue 0", c.name, d.state())
 		}
