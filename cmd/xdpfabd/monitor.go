@@ -46,6 +46,22 @@ func (c Config) openMonitor(ctx context.Context) (net.Listener, error) {
 	return control.ListenMonitor(ctx, c.MetricsAddress)
 }
 
+// openBeside opens the address of the metrics before a takeover, so that one that cannot
+// be had ends it. It returns nil if the former daemon has the address, and if that one,
+// being of an older release, does not tell.
+func (c Config) openBeside(ctx context.Context) (net.Listener, error) {
+	l, err := c.openMonitor(ctx)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	s, e := daemonAt(c.controlPath())
+	_, own, _ := net.SplitHostPort(c.MetricsAddress)
+	if _, port, _ := net.SplitHostPort(s.Metrics); e != nil || s.Metrics == "" || port == own {
+		return nil, nil
+	}
+	return nil, err
+}
+
 // closeMonitor closes what openMonitor has opened.
 func closeMonitor(l net.Listener) {
 	if l != nil {
@@ -63,7 +79,7 @@ func (s *server) monitor(ctx context.Context, l net.Listener) error {
 		var err error
 		if l, err = s.reopenMonitor(ctx); err != nil {
 			if ctx.Err() == nil { // the regions matter more
-				s.log.Warn("no metrics until this daemon is restarted", "cause", err)
+				s.log.Warn("no metrics until this daemon is reloaded or restarted", "cause", err)
 			}
 			return nil
 		}

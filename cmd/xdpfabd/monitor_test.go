@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpfab/xdpfab/internal/control"
 	"github.com/xdpfab/xdpfab/internal/host"
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/testnet"
@@ -117,7 +118,7 @@ func TestMetricsAddressIsInherited(t *testing.T) {
 		t.Error(err)
 	}
 	s.cfg.MetricsAddress = "192.0.2.1:9497" // which no machine has
-	if err := s.monitor(t.Context(), nil); err != nil || !strings.Contains(log.String(), "no metrics until this daemon is restarted") {
+	if err := s.monitor(t.Context(), nil); err != nil || !strings.Contains(log.String(), "no metrics until this daemon is reloaded or restarted") {
 		t.Errorf("%v\n%s", err, log)
 	}
 }
@@ -141,6 +142,59 @@ func TestStates(t *testing.T) {
 	s.cfg.Pin, s.cfg.Directory = pinNone, ""
 	if got := s.states(); len(got) != 2 {
 		t.Errorf("%v, want only ready and link_up", got)
+	}
+}
+
+// A daemon that is to take over binds an address of its own before, and waits for that of
+// the former daemon alone.
+func TestMetricsAddressBesideFormer(t *testing.T) {
+	conn, cfg := notifySocket(t), testConfig(t)
+	cfg.MetricsAddress = "127.0.0.1:0"
+	p := servePipe(t, cfg)
+	receive(t, conn)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	next := cfg
+	next.MetricsAddress = taken.Addr().String()
+	if l, err := next.openBeside(t.Context()); l != nil || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a third process has the address: %v", err)
+	}
+	if l, err := cfg.openBeside(t.Context()); l == nil || err != nil {
+		t.Errorf("nobody has it: %v", err)
+	} else {
+		_ = l.Close()
+	}
+	if err := p.end(t); err != nil {
+		t.Error(err)
+	}
+	cfg.MetricsAddress = taken.Addr().String() // as if it were the daemon's
+	former := startStatus(t, cfg.Control, control.Status{Metrics: cfg.MetricsAddress})
+	defer former()
+	if l, err := cfg.openBeside(t.Context()); l != nil || err != nil {
+		t.Errorf("the former daemon has it: %v, %v", l, err)
+	}
+}
+
+// startStatus answers at a control socket with a status, until the function that it
+// returns is called.
+func startStatus(t *testing.T, path string, status control.Status) (end func()) {
+	t.Helper()
+	l, err := control.Listen(t.Context(), path, control.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	service := control.Service{Source: func() (control.Status, error) { return status, nil }}
+	go func() { done <- control.ServeListener(ctx, l, service) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

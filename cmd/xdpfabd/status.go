@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -30,6 +31,7 @@ func (s *server) status() (control.Status, error) {
 		Interface:     n.Dev.Info(), Address: n.Name(0), Progress: "auto",
 		Regions: s.describe(), Guests: s.guests(), Lent: s.host.LentQueues(), Kept: s.kept(), Counters: counters,
 		VLAN: s.vlan(), Steering: s.steered(), RenamedFrom: s.renamedFrom(),
+		Metrics: cmp.Or(s.cfg.MetricsAddress, "none"),
 	}, nil
 }
 

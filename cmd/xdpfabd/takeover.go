@@ -39,6 +39,10 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	since := time.Now()
 	wants, err := cfg.claimAt(ctx)
 	if err == nil {
+		s.cfg.monitor, err = cfg.openBeside(ctx)
+	}
+	defer func() { closeMonitor(s.cfg.monitor) }() // unless it serves
+	if err == nil {
 		conn, err = control.AskToTakeOver(ctx, cfg.controlPath())
 	}
 	if err != nil && ctx.Err() != nil {
@@ -46,6 +50,9 @@ func takeOver(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	if errors.Is(err, control.ErrNoDaemon) {
 		err = nobodyAt(cfg)
+	}
+	if mute := new(control.SilentError); errors.As(err, &mute) {
+		mute.Fixed = true
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return errInterface(err)

@@ -39,6 +39,7 @@ type Status struct {
 	NetNS         uint64             `json:"netns"` // inode of the network namespace of the interface
 	Interface     node.InterfaceInfo `json:"interface"`
 	RenamedFrom   string             `json:"renamed_from,omitempty"` // the interface's name as the daemon began
+	Metrics       string             `json:"metrics,omitempty"`      // --metrics-address, or "none"
 	Address       string             `json:"address"`                // as peers dial it
 	Progress      string             `json:"progress"`               // "auto"
 	Regions       []Region           `json:"regions"`
