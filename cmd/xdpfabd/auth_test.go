@@ -188,6 +188,9 @@ func TestKeysAtTakeover(t *testing.T) {
 		if (err == nil) != x.ok {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err != nil && !strings.Contains(err.Error(), "keeps the contents with leave = true") {
+			t.Errorf("%s: %v; want what a restart does", name, err)
+		}
 		if err == nil && keysKept(given, &claim{Release: "0.1"}) == nil {
 			t.Errorf("%s: an older release would serve it to everybody", name)
 		}

@@ -155,6 +155,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 			short = "i" // as the client has it
 			v = once(v, "one daemon serves one interface; start one for each")
 		}
+		if o.key == "metrics-address" {
+			v = once(v, "want one of them, or :PORT for all addresses of the machine")
+		}
 		f := flags.VarPF(v, o.key, short, o.usage)
 		if v.shape == shapeBool {
 			f.NoOptDefVal = "true"

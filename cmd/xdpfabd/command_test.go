@@ -88,6 +88,7 @@ func TestWrongArguments(t *testing.T) {
 		"takeover":       {[]string{"--takeover=2"}, `--takeover: "2": want true or false`},
 		"no directory":   {[]string{"--interface=e", "--node=n"}, `--node: "n" is a name in the directory, and none is configured; want directory`},
 		"blank":          {[]string{"--interface=e", "--region=a b=4KiB"}, `name: "a b": want a name of printable characters without spaces`},
+		"two addresses":  {[]string{"-i=e", "--metrics-address=:1", "--metrics-address=:2"}, `--metrics-address: given twice, as ":1" and ":2": want one of them`},
 		"two of them":    {[]string{"--interface=e", "-i", "f"}, `--interface: given twice, as "e" and "f": one daemon serves one interface`},
 		"two files":      {[]string{"--config", path, "--config", "/x"}, `and "/x": want one file`},
 		"letter":         {[]string{"-i", "e", "-r", "a=4KiB"}, "did you mean --rto-min or --resident-sessions or --region?; see"},

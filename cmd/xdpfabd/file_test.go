@@ -30,6 +30,7 @@ var wrongFiles = map[string]struct{ text, want string }{
 	"action":         {"[[guest]]\naction=\"allow\"", `guest[0].action: unknown key: a rule allows unless it has deny = true; known are`},
 	"short key":      {"[[guest]]\nmem=\"1GiB\"", `guest[0].mem: unknown key, did you mean memory?; known are`},
 	"part of a key":  {"metrics = \":1\"", `x.toml:1: metrics: unknown key, did you mean metrics-address?; known are`},
+	"mode above":     {"mode = \"0666\"", "x.toml:1: mode: unknown key: it is a key of [[socket]]; did you mean socket-mode?; known are"},
 	"mtu":            {"mtu = 9000", "x.toml:1: mtu: unknown key: the MTU is the interface's: `ip link set dev eth0 mtu 9000`; known are"},
 	"port":           {"metrics-address = \"127.0.0.1:99999\"", `"127.0.0.1:99999": want HOST:PORT to listen at, with a port up to 65535`},
 	"range of cores": {"\ncores = [0-1]", `x.toml:2: cores: "0-1": want the number of each CPU, with commas, e.g. 0,1`},

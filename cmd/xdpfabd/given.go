@@ -35,9 +35,13 @@ func (s *served) given(claimed []legacyOf) (given []*region, err error) {
 		i := slices.IndexFunc(claimed, func(c legacyOf) bool { return c.Name == r.Name })
 		if own := r.legacy(); i >= 0 && !own.same(claimed[i]) {
 			has, wants := own.unlike(claimed[i])
-			return nil, fmt.Errorf("region %q has %s in the daemon that serves, and %s in the one that is to take its "+
-				"place: want the same, or another name; a restart in place of a takeover makes the region anew",
-				r.Name, has, wants)
+			remedy := "makes the region anew"
+			if claimed[i].Auth = own.Auth; own.same(claimed[i]) {
+				remedy = "changes the key, and keeps the contents with leave = true"
+			}
+			return nil, fmt.Errorf("region %q has %s in the daemon that serves, and %s in the one that is to take "+
+				"its place: want the same, or another name; a restart in place of a takeover %s", r.Name, has, wants,
+				remedy)
 		}
 		if i >= 0 || r.added {
 			given = append(given, r)

@@ -45,6 +45,8 @@ func misplaced(prefix, key string) string {
 	switch table, _, _ := strings.Cut(prefix, "["); {
 	case table != "" && find(options, key) != nil:
 		return fmt.Sprintf(": it is a key of the daemon; want it above the first [[%s]]", table)
+	case table == "" && (key == "mode" || key == "group"):
+		return fmt.Sprintf(": it is a key of [[socket]]; did you mean socket-%s?", key)
 	case table == "" && key == "mtu":
 		return ": the MTU is the interface's: `ip link set dev eth0 mtu 9000`"
 	case table == "region" && slices.Contains([]string{"read-only", "read_only", "readonly", "ro", "mode"}, key):
