@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,6 +133,9 @@ func (f *linkFlags) attr(c *cobra.Command, isIP bool) (xdpfab.DomainAttr, error)
 		Queues: f.queues, Cores: f.cores, Control: f.control, Transport: f.transport, EthernetOnly: !isIP}
 	if f.authKey != "" {
 		key, err := trust.Key(f.authKey)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: name the file with the region's key, which its owner has", err)
+		}
 		if err != nil {
 			return attr, usage(c, "%s: %v", cmp.Or(f.authKeyBy, "--auth-key-file"), err)
 		}

@@ -7,7 +7,9 @@ package main
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/xdpfab/xdpfab/internal/trust"
@@ -29,10 +31,15 @@ func checkAuthKey(s string) error {
 	return nil
 }
 
-// readKey reads the key of a region that has one.
+// readKey reads the key of a region that has one. Only where no file is there does an
+// error give the command that makes one: it would overwrite what is there.
 func (r *RegionConfig) readKey() (err error) {
 	if r.AuthKey != "" {
 		r.auth, err = trust.Key(r.AuthKey)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: name the file with the key, or make one: "+
+			"`(umask 077; head -c 32 /dev/urandom | base64 > %s)`", err, r.AuthKey)
 	}
 	return err
 }

@@ -19,17 +19,13 @@ const (
 	mostKey  = 64
 )
 
-// fresh is a command that makes a key in a file.
-const fresh = "`(umask 077; head -c 32 /dev/urandom | base64 > %s)`"
-
 // Key reads an authorization key from a file that users without a right of their own
 // cannot read. A newline at the end is not part of the key. No error tells what is in the
-// file.
+// file. If there is none, the caller adds the remedy to an error that wraps
+// fs.ErrNotExist.
 func Key(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: name the file with the key, or make one: %s", err, fmt.Sprintf(fresh, path))
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w: run as a user who may read it, or name another file", err)
 	case err != nil:
@@ -51,9 +47,15 @@ func Key(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	key := bytes.TrimSuffix(text, []byte("\n"))
-	if len(key) < leastKey || len(key) > mostKey {
-		return nil, fmt.Errorf("%s: want a key of %d to %d random bytes, with or without a newline: %s", path, leastKey,
-			mostKey, fmt.Sprintf(fresh, path))
+	has := ""
+	switch {
+	case len(key) > mostKey: // how many more was not read
+		has = fmt.Sprintf("more than %d bytes", mostKey)
+	case len(key) < leastKey:
+		has = fmt.Sprintf("fewer than %d bytes", leastKey)
+	default:
+		return key, nil
 	}
-	return key, nil
+	return nil, fmt.Errorf("%s has %s: want %d to %d, with or without a newline: name the file with the region's key",
+		path, has, leastKey, mostKey)
 }

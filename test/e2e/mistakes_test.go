@@ -170,7 +170,7 @@ func TestMistakes(t *testing.T) {
 		{name: "region by name and key", line: "get $P $D/out -i $I --region counters --key 5", code: 2, wrong: `--region "counters" and --key "5" each name a region`, want: "want one of them", remedy: "--help"},
 		{name: "no region", line: "get $P $D/out -i $I", code: 2, wrong: "missing the region", want: "want --region NAME or --key KEY", remedy: "`xdpfab list PEER` shows those of a peer"},
 		{name: "value that does not come", line: "watch $P -i $I --region counters --until 9 --wait 1s", code: 1, wrong: "gave up after 1s: ", want: "wait longer", remedy: "with --wait"},
-		{name: "no such key file", line: "list $P -i $I --auth-key-file $D/none", code: 2, wrong: "none: no such file", want: "name the file with the key", remedy: "or make one: `(umask 077; head -c 32 /dev/urandom"},
+		{name: "no such key file", line: "list $P -i $I --auth-key-file $D/none", code: 2, wrong: "none: no such file", want: "name the file with the region's key", remedy: "which its owner has"},
 		{name: "configuration", line: "list $P", code: 2, wrong: filepath.Join(dir, "xdpfab", "config.toml") + `:3: timeout: "5"`, want: "want a time of more than 0", remedy: `such as "5s"`, options: []option{env("XDG_CONFIG_HOME=" + dir)}},
 		{name: "UDP sockets beside a daemon", line: "list 10.77.0.1 -i $I --transport udp", side: b, code: 5, wrong: "another program has UDP port 34997 of 10.77.0.2", want: "one at a time can have it", remedy: "if it is a daemon, go through it by --control PATH"},
 		{name: "direct, without root", line: "list $P -i $I --direct", side: b, code: 5, wrong: "interface has another XDP program", want: "go through its daemon, by the control socket", remedy: "if not, stop its owner", options: []option{unprivileged}},
