@@ -279,9 +279,29 @@ func (a *app) benchPeers(c *cobra.Command, f *benchFlags, cl *client, addrs []st
 				return nil, nil, err
 			}
 		}
+		if err := once(c, all, one); err != nil {
+			return nil, nil, err
+		}
 		all, known = append(all, one), append(known, p)
 	}
 	return all, known, nil
+}
+
+// once refuses a peer that is among others already, by the same address or another one of
+// it: each would count the other's operations as a stranger's.
+func once(c *cobra.Command, others []bench.Peer, p bench.Peer) error {
+	const remedy = "want each node once; --endpoints 2 has more sessions"
+	r := p.Region
+	for _, o := range others {
+		same := r.Incarnation != 0 && r.Incarnation == o.Region.Incarnation && r.Key == o.Region.Key
+		switch {
+		case p.Addr == o.Addr:
+			return usage(c, "%s is named twice: %s", p.Addr, remedy)
+		case same:
+			return usage(c, "%s and %s are one node, with the same region %s: %s", o.Addr, p.Addr, r.Name, remedy)
+		}
+	}
+	return nil
 }
 
 // explain adds to the error of a run what the region does not grant, and says so if a

@@ -33,6 +33,7 @@ type farNode struct {
 	mem    *mr.Memory
 	attr   xdpfab.DomainAttr                   // of the last open
 	begun  func(client, server *xdpfab.Domain) // if it is not nil, is called in each open
+	uses   *xdpfab.Domain                      // if it is not nil, open returns it in place of a pipe's
 	env    func(string) string
 	files  []string // of the configuration
 
@@ -62,6 +63,9 @@ func newNode(t *testing.T) *farNode {
 
 // open is the app's opener.
 func (n *farNode) open(_ context.Context, ifname string, attr xdpfab.DomainAttr) (*xdpfab.Domain, error) {
+	if n.uses != nil {
+		return n.uses, nil
+	}
 	if ifname != "pipe0" {
 		return nil, fmt.Errorf("xdpfab: port: %q: no such interface", ifname)
 	}
