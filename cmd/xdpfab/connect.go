@@ -260,7 +260,7 @@ func (a *app) use(c *cobra.Command, f *linkFlags, attr xdpfab.DomainAttr, chosen
 		err = fmt.Errorf("%w (%s names it: correct or unset it)", err, f.ifnameBy)
 	}
 	if err != nil {
-		return nil, unopened(err)
+		return nil, unopened(a.besideDaemon(c.Context(), f, err))
 	}
 	if dom.Interface().Daemon == "" {
 		close(direct)
@@ -297,6 +297,9 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 	defer cancel()
 	for {
 		addr := to[0].String()
+		if err := diagnose.Unserved(ctx, dom, to[0]); err != nil {
+			return nil, errors.Join(&codeError{err, exitUnreachable}, closeAll(c.Context(), dom))
+		}
 		trial := diagnose.Begin(c.Context(), dom, to[0], f.ifname, f.giveUp)
 		p, err := dom.Dial(ctx, addr)
 		err = noEndpoint(err)

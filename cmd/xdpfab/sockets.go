@@ -5,10 +5,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
+	"syscall"
 
+	"github.com/xdpfab/xdpfab/cmd/xdpfab/settings"
 	"github.com/xdpfab/xdpfab/internal/udpport"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -43,4 +47,27 @@ func (s *servedBy) how() string {
 		return ", by UDP sockets"
 	}
 	return ""
+}
+
+// besideDaemon is the error of an interface that is in use since flags lead past its
+// daemon, in place of what the kernel tells of that.
+func (a *app) besideDaemon(ctx context.Context, f *linkFlags, err error) error {
+	all, failed := a.settings()
+	if !errors.Is(err, syscall.EBUSY) || f.looksForDaemon() || failed != nil {
+		return err
+	}
+	socket := all.Get(settings.Control).Value
+	s := statusOf(ctx, f.ifname, socket, f.giveUp)
+	if s.status == nil {
+		return err
+	}
+	remedy := "leave out --transport udp"
+	switch {
+	case f.direct:
+		remedy = "leave out --direct"
+	case f.transportBy != "":
+		remedy = "unset the transport udp, which " + f.transportBy + " names"
+	}
+	return interfaceError(fmt.Errorf("xdpfabd, process %d, serves %s at %s: %s", s.status.PID, f.ifname,
+		controlOf(f.ifname, socket), remedy))
 }

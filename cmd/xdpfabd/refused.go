@@ -127,6 +127,9 @@ func explainOpen(cfg Config, err error) error {
 		return err
 	}
 	pid, sockets := nic.Taker(err)
+	if port := udpnode.Taker(err); pid == 0 && port != 0 {
+		pid, sockets = port, proc.ListensAt(port)
+	}
 	if pid == 0 { // there is no link of a program, or its folder is refused first
 		pid, sockets = listener(cfg.controlPath()), []string{cfg.controlPath()}
 	}

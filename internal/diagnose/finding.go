@@ -24,7 +24,9 @@ const (
 // Finding is what is known of a peer that does not answer.
 type Finding struct {
 	Peer      wire.Addr
-	Own       bool     // the address is this node's
+	Own       bool     // the address is the interface's
+	Other     string   // another interface of this node, which has the address; empty if none has
+	By        string   // with Other, what the frames go by instead
 	Nobody    error    // no route to the peer, or nobody answers for its address; nil if not known
 	Gateway   string   // the router on the way, empty without one
 	Neighbour bool     // the neighbour table has the peer
@@ -47,7 +49,7 @@ func (c Cause) String() string { return c.Text + ": " + c.Remedy }
 // Causes returns why the peer does not answer, the most likely cause first. If the first
 // one is sure, it is the only one.
 func (f *Finding) Causes() []Cause {
-	for _, sure := range []func() (Cause, bool){f.own, f.nobody, f.elsewhere, f.refused} {
+	for _, sure := range []func() (Cause, bool){f.other, f.own, f.nobody, f.elsewhere, f.refused} {
 		if c, is := sure(); is {
 			c.Sure = true
 			return []Cause{c}
@@ -57,6 +59,11 @@ func (f *Finding) Causes() []Cause {
 		return f.silentIP()
 	}
 	return f.silentMAC()
+}
+
+func (f *Finding) other() (Cause, bool) {
+	return Cause{Text: fmt.Sprintf("%s is %s's address on this node, and %s", f.host(), f.Other, f.By),
+		Remedy: "give that of the peer, or name the interface that has it: -i " + f.Other}, f.Other != ""
 }
 
 func (f *Finding) own() (Cause, bool) {

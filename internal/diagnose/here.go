@@ -141,6 +141,10 @@ func (d *diagnosis) lookAtKernel(context.Context) Step {
 	}
 	plan := m.Plan(&d.nic, nic.Want{Queues: d.Attr.Queues})
 	switch {
+	case d.nic.MAC == "" && d.Attr.Transport == fi.TransportAuto: // as that of lo
+		d.sockets = true
+		return ok(text + "; " + d.Interface + " is not an Ethernet interface: UDP sockets are used, without a " +
+			"privilege")
 	case !plan.Usable:
 		d.shut = cmp.Or(d.shut, "the interface cannot be used with AF_XDP")
 		remedy := "mend that, or use --transport udp with the peer's IP address"
@@ -184,7 +188,16 @@ func (d *diagnosis) lookAtAddresses(context.Context) Step {
 			family = append(family, text)
 		}
 	}
+	d.elsewhereHere(d.nic.Index, d.Interface, d.throughDaemon())
+	c, other := d.other()
 	switch {
+	case other && !portTaken(d.Peer.IP):
+		d.shut = thisNode
+		return failed(c.Text, c.Remedy)
+	case other:
+		return doubtful(c.Text, c.Remedy)
+	case d.Own && !d.throughDaemon() && portTaken(d.Peer.IP):
+		return d.taken()
 	case d.Own:
 		return d.ownAddress(d.Peer.IP.String()+" is this node's own address",
 			"give that of the peer, which `ip address` shows there")

@@ -25,8 +25,10 @@ func (d *diagnosis) lookAtRoute(context.Context) Step {
 	switch {
 	case !d.known || d.away:
 		return leftOut("the interface is not in this network namespace")
-	case d.Own && d.throughDaemon():
+	case d.Own || d.Other != "":
 		return leftOut(thisNode)
+	case d.nic.MAC == "":
+		return leftOut(d.Interface + " has no MAC address: UDP sockets leave the way to the kernel")
 	case !d.nic.Up:
 		return leftOut("the interface is down")
 	}
@@ -55,7 +57,7 @@ func (d *diagnosis) lookAtRoute(context.Context) Step {
 
 func (d *diagnosis) askNeighbour(ctx context.Context) Step {
 	switch {
-	case d.Own:
+	case d.Own || d.Other != "":
 		return leftOut(thisNode)
 	case d.way == nil || d.way.err != nil:
 		return leftOut("there is no way to the peer")
@@ -107,9 +109,9 @@ func (d *diagnosis) answersOverUDP() bool {
 func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 	to := d.Peer.IP
 	switch {
-	case d.Own && d.throughDaemon():
+	case d.Own || d.Other != "":
 		return leftOut(thisNode)
-	case d.Own || d.way == nil || d.way.err != nil:
+	case d.way == nil || d.way.err != nil:
 		return leftOut("there is no way to the peer")
 	case d.Nobody != nil:
 		return leftOut("nobody has this address")

@@ -55,6 +55,9 @@ func Begin(ctx context.Context, dom *xdpfab.Domain, peer wire.Addr, ifname strin
 	i := dom.Interface()
 	t.found.NoUDP = !i.UDP && i.Transport != fi.TransportUDP.String()
 	t.found.Own, t.daemon = owns(&i, peer), i.Daemon != ""
+	if i.Index != 0 {
+		t.found.elsewhereHere(i.Index, ifname, t.daemon)
+	}
 	go func() {
 		defer close(t.done)
 		select {
@@ -137,7 +140,14 @@ func (t *Trial) note(f func(*Finding)) {
 // gather asks the kernel, the peer's host, and the peer over the other encapsulation.
 func (t *Trial) gather(ctx context.Context, i *fi.InterfaceInfo) {
 	peer := t.found.Peer
-	if i.Index == 0 || t.found.Own || elsewhere(ctx, i.Daemon) {
+	if i.Index == 0 || t.found.Own {
+		return
+	}
+	if elsewhere(ctx, i.Daemon) {
+		t.note(func(f *Finding) { f.Other = "" })
+		return
+	}
+	if t.found.Other != "" {
 		return
 	}
 	w, err := look(i.Index, peer)

@@ -9,8 +9,10 @@ package process
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -188,6 +190,59 @@ func ListenersAt(pattern string) (found []Listener) {
 	}
 	slices.SortFunc(found, func(a, b Listener) int { return cmp.Compare(a.Path, b.Path) })
 	return found
+}
+
+// HolderOfPort returns the process of this network namespace that has a UDP port of an
+// address, 0 if there is none, or this user may not see it.
+func HolderOfPort(at netip.AddrPort) int {
+	links := boundTo(at)
+	if len(links) == 0 {
+		return 0
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, f := range files {
+		if link, _ := os.Readlink(f); links[link] {
+			pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
+			return pid
+		}
+	}
+	return 0
+}
+
+// HasPort reports whether a process of this network namespace has a UDP port of an
+// address.
+func HasPort(at netip.AddrPort) bool { return len(boundTo(at)) > 0 }
+
+// boundTo are the UDP sockets of this thread's network namespace that are bound to an
+// address, by the links of descriptors.
+func boundTo(at netip.AddrPort) map[string]bool {
+	file, want := "udp6", kernelHex(at)
+	if at.Addr().Is4() {
+		file = "udp"
+	}
+	list, err := os.ReadFile("/proc/thread-self/net/" + file)
+	if err != nil {
+		return nil
+	}
+	links := map[string]bool{}
+	for line := range strings.Lines(string(list)) {
+		// sl local_address rem_address st tx:rx tr:tm->when retrnsmt uid timeout inode
+		const local, inode = 1, 9
+		if f := strings.Fields(line); len(f) > inode && f[local] == want {
+			links["socket:["+f[inode]+"]"] = true
+		}
+	}
+	return links
+}
+
+// kernelHex is an address as /proc/net has it: words of 32 bits in the byte order of the
+// machine.
+func kernelHex(at netip.AddrPort) string {
+	var b strings.Builder
+	for word := range slices.Chunk(at.Addr().AsSlice(), 4) {
+		fmt.Fprintf(&b, "%08X", binary.NativeEndian.Uint32(word))
+	}
+	return fmt.Sprintf("%s:%04X", b.String(), at.Port())
 }
 
 // read reads a file that the kernel has about a process; nil if there is none.

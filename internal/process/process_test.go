@@ -6,6 +6,7 @@ package process
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,5 +85,29 @@ func TestListenersAt(t *testing.T) {
 	}
 	if got := ListenersAt(path); got != nil {
 		t.Errorf("%v of a closed socket", got)
+	}
+}
+
+// The holder of a port of one address is found, and not that of another address.
+func TestHolderOfPort(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+		c, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := c.LocalAddr().(*net.UDPAddr).AddrPort()
+		if got := HolderOfPort(at); got != os.Getpid() || !HasPort(at) {
+			t.Errorf("%v: process %d, want %d", at, got, os.Getpid())
+		}
+		other := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.9"), at.Port())
+		if got := HolderOfPort(other); got != 0 {
+			t.Errorf("%v: process %d, want none", other, got)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := HolderOfPort(at); got != 0 || HasPort(at) {
+			t.Errorf("%v: process %d of a closed socket", at, got)
+		}
 	}
 }

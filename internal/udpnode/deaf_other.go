@@ -11,3 +11,8 @@ import (
 
 // hears finds no XDP program, which takes Linux.
 func hears(context.Context, string, int, []netip.Addr) (string, error) { return "", nil }
+
+// holder finds no process, which takes Linux.
+func holder(error) int { return 0 }
+
+func whoHas(int) string { return "" }

@@ -74,7 +74,7 @@ func OpenSockets(ctx context.Context, name string, w Wants, noXDP error) (node.D
 	}
 	dev, err := udpport.Open(name, udpport.Options{})
 	if errors.Is(err, udpport.ErrInUse) {
-		err = &busyError{err}
+		err = &busyError{err, holder(err)}
 	}
 	if err != nil {
 		return nil, err
@@ -92,6 +92,26 @@ func OpenSockets(ctx context.Context, name string, w Wants, noXDP error) (node.D
 }
 
 // busyError is an error that is errno.Busy, too, which its text says already.
-type busyError struct{ error }
+type busyError struct {
+	error
+	pid int // of who has it, if this user may see that; else 0
+}
+
+// Error names who has it.
+func (e *busyError) Error() string {
+	if taken, is := errors.AsType[*udpport.InUseError](e.error); is && e.pid != 0 {
+		return taken.Taken() + ": " + whoHas(e.pid)
+	}
+	return e.error.Error()
+}
+
+// Taker returns the process that has a port which could not be had, for that reason, 0 if
+// this user may not see it.
+func Taker(err error) int {
+	if b, is := errors.AsType[*busyError](err); is {
+		return b.pid
+	}
+	return 0
+}
 
 func (e *busyError) Unwrap() []error { return []error{errno.Busy, e.error} }

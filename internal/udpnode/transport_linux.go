@@ -14,6 +14,7 @@ import (
 	"github.com/xdpfab/xdpfab/internal/node"
 	"github.com/xdpfab/xdpfab/internal/port"
 	"github.com/xdpfab/xdpfab/internal/residence"
+	"github.com/xdpfab/xdpfab/internal/udpport"
 	"github.com/xdpfab/xdpfab/xsk"
 )
 
@@ -29,7 +30,7 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	}
 	dev, at, err := residence.Open(ctx, ifname, pin, o)
 	if errors.Is(err, port.ErrSockets) {
-		err = &busyError{err}
+		err = &busyError{err, 0}
 	}
 	switch {
 	case err == nil, taken(err), ctx.Err() != nil:
@@ -40,6 +41,8 @@ func Open(ctx context.Context, ifname string, t Transport, pin string, spread bo
 	w.Pin = ""
 	udp, second := OpenSockets(ctx, ifname, w, err)
 	switch {
+	case errors.Is(second, udpport.ErrInUse): // whoever has the port is in the way of AF_XDP, too
+		return nil, nil, second
 	case second != nil && slices.ContainsFunc(anyTransport, func(is error) bool { return errors.Is(err, is) }):
 		return nil, nil, err
 	case second != nil && w.what() != "":

@@ -30,25 +30,30 @@ type port interface {
 // bindError explains why no socket can be bound to an address.
 func bindError(a netip.Addr, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return &inUseError{a, err}
+		return &InUseError{At: a, err: err}
 	}
 	return fmt.Errorf("udp: %v, port %d: %w", a, wire.UDPPort, err)
 }
 
-// inUseError is an ErrInUse. It says once what the kernel says, too.
-type inUseError struct {
-	at  netip.Addr
+// InUseError is an ErrInUse. It says once what the kernel says, too.
+type InUseError struct {
+	At  netip.Addr
 	err error
 }
 
 // Error names the address, and has the remedy.
-func (e *inUseError) Error() string {
-	return fmt.Sprintf("another program has UDP port %d of %v, as a rule an xdpfab, with AF_XDP or UDP "+
-		"sockets: one at a time can have it: if it is a daemon, go through it by --control PATH, without --transport "+
-		"udp (or, in a program, by Control); or end it, or use another address of this node", wire.UDPPort, e.at)
+func (e *InUseError) Error() string {
+	return e.Taken() + ": if it is xdpfabd, name its socket (--control PATH, XDPFAB_CONTROL, DomainAttr.Control); " +
+		"otherwise end it, which `ss -ulnp` shows to root, or use another address of this node"
 }
 
-func (e *inUseError) Unwrap() []error { return []error{ErrInUse, e.err} }
+// Taken is the error without a remedy.
+func (e *InUseError) Taken() string {
+	return fmt.Sprintf("another program has UDP port %d of %v, and one at a time can have it", wire.UDPPort, e.At)
+}
+
+// Unwrap returns ErrInUse, and the kernel's error.
+func (e *InUseError) Unwrap() []error { return []error{ErrInUse, e.err} }
 
 // single reports whether an address, as in a Way, can be that of one node that answers
 // can go to. One of the link alone cannot, since it takes a zone.

@@ -102,6 +102,22 @@ func TestDiagnoseOwnAddress(t *testing.T) {
 	own := net.A.IP4.String()
 	r := diagnosed(t, net.A, 0, own+" --control "+n.socket+patient)
 	verdicts(t, &r, "addresses=doubtful", "session=ok", "round trip=ok", "regions=ok")
+	r = diagnosed(t, net.A, 5, own+patient) // not by the daemon, which is at no usual path
+	verdicts(t, &r, "kernel=ok", "addresses=failed", "route=left out")
+	if !strings.Contains(r.Cause, "has UDP port 34997 of "+own) || r.Remedy != "name its socket: --control "+n.socket {
+		t.Errorf("cause %q, remedy %q", r.Cause, r.Remedy)
+	}
+	r = diagnosed(t, net.A, 5, "127.0.0.1 -i lo"+patient) // which nobody serves
+	verdicts(t, &r, "kernel=ok", "addresses=failed", "route=left out")
+	r = diagnosed(t, net.A, 5, "127.0.0.1 --control "+n.socket+patient)
+	if r.Cause != "127.0.0.1 is lo's address on this node, and this daemon serves veth0" {
+		t.Errorf("cause %q", r.Cause)
+	}
+	p := xdpfab(t, net.A, []string{"list", net.B.IP4.String(), "-i", net.A.IfName}, unprivileged)
+	if text := p.err.String(); p.code() != 5 || !strings.HasPrefix(text, "xdpfab: another program has UDP port 34997 of "+own) ||
+		!strings.Contains(text, "if it is xdpfabd, name its socket (--control PATH") || strings.Contains(text, "CAP_") {
+		t.Errorf("another program has the port: code %d, %q", p.code(), text)
+	}
 	for _, line := range []string{"send " + own + " hello", "list " + own + "/99"} {
 		p := xdpfab(t, net.A, append(strings.Fields(line), "--control", n.socket))
 		if text := p.err.String(); p.code() != 1 || strings.Contains(text, "an address of this node") {

@@ -38,7 +38,8 @@ func TestManyClients(t *testing.T) {
 	if !slices.Equal(got.Before, []string{"2"}) {
 		t.Errorf("sum %v, want 2", got.Before)
 	}
-	xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "--direct"}).wants(5, "in use by another xdpfab", "XDPFAB_CONTROL")
+	xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "--direct"}).
+		wants(5, fmt.Sprintf("xdpfabd, process %d, serves %s at %s: leave out --direct", h.cmd.Process.Pid, net.A.IfName, h.socket))
 	xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "--control", h.socket + "x"}).wants(4, "no daemon serves the interface")
 	xdpfab(t, net.A, []string{"ping", d.addr(), "-i", net.A.IfName, "--queues", "1"}).wants(2, "--queues is for the process that has the interface")
 	if text := xdpfab(t, net.A, []string{"info", net.A.IfName}).out.String(); !strings.Contains(text, fmt.Sprintf("xdpfabd, process %d", h.cmd.Process.Pid)) {

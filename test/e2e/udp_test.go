@@ -64,7 +64,7 @@ func TestSockets(t *testing.T) {
 		t.Errorf("info does not tell: %s", info.out.String())
 	}
 	start(t, net.B, xdpfabdPath, []string{"--interface", net.B.IfName, "--control",
-		filepath.Join(t.TempDir(), socketName), "--transport", "udp"}, env("NOTIFY_SOCKET=")).wants(5, "another program has UDP port")
+		filepath.Join(t.TempDir(), socketName), "--transport", "udp"}, env("NOTIFY_SOCKET=")).wants(5, "serves "+net.B.IfName+" already, at "+socket, "stop it first, or serve another interface")
 	// What takes an XDP program is refused while the daemon runs, too.
 	xdpfab(t, net.B, []string{"region", "create", "hot=4KiB:resident", "--control", socket}).wants(1, "UDP sockets", "--transport xdp")
 	xdpfab(t, net.B, []string{"ping", net.A.IP4.String(), "-i", net.B.IfName, "--control", socket, "--borrow"}).wants(5, "UDP sockets", "--transport xdp --lend")
