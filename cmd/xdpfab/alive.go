@@ -36,6 +36,10 @@ func (f *linkFlags) awaitDaemon(ctx context.Context, attr *xdpfab.DomainAttr, an
 	if s.elsewhere && !f.borrow {
 		attr.Attach = fi.AttachNever
 	}
+	if s.other != "" && f.control != "" && f.by == "" {
+		return "", &codeError{fmt.Errorf("the daemon at %s, which --control names, serves %s, not %s: leave out one "+
+			"of -i and --control", f.control, s.other, f.ifname), exitUsage}
+	}
 	if s.status == nil {
 		return "", s.err
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -44,6 +45,15 @@ type request struct {
 	count   int
 	operand []byte
 	compare []byte
+	batch   bool // the line of a batch has them, and not flags
+}
+
+// field is the name of what a user gave: a flag, or the field of a line.
+func (r *request) field(name string) string {
+	if r.batch {
+		return strconv.Quote(name)
+	}
+	return "--" + name
 }
 
 // atomicReport is the JSON output of atomic. Elements are text, since JSON has neither
@@ -68,11 +78,11 @@ sum_at_most or diff_at_least did not hold for some elements, which did not chang
 
 OP is min, max, sum, prod, diff, lor, land, lxor, bor, band, bxor, read, write,
 cswap, cswap_ne, cswap_le, cswap_lt, cswap_ge, cswap_gt or mswap; DATATYPE is one of
-those that ` + "`xdpfab info`" + ` lists. The comparisons read "compare value, relation,
-element", as in fi_atomic(3). Integers have five more: sum_at_most adds if the sum
-is at most the compare value; diff_at_least subtracts if at least that much is left;
-sum_sat and diff_sat stop at the datatype's limits; msum adds to fields of a word: no
-carry leaves a bit that is set in the compare value.
+those that ` + "`xdpfab info --operations`" + ` lists. The comparisons read "compare value,
+relation, element", as in fi_atomic(3). Integers have five more: sum_at_most adds if
+the sum is at most the compare value; diff_at_least subtracts if at least that much is
+left; sum_sat and diff_sat stop at the datatype's limits; msum adds to fields of a word:
+no carry leaves a bit that is set in the compare value.
 
 Values:
   integers     42  -7  0xff                 refused when out of range
@@ -285,22 +295,6 @@ func (f *atomicFlags) array(dt atomic.Datatype, what string, values []string, co
 			plural(count, "element"), dt, one)
 	}
 	return b, nil
-}
-
-// formFor returns the form named, or else one that returns the values from before.
-func formFor(name string, op atomic.Op, dt atomic.Datatype) (atomic.Func, error) {
-	valid := formsOf(op, dt)
-	if len(valid) == 0 {
-		return 0, fmt.Errorf("%v is not defined for %v: `xdpfab info INTERFACE` has a table of the operations", op, dt)
-	}
-	if name == "" {
-		name = valid[len(valid)-1]
-	}
-	form, err := atomic.ParseFunc(name)
-	if err != nil || !slices.Contains(valid, name) {
-		return 0, fmt.Errorf("form %q of %v on %v: want %s", name, op, dt, strings.Join(valid, " or "))
-	}
-	return form, nil
 }
 
 func (a *app) printAtomic(f *atomicFlags, r request, before []byte) error {

@@ -163,9 +163,14 @@ func TestBatchLines(t *testing.T) {
 		`{"op":"sum","dt":"uint64","offset":3,"buf":"0100000000000000"}`,
 		`{"op":"sum","dt":"uint8","offset":70000,"buf":"01"}`,
 		`{"op":"sum","dt":"uint8","n":-1,"buf":"01"}`,
+		`{"op":"sum","dt":"uint64"}`,
+		`{"op":"cswap","dt":"uint8","buf":"01"}`,
+		`{"op":"sum","dt":"uint8","value":1}`,
+		`{"op":"sum","dt":"uint8","n":70000,"buf":"01"}`,
+		`{"op":"band","dt":"double","buf":"0000000000000000"}`,
 	}, "\n")
 	r := n.run(in, n.line("atomic --batch - --peer PEER --region r")...)
-	if r.code != exitUsage || !strings.Contains(r.err, "4 operations ran, 8 failed; each has an \"error\" in the output, the first is: line 6: unknown field \"bogus\": want func, form") {
+	if r.code != exitUsage || !strings.Contains(r.err, "4 operations ran, 13 failed; each has an \"error\" in the output, the first is: line 6: unknown field \"bogus\": want func, form") {
 		t.Errorf("exit code %d, %s", r.code, r.err)
 	}
 	want := []string{
@@ -174,7 +179,10 @@ func TestBatchLines(t *testing.T) {
 		`{"line":4,"func":"fetch","op":"read","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
 		`{"line":5,"func":"compare","op":"cswap","dt":"uint8","offset":100,"n":1,"res":"7f"}`,
 		`line 6: unknown field`, `line 7: unexpected EOF: want one JSON object, such as`, `more than one`, `two hex digits each`,
-		`buf has 2 bytes: want 1, for 1 element of uint8`, `line 11: `, `use --offset 65535 or less`, `n -1`,
+		`buf has 2 bytes: want 1, for 1 element of uint8`, `line 11: `, `use \"offset\" 65535 or less`, `n -1`,
+		`missing \"buf\": want 8 bytes, for 1 element of uint64`, `missing \"cmp\": want 1 bytes`,
+		`unknown field \"value\": values are in \"buf\": want one JSON object, such as`, `buf has 1 byte: want 70000`,
+		`band is not defined for double: want one of min, max, sum, prod, lor, land, lxor, read, write, cswap`,
 	}
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) != len(want) {

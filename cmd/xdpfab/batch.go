@@ -210,7 +210,7 @@ func (p *poster) line(ctx context.Context, text []byte, f *atomicFlags, at xdpfa
 // request checks a line. The lengths of the arrays are left to the library.
 func (b *batchLine) request() (r request, dst []byte, err error) {
 	var errs [7]error
-	r.count, r.offset = 1, *b.Offset
+	r.count, r.offset, r.batch = 1, *b.Offset, true
 	if b.N != nil {
 		if r.count = *b.N; r.count < 1 || r.count > maxArray {
 			errs[0] = fmt.Errorf("n %d: want 1 to %d", r.count, maxArray)
@@ -240,6 +240,12 @@ func (b *batchLine) request() (r request, dst []byte, err error) {
 // operations, and none of them may run when another cannot.
 func (b *batchLine) lengths(r *request, dst []byte) error {
 	n := r.count * r.dt.Size()
+	switch of := fmt.Sprintf("want %d bytes, for %s of %v", n, plural(r.count, "element"), r.dt); {
+	case b.Buf == "" && r.op != atomic.Read:
+		return fmt.Errorf("missing \"buf\": %s", of)
+	case b.Cmp == "" && r.form == atomic.Compare:
+		return fmt.Errorf("missing \"cmp\": %s", of)
+	}
 	if len(r.operand) != n && r.op != atomic.Read {
 		return fmt.Errorf("buf has %s: want %d, for %s of %v", plural(len(r.operand), "byte"), n,
 			plural(r.count, "element"), r.dt)
@@ -283,6 +289,10 @@ func wanted(err error) error {
 		return fmt.Errorf("%w: %s", err, batchFormat)
 	}
 	name = strings.Trim(name, `"`)
+	if name == "value" || name == "values" || name == "compare" {
+		other := map[bool]string{true: "cmp", false: "buf"}[name == "compare"]
+		return fmt.Errorf("unknown field %q: values are in %q: %s", name, other, batchFormat)
+	}
 	known := []string{"func", "form", "op", "dt", "datatype", "offset", "n", "dst", "buf", "cmp", "out", "res"}
 	return fmt.Errorf("unknown field %q%s: want %s", name, tell.DidYouMean(name, known), strings.Join(known, ", "))
 }

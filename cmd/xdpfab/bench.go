@@ -121,6 +121,8 @@ func (f *benchFlags) check(c *cobra.Command, csv, json bool) (all []*bench.Confi
 		return nil, usage(c, "--count with --duration: want one of them")
 	case csv && json:
 		return nil, usage(c, "--csv with --json: want one of them")
+	case c.Flags().Changed("count") && f.Count == 0:
+		return nil, usage(c, "--count 0: want 1 or more, or --duration in its place")
 	case f.Window < 0 || c.Flags().Changed("window") && f.Window == 0:
 		return nil, usage(c, "--window %d: want 1 to %d", f.Window, bench.MaxWindow)
 	case c.Flags().Changed("words") && f.Words < 1:

@@ -7,6 +7,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,9 @@ daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
 			if err != nil || bytes == 0 {
 				return usage(c, "--memory: %v", errors.Join(err, errors.New("want more than 0")))
 			}
+			if mailbox < 1 || mailbox >= math.MaxUint16 {
+				return usage(c, "--mailbox %d: want 1 to %d", mailbox, math.MaxUint16-1)
+			}
 			defer a.whileRead()()
 			dom, err := a.serve(c, &link)
 			if err != nil {
@@ -43,7 +47,7 @@ daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
 			}
 			defer func() { err = errors.Join(err, closeAll(c.Context(), dom)) }()
 			if _, err := dom.NewRegion("bench", int(bytes)); err != nil {
-				return err
+				return fmt.Errorf("--memory %s: %w", size, err)
 			}
 			box, err := dom.NewMailbox(xdpfab.MailboxAttr{Number: mailbox})
 			if err != nil {

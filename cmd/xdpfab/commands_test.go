@@ -243,6 +243,10 @@ var refusals = []refusal{
 	{"bench PEER --op send", exitFailed, "xdpfab: run `xdpfab bench serve` at " + peerAddr + ": connect on " + peerAddr + "/7: "},
 	{"bench serve --memory 1MB", exitUsage, "or of KiB, MiB, GiB or TiB"},
 	{"bench --region r", exitUsage, "missing PEER"},
+	{"bench PEER --region r --count 0", exitUsage, "--count 0: want 1 or more, or --duration in its place"},
+	{"bench serve --mailbox 0", exitUsage, "--mailbox 0: want 1 to 65534"},
+	{"atomic band double 1 --peer PEER --region r", exitUsage, "band is not defined for double: want one of min, max, sum, prod, lor, land, lxor, read, write, cswap"},
+	{"atomic write uint64 bits:5 --peer PEER --region r", exitUsage, "want bits:0x5"},
 	{"bench PEER PEER --region r", exitUsage, peerAddr + " is named twice: want each node once; --endpoints 2 has more sessions"},
 	{"bench PEER PEER/0 --key 0x51", exitUsage, peerAddr + " is named twice"},
 	{"bench PEER --key 0x51 --spread", exitFailed, "--spread wants --region"},
@@ -271,8 +275,10 @@ var refusalsAsTheyAre = []refusal{
 	{"info absent0", exitInterface, "no such interface"},
 	{"info --fabric absent0", exitInterface, "no such interface"},
 	{"info --fabric --advise", exitUsage, "want one of"},
-	{"info --probe", exitUsage, "want an interface to probe"},
-	{"info --probe --fabric lo", exitUsage, "want an interface to probe"},
+	{"info --probe", exitUsage, "--probe: want an interface to probe, as in `xdpfab info --probe eth0`"},
+	{"info --probe --fabric lo", exitUsage, "--fabric with --probe: want one of them"},
+	{"info --probe --operations lo", exitUsage, "--operations with --probe: want one of them"},
+	{"resident list /nodir", exitFailed, "/nodir: no such file or directory: want a folder, or none for all"},
 	{"info --probe absent0", exitInterface, "no such interface"},
 	{"info --probe --advise absent0", exitInterface, "no such interface"},
 	{"info --probe --control /absent/x.sock lo", exitUnreachable, "leave --control out"},
@@ -639,6 +645,10 @@ func TestInfo(t *testing.T) {
 		if ops[k] != want {
 			t.Errorf("%s: %q, want %q", k, ops[k], want)
 		}
+	}
+	r = n.run("", "info", "--operations")
+	if r.code != 0 || !strings.HasPrefix(r.out, "OPERATION ") || strings.Contains(r.out, "kernel") || !strings.Contains(r.out, "float16") {
+		t.Errorf("the table of operations alone: %+v", r)
 	}
 }
 

@@ -140,7 +140,7 @@ func (a *app) infoCmd() *cobra.Command {
 	c.Flags().BoolVar(&f.fabric, "fabric", false, "list interfaces and encapsulations with libfabric's attributes")
 	c.Flags().StringVar(&f.socket, "control", "",
 		"control socket of the daemon that may serve the interface; default: that of the configuration")
-	c.Flags().BoolVar(&f.operations, "operations", false, "print the table of operations without an interface, too")
+	c.Flags().BoolVar(&f.operations, "operations", false, "print the table of operations, alone without INTERFACE")
 	return c
 }
 
@@ -151,8 +151,11 @@ func (f *infoFlags) contradict(c *cobra.Command, args []string) error {
 		return usage(c, "--advise, --fabric and --operations exclude each other: want one of them")
 	case f.advises && !f.probe && f.socket != "":
 		return usage(c, "--control: --advise asks no daemon, unless it is with --probe")
-	case f.probe && (len(args) != 1 || f.fabric || f.operations):
-		return usage(c, "--probe: want an interface to probe, alone or with --advise")
+	case f.probe && (f.fabric || f.operations):
+		return usage(c, "%s with --probe: want one of them", ifThen(f.fabric, "--fabric")+
+			ifThen(f.operations, "--operations"))
+	case f.probe && len(args) != 1:
+		return usage(c, "--probe: want an interface to probe, as in `%s --probe eth0`", c.CommandPath())
 	}
 	return nil
 }
@@ -178,6 +181,8 @@ func (a *app) info(ctx context.Context, f *infoFlags, args []string) error {
 		}
 	}
 	switch {
+	case f.operations && len(args) == 0 && !a.json:
+		return a.print(nil, operationsText)
 	case f.fabric:
 		d, err := discover(ctx, args, socket)
 		if err != nil {
@@ -273,6 +278,7 @@ func (r *infoReport) text(w io.Writer, full bool) {
 	fmt.Fprintf(w, "\nlimits\twindow %d frames, inject %d bytes, %d elements a call, region names of %d bytes\n",
 		l.Window, l.InjectBytes, l.CallElements, l.RegionName)
 	if full {
+		fmt.Fprintln(w)
 		operationsText(w)
 	}
 }

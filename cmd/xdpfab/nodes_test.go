@@ -32,13 +32,15 @@ func TestPeerOfDirectory(t *testing.T) {
 	testnet.NewHosts(t)
 	file := write("nodes", "node7 "+peerAddr+",10.0.0.7 r ro\nnode8 10.0.0.8 # no region\n")
 	for _, line := range []string{
-		"ping node7 -c 1", "list node7/0", "atomic read uint64 --peer node7 --region r", "bench node7 node7 --region r --count 10 --op fetch_read",
+		"ping node7 -c 1", "list node7/0", "atomic read uint64 --peer node7 --region r", "bench node7 --region r --count 10 --op fetch_read",
 		"get node7 " + filepath.Join(dir, "copy") + " --region ro",
 	} {
 		if r := n.run("", n.line(line+" --directory "+file)...); r.code != exitOK {
 			t.Errorf("%s: %+v", line, r)
 		}
 	}
+	checkRefusal(t, "twice", n.run("", n.line("bench node7 node7 --region r --count 10 --op fetch_read --directory "+file)...), exitUsage,
+		peerAddr+" is named twice: want each node once")
 	n.env = func(name string) string { return map[string]string{"XDPFAB_DIRECTORY": file}[name] }
 	if r := n.run("", n.line("ping node7 -c 1")...); r.code != exitOK {
 		t.Errorf("by the environment: %+v", r)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package main
 
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/xdpfab/xdpfab/atomic"
@@ -28,7 +31,7 @@ func operationsText(w io.Writer) {
 		title string
 		dt    atomic.Datatype // stands for all of its class
 	}{{"INTEGER", atomic.Uint64}, {"FLOAT", atomic.Double}, {"COMPLEX", atomic.DoubleComplex}}
-	fmt.Fprint(w, "\nOPERATION")
+	fmt.Fprint(w, "OPERATION")
 	for _, col := range columns {
 		fmt.Fprintf(w, "\t%s", col.title)
 	}
@@ -89,3 +92,25 @@ var otherTypes = map[string]string{
 // isLongFlag reports whether an operand looks like a flag: one behind "--" is taken for
 // an operand.
 func isLongFlag(text string) bool { return strings.HasPrefix(text, "--") }
+
+// formFor returns the form named, or else one that returns the values from before.
+func formFor(name string, op atomic.Op, dt atomic.Datatype) (atomic.Func, error) {
+	valid := formsOf(op, dt)
+	if len(valid) == 0 {
+		var has []string
+		for other := range atomic.Ops() {
+			if len(formsOf(other, dt)) > 0 {
+				has = append(has, other.String())
+			}
+		}
+		return 0, fmt.Errorf("%v is not defined for %v: want one of %s", op, dt, strings.Join(has, ", "))
+	}
+	if name == "" {
+		name = valid[len(valid)-1]
+	}
+	form, err := atomic.ParseFunc(name)
+	if err != nil || !slices.Contains(valid, name) {
+		return 0, fmt.Errorf("form %q of %v on %v: want %s", name, op, dt, strings.Join(valid, " or "))
+	}
+	return form, nil
+}

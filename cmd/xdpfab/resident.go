@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -104,6 +105,8 @@ regions, "lost: the interface is gone" if the next daemon of that name begins an
 func (a *app) listResident(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		args = pinRoots()
+	} else if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: want a folder, or none for all", args[0], syscall.ENOENT)
 	}
 	list, err := leftBelow(args)
 	if err != nil {

@@ -61,6 +61,7 @@ type served struct {
 	err    error           // why there is one, but no status: it is silent
 	// elsewhere means that a daemon has the socket which is in another network namespace.
 	elsewhere bool
+	other     string // the interface that the daemon serves, if it is another one
 }
 
 // by describes the daemon, if it has answered.
@@ -114,8 +115,10 @@ func statusOf(ctx context.Context, ifname, socket string, limit time.Duration) s
 	switch {
 	case errors.Is(err, control.ErrSilent) || ctx.Err() != nil:
 		return served{err: err}
-	case err != nil || s.Interface.Name != ifname:
+	case err != nil:
 		return served{}
+	case s.Interface.Name != ifname:
+		return served{other: s.Interface.Name}
 	case !named && s.Elsewhere():
 		return served{elsewhere: true}
 	}

@@ -213,8 +213,8 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion, link *linkFlags) er
 		return &codeError{err, exitFailed} // 3 would leave open whether it ran
 	case errors.Is(err, xdpfab.ErrMisaligned):
 		below := r.offset / align * align
-		return fmt.Errorf("%w: %v is aligned to %d bytes, offset %d is not: use --offset %d or %d", err, r.dt, align,
-			r.offset, below, below+align)
+		return fmt.Errorf("%w: %v is aligned to %d bytes, offset %d is not: use %s %d or %d", err, r.dt, align,
+			r.offset, r.field("offset"), below, below+align)
 	case errors.Is(err, xdpfab.ErrAccess):
 		return link.denied(unadvised(err), at, r.op.String(), r.rights())
 	case errors.Is(err, xdpfab.ErrNoKey) && at.Name == "":
@@ -224,11 +224,11 @@ func (r *request) explain(err error, at xdpfab.RemoteRegion, link *linkFlags) er
 	case errors.Is(err, xdpfab.ErrOutOfBounds):
 		need := uint64(r.count) * size
 		if need > at.Size {
-			return fmt.Errorf("%w: region %q has %d bytes, room for %d of %v: use a lower --count", err, at.Name,
-				at.Size, at.Size/size, r.dt)
+			return fmt.Errorf("%w: region %q has %d bytes, room for %d of %v: use a lower %s", err, at.Name,
+				at.Size, at.Size/size, r.dt, r.field(map[bool]string{true: "n", false: "count"}[r.batch]))
 		}
-		return fmt.Errorf("%w: region %q has %d bytes: use --offset %d or less for %d of %v", err, at.Name, at.Size,
-			(at.Size-need)/align*align, r.count, r.dt)
+		return fmt.Errorf("%w: region %q has %d bytes: use %s %d or less for %d of %v", err, at.Name, at.Size,
+			r.field("offset"), (at.Size-need)/align*align, r.count, r.dt)
 	}
 	return err
 }

@@ -52,6 +52,10 @@ func Serves(path, ifname string, chosen bool, i *node.InterfaceInfo, host *share
 	if i.Name == ifname && (chosen || host.NetNS == node.Here(0).Namespace) {
 		return nil
 	}
+	if i.Name != ifname && host.NetNS == node.Here(0).Namespace {
+		return errno.Refuse(errno.NoDaemon, "the daemon at %s, process %d, serves %s, not %s: name the socket of the "+
+			"daemon of %s, or open %s", path, host.PID, i.Name, ifname, ifname, i.Name)
+	}
 	return errno.Refuse(errno.NoDaemon,
 		"the daemon at %s, process %d, serves the interface %s, of network namespace %d: want %s of "+
 			"this one; name the socket of its daemon",

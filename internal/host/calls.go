@@ -331,10 +331,12 @@ func (g *Guest) newRegion(a *share.Region, fd int) (*guestRegion, error) {
 	// The whole memfd takes address space, however short the region is.
 	m, err := mr.Shared(fd, g.limits.Memory-g.spanned)
 	if errors.Is(err, mr.ErrSize) {
-		return nil,
-			errno.Refuse(errno.Denied,
-				"region beside others of %d bytes: %s allows %d in all; close some, or have its limit raised: %w",
-				g.spanned, g.limits.Rule, g.limits.Memory, err)
+		what := fmt.Sprintf("region beside others of %d bytes", g.spanned)
+		if g.spanned == 0 {
+			what, err = "memory of the region", mr.ErrSize
+		}
+		return nil, errno.Refuse(errno.Denied, "%s: %s allows %d in all; use less, or have its limit raised: %w", what,
+			g.limits.Rule, g.limits.Memory, err)
 	}
 	if err != nil {
 		return nil, err

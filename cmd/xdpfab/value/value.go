@@ -30,6 +30,9 @@ const maxText = 16 << 10
 func Parse(dt atomic.Datatype, s string) ([]byte, error) {
 	b := make([]byte, dt.Size())
 	err := parseInto(b, dt, s)
+	if digits, is := strings.CutPrefix(s, "bits:"); is && !strings.HasPrefix(s, bitsPrefix) {
+		err = fmt.Errorf("%w: bits are hexadecimal: want %s%s", ErrSyntax, bitsPrefix, digits)
+	}
 	if err != nil {
 		if len(s) > 60 {
 			s = s[:60] + "…"

@@ -173,6 +173,8 @@ func TestParseRefuses(t *testing.T) {
 		{atomic.Int64, "0b1", ErrSyntax, "want an integer"},
 		{atomic.Uint128, "340282366920938463463374607431768211456", ErrRange, "want 0 to 3402"},
 		{atomic.Uint8, "bits:0x100", ErrRange, "8 bits"},
+		{atomic.Uint64, "bits:5", ErrSyntax, "bits are hexadecimal: want bits:0x5"},
+		{atomic.Double, "bits:ff", ErrSyntax, "want bits:0xff"},
 		{atomic.Uint8, "bits:0x-1", ErrSyntax, "hexadecimal"},
 		{atomic.Double, "", ErrSyntax, "want a number"},
 		{atomic.Double, ".", ErrSyntax, "want a number"},
