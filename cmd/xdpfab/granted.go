@@ -26,7 +26,7 @@ func (f *linkFlags) denied(err error, at xdpfab.RemoteRegion, what string, need 
 	switch {
 	case at.Name != "" && need&^at.Access != 0:
 		return fmt.Errorf("%w: %s grants %s, and %s takes %s: have its owner grant that (xdpfabd --region "+
-			"NAME=SIZE:access=both)", err, name, inWords(at.Access), what, inWords(need))
+			"NAME=SIZE:rw)", err, name, inWords(at.Access), what, inWords(need))
 	case at.Name == "":
 		name = "this region, if it grants " + inWords(need) + ","
 	}

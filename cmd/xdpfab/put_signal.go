@@ -97,7 +97,7 @@ func (f *signalFlag) find(ctx context.Context, p *xdpfab.Peer) (*putSignal, erro
 	}
 	if r.Access&mr.RemoteWrite == 0 {
 		return nil, fmt.Errorf("%w: --signal %s: region %q grants %s, and a signal takes write; nothing was written: "+
-			"have its owner grant that (xdpfabd --region NAME=SIZE:access=both)", xdpfab.ErrAccess, f, f.region,
+			"have its owner grant that (xdpfabd --region NAME=SIZE:rw)", xdpfab.ErrAccess, f, f.region,
 			inWords(r.Access))
 	}
 	if r.Size < 8 || f.offset > r.Size-8 {

@@ -110,7 +110,7 @@ func (f *Finding) refused() (Cause, bool) {
 		text += ", nor frames to " + strings.Join(f.Tried, " and ")
 	}
 	return Cause{Text: text, Remedy: "start xdpfabd there, on the interface that has this address; if it runs " +
-			"there, it may have another --vlan: see *802.1Q tags* of `xdpfab stat` there"},
+			"there, it may have another --vlan: see the line 802.1Q tags of `xdpfab stat` there"},
 		f.Port == PortRefused && f.Peer.IsIP()
 }
 

@@ -161,15 +161,22 @@ func (d *diagnosis) hole(way string, most, mtu int) Step {
 	if most > 0 {
 		text += fmt.Sprintf("; those of %d pass", most)
 	}
-	return failed(text, fmt.Sprintf("ip link set dev %s mtu %d at both ends, or give the switches and tunnels between "+
-		"the MTU of both ends", d.Interface, max(most, wire.MinMTU)))
+	least := max(most, wire.MinMTU)
+	const leastIPv6 = 1280 // RFC 8200, section 5
+	ends := ","
+	if least < leastIPv6 {
+		ends = ", which ends IPv6 there,"
+	}
+	return failed(text, fmt.Sprintf("ip link set dev %s mtu %d at both ends%s or give the switches and tunnels "+
+		"between the MTU of both ends", d.Interface, least, ends))
 }
 
 // longest returns the longest packet that passes, 0 if none does.
 func (d *diagnosis) longest(ctx context.Context, mtu int,
 	try func(context.Context, *xdpfab.Peer, int) error) (int, error) {
 	shorter := slices.DeleteFunc(slices.Clone(mtus), func(length int) bool { return length >= mtu })
-	return longestThat(func(length int) (bool, error) {
+	all := append([]int{mtu}, shorter...)
+	passes := func(length int) (bool, error) {
 		n := d.fills(length)
 		if length == mtu {
 			n = 2 * mtu // the first frame of them is a full one
@@ -179,7 +186,39 @@ func (d *diagnosis) longest(ctx context.Context, mtu int,
 			return false, nil
 		}
 		return err == nil, err
-	}, append([]int{mtu}, shorter...))
+	}
+	most, err := longestThat(passes, all)
+	if n := slices.Index(all, most); err == nil && n > 0 {
+		// A packet may have been shorter than the length that it stands for.
+		longer, err := between(passes, most, all[n-1])
+		return max(most, longer-recordUnit), err
+	}
+	return most, err
+}
+
+// looks is how many lengths are tried between two usual ones. Each that is lost takes the
+// whole time for an answer.
+const looks = 5
+
+// between returns the longest length that passes of some between one that does, low, and
+// one that does not, high.
+func between(passes func(length int) (bool, error), low, high int) (int, error) {
+	for range looks {
+		middle := (low + high) / 2 / recordUnit * recordUnit
+		if middle <= low {
+			break
+		}
+		is, err := passes(middle)
+		switch {
+		case err != nil:
+			return low, err
+		case is:
+			low = middle
+		default:
+			high = middle
+		}
+	}
+	return low, nil
 }
 
 // longestThat returns the first length that passes, 0 if none does. A busy machine may

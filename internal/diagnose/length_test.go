@@ -42,3 +42,21 @@ func TestLateAnswerIsNoHole(t *testing.T) {
 		})
 	}
 }
+
+// The length that is searched for is found to the unit of lengths, or as far as the looks
+// go.
+func TestBetween(t *testing.T) {
+	for _, c := range []struct{ real, low, high, least int }{
+		{1000, 576, 1280, 1000 - 40}, {1480, 1450, 1492, 1480}, {1450, 1450, 1492, 1450}, {1491, 1450, 1492, 1480},
+	} {
+		tries := 0
+		got, err := between(func(length int) (bool, error) { tries++; return length <= c.real, nil }, c.low, c.high)
+		if err != nil || got > c.real || got < c.least || tries > looks {
+			t.Errorf("%+v: %d after %d tries, %v", c, got, tries, err)
+		}
+	}
+	bad := errors.New("bad")
+	if got, err := between(func(int) (bool, error) { return false, bad }, 576, 1280); got != 576 || !errors.Is(err, bad) {
+		t.Errorf("%d, %v", got, err)
+	}
+}

@@ -133,6 +133,10 @@ func (d *diagnosis) knockAtPort(ctx context.Context) Step {
 	case !d.Peer.IsIP():
 		return ok(text + " is refused: the host is up, and serves no UDP")
 	}
+	if d.peer != nil { // by the other encapsulation
+		return failed(text+" is refused: the peer has UDP off", "use "+d.Answers+", or have the peer serve UDP: "+
+			"xdpfabd without --udp=false, no DomainAttr.EthernetOnly")
+	}
 	return failed(text+" is refused: the host is up, and no daemon there serves UDP",
 		"start xdpfabd at the peer, on the interface with this address")
 }

@@ -164,6 +164,11 @@ func TestDiagnoseObstacles(t *testing.T) {
 			}
 			line := strings.NewReplacer("$P", pair.B.MAC.String(), "$OWN", pair.A.MAC.String()).Replace(c.line)
 			r := diagnosed(t, pair.A, c.code, line)
+			for _, s := range r.Steps {
+				if c.serve != nil && strings.Contains(s.Remedy, "start xdpfabd") {
+					t.Errorf("step %s: %s, though the daemon runs", s.Name, s.Remedy)
+				}
+			}
 			verdicts(t, &r, c.wants...)
 			if !strings.Contains(r.Cause, c.cause) || !strings.Contains(r.Remedy, c.remedy) {
 				t.Errorf("cause %q, remedy %q; want %q and %q", r.Cause, r.Remedy, c.cause, c.remedy)
@@ -186,7 +191,7 @@ func TestDiagnoseMTU(t *testing.T) {
 	}
 	for mtu, want := range map[int][2]string{
 		1492: {"1500, are lost on the way; those of 1280 pass", "mtu N"},
-		1000: {"1500, are lost on the way to the peer; those of 576 pass", "mtu 576"},
+		1000: {"1500, are lost on the way to the peer; those of 984 pass", "mtu 984 at both ends, which ends IPv6 there, or"},
 	} {
 		testnet.IP(t, hub, fmt.Sprintf("link set %s mtu %d", port, mtu))
 		r := diagnosed(t, a, 1, b.MAC.String()+patient)
