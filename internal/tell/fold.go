@@ -15,6 +15,10 @@ const (
 	full    = 110
 )
 
+// short is the longest beginning that has no line of its own, in characters: the name of
+// a program.
+const short = 10
+
 // indent stands before the lines of an error but for the first.
 const indent = "  "
 
@@ -54,8 +58,9 @@ func fold(line string) string {
 		width += n
 	}
 	for _, part := range words(line, ":;") {
-		whole, apart := utf8.RuneCountInString(part) <= full-len(indent), item.MatchString(part)
-		if whole {
+		n, apart := utf8.RuneCountInString(part), item.MatchString(part)
+		alone := width > 0 && width <= short && width+1+n > full
+		if n <= full-len(indent) && (!alone || apart) {
 			put(part, apart)
 			continue
 		}

@@ -21,6 +21,11 @@ func TestFold(t *testing.T) {
 	if got := Fold(long); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
+	begun := "xdpfab: eth0 is in use by another xdpfab, process 1234 (xdpfabd), since long ago, and one at a time can have it: " +
+		"go through it by its control socket, which is there"
+	if first, _, _ := strings.Cut(Fold(begun), "\n"); !strings.HasPrefix(first, "xdpfab: eth0 is in use") {
+		t.Errorf("the program's name has the line %q", first)
+	}
 	for _, text := range []string{
 		"", "short: text", strings.Repeat("x", 500), "a `" + strings.Repeat("b ", 200) + "` c", "an \"odd quote " + long,
 		strings.Repeat("unknown: known are a, b; ", 20), strings.Repeat("a word ", 60), "one\n" + long, long + "\n" + long,
