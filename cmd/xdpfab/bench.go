@@ -183,7 +183,7 @@ func (a *app) bench(c *cobra.Command, f *benchFlags, addrs []string) (err error)
 			}
 		}
 	}
-	f.link.mailbox = f.Messages()
+	f.link.mailbox, f.link.bench = f.Messages(), true
 	defer a.whileRead()()
 	cl, err := a.connect(c, &f.link, addrs[0])
 	if err != nil {

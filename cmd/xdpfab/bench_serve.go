@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/bench"
 	"github.com/xdpfab/xdpfab/cmd/xdpfab/show"
+	"github.com/xdpfab/xdpfab/internal/wire"
 	"github.com/xdpfab/xdpfab/xdpfab"
 	"github.com/xdpfab/xdpfab/xdpfab/fi"
 )
@@ -64,6 +66,21 @@ daemon is needed for the other operations. Peers name the mailbox: PEER/7.`,
 	c.Flags().IntVar(&mailbox, "mailbox", bench.Mailbox, "number of the mailbox at which peers ask")
 	c.Flags().StringVar(&size, "memory", "1MiB", "size of the region named bench")
 	return c
+}
+
+// atMailbox adds to the error of a dial that nobody serves endpoint 0 where bench serve
+// is, which serves its region at its mailbox.
+func (f *linkFlags) atMailbox(ctx context.Context, dom *xdpfab.Domain, err error, to wire.Addr) error {
+	if !f.bench || !lacksEndpoint(err) || to.Endpoint != 0 {
+		return err
+	}
+	to.Endpoint = bench.Mailbox
+	p, no := dom.Dial(ctx, to.String())
+	if no != nil {
+		return err
+	}
+	err = fmt.Errorf("a program serves at %v, as `xdpfab bench serve` does: give that address: %w", to, err)
+	return errors.Join(err, p.Close())
 }
 
 // tell prints a line at once, with the time.

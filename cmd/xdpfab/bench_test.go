@@ -44,3 +44,21 @@ func TestBenchSeveralPeers(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", r, both, err)
 	}
 }
+
+// Where nobody but bench serve is, bench names its mailbox.
+func TestBenchFindsItsServer(t *testing.T) {
+	nodes, err := xdpfab.NewNetwork(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nodes.Close() })
+	_, err1 := nodes.Node(1).NewRegion("bench", 4096)
+	_, err2 := nodes.Node(1).NewMailbox(xdpfab.MailboxAttr{Number: bench.Mailbox})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	server := nodes.Node(1).Name(0)
+	n := &farNode{t: t, uses: nodes.Node(0)}
+	checkRefusal(t, "bench serve", n.run("", n.line("bench "+server+" --region bench")...), exitFailed,
+		"xdpfab: a program serves at "+server+"/7, as `xdpfab bench serve` does: give that address: connect on "+server)
+}

@@ -49,6 +49,7 @@ type linkFlags struct {
 	authKeyBy   string // what in the configuration names the file; empty if a flag does
 	direct      bool
 	mailbox     bool // the number in the address is that of a mailbox
+	bench       bool // the peer may be `xdpfab bench serve`
 	verbose     bool
 	borrowing
 }

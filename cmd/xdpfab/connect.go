@@ -309,7 +309,7 @@ func dial(c *cobra.Command, f *linkFlags, dom *xdpfab.Domain, to []wire.Addr) (*
 			err = atEndpoint(err, to[0])
 		}
 		if !f.mailbox {
-			err = notNetwork(err, to)
+			err = notNetwork(f.atMailbox(ctx, dom, err, to[0]), to)
 		}
 		if err == nil {
 			return &client{ctx: c.Context(), dom: dom, peer: p, addr: addr}, nil
