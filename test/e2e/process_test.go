@@ -106,6 +106,22 @@ func (p *process) launch(side *testnet.Side) error {
 	return <-started
 }
 
+// genericToo has those who open the interface take generic XDP, on NICs whose driver has
+// no native XDP.
+func genericToo(t *testing.T, side *testnet.Side, path string, args []string) []string {
+	if n := testnet.Borrowed(t); n == nil || n.XDP != "generic" || len(args) == 0 ||
+		slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--xdp") || strings.HasPrefix(arg, "--transport") }) {
+		return args
+	}
+	opens := []string{"atomic", "bench", "diagnose", "get", "list", "ping", "put", "receive", "send", "watch"}
+	_, hosted := hosts.Load(side)
+	if path == xdpfabdPath && slices.Contains(args, "--interface") ||
+		path == xdpfabPath && !hosted && slices.Contains(args, "-i") && slices.Contains(opens, args[0]) {
+		return slices.Concat(args, []string{"--xdp", "any"})
+	}
+	return args
+}
+
 // start runs a program, in the side's namespace unless that is nil. It ends with
 // this process, however that ends.
 func start(t *testing.T, side *testnet.Side, path string, args []string, options ...option) *process {
@@ -115,6 +131,7 @@ func start(t *testing.T, side *testnet.Side, path string, args []string, options
 		// a busy machine.
 		args = slices.Concat(args, []string{"--timeout", limit.String()})
 	}
+	args = genericToo(t, side, path, args)
 	p := &process{t: t, name: path[strings.LastIndexByte(path, '/')+1:] + " " + strings.Join(args, " "), done: make(chan struct{})}
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
