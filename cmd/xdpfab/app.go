@@ -157,7 +157,8 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// input is stdin until the context ends: nobody waits for what somebody has yet to type.
+// input returns stdin, which ends with the context: no command waits for text that nobody
+// has typed yet.
 func (a *app) input(ctx context.Context) io.Reader {
 	a.tellTyping()
 	r, w := io.Pipe()

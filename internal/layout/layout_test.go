@@ -202,7 +202,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		files++
 		name, isExample := strings.CutPrefix(dir, "examples/")
 		if isExample && name != "try" && !strings.HasPrefix(name, "internal/") && strings.Contains(string(src), "xdpfab/internal/") {
-			t.Errorf("%s: who copies the example into a module has no internal packages: want examples/try", path)
+			t.Errorf("%s: a copy of the example in another module cannot import internal packages: want examples/try", path)
 		}
 		if strings.HasSuffix(path, "_test.go") {
 			return
