@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/xdpfab/xdpfab/internal/control"
-	"github.com/xdpfab/xdpfab/internal/udpnode"
 )
 
 // succeedMonitor is how long a daemon that has taken another one's place waits for the
@@ -131,10 +130,7 @@ func (s *server) detail() control.Detail {
 
 // states are what monitoring can raise an alert about.
 func (s *server) states() map[string]bool {
-	is := map[string]bool{"ready": s.ready() == nil}
-	if n := s.host.Node(); n.Dev.Info().Transport != udpnode.UDP.String() {
-		is["link_up"] = n.LinkDown.Load() == nil
-	}
+	is := map[string]bool{"ready": s.ready() == nil, "link_up": s.host.Node().LinkDown.Load() == nil}
 	if s.cfg.Directory != "" {
 		at := s.directory.Load()
 		is["directory_announced"] = at != nil && at.Announced()

@@ -26,8 +26,8 @@ type Detail struct {
 // descStates are what a daemon does at present, 1, or does not, 0.
 var descStates = map[string]*prometheus.Desc{
 	"ready": desc("ready", "1 while peers are served, 0 while /readyz says why they are not."),
-	"link_up": desc("link_up", "1 while the interface is up and has a carrier, otherwise 0. Missing if UDP sockets "+
-		"carry the frames."),
+	"link_up": desc("link_up", "1 while the interface is up and has a carrier, otherwise 0. With UDP sockets also 0 "+
+		"if none of the served addresses is left."),
 	"directory_announced": desc("directory_announced", "1 while this node is in the directory, otherwise 0. Missing "+
 		"without --directory."),
 	"resident_kept": desc("resident_kept", "1 if there is a folder that keeps the resident regions when the daemon "+

@@ -25,6 +25,8 @@ type Device struct {
 	*udpport.Device
 	NoXDP  error  // why it is not AF_XDP; nil if UDP was asked for
 	Beside string // an XDP program that may keep packets from the sockets
+
+	watcher watcher
 }
 
 // Ports implements Device.
@@ -46,9 +48,6 @@ func (d *Device) Link(ctx context.Context, a wire.Addr) (wire.Link, error) {
 	}
 	return l, err
 }
-
-// Watch implements Device. The kernel finds the way of each packet.
-func (d *Device) Watch(func(port.Event)) {}
 
 // Follow implements Device.
 func (d *Device) Follow(wire.Addr, wire.Link, func(wire.Link)) (stop func()) { return func() {} }

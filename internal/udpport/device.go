@@ -25,6 +25,7 @@ const MaxMTU = 9000
 // called from any goroutine; its queue has one thread.
 type Device struct {
 	name  string
+	home  string // the network namespace of Open
 	iface net.Interface
 	mtu   int
 	addrs []netip.Addr // served
@@ -57,7 +58,7 @@ func Open(name string, o Options) (*Device, error) {
 		return nil, fmt.Errorf("udp: %s: MTU %d is too small, want at least %d: %w", name, iface.MTU,
 			wire.MinMTU, ErrMTU)
 	}
-	d := &Device{name: name, iface: *iface, mtu: min(iface.MTU, MaxMTU), addrs: addrs}
+	d := &Device{name: name, home: namespace(), iface: *iface, mtu: min(iface.MTU, MaxMTU), addrs: addrs}
 	if list, err := iface.Addrs(); err == nil {
 		for _, x := range list {
 			if n, err := netip.ParsePrefix(x.String()); err == nil {
