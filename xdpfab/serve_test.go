@@ -61,7 +61,7 @@ func TestServe(t *testing.T) {
 	}
 	_, err = gone.Load(ctx(t))
 	checkText(t, "a word of a service that was closed", err, `: not executed: the region that was meant is gone: the peer `+
-		`has closed it, registered it anew, or restarted, or it is a region of another peer: find it by its name at this peer, with Rebind or Lookup`, xdpfab.ErrPeerRestarted)
+		`has closed it, registered it anew, or restarted: find it again by its name, with Rebind or Lookup`, xdpfab.ErrPeerRestarted)
 	if n, err := w.Add(ctx(t), 1); n != 4 || err != nil {
 		t.Errorf("another service ended with it: %d, %v", n, err)
 	}

@@ -137,8 +137,7 @@ func (e *OpError) Unwrap() []error {
 // errGone is the cause when a registration has ended. It counts as a restart of the peer,
 // which it may be: what the program knew of the memory is over.
 var errGone = errno.Refuse(ErrPeerRestarted, "the region that was meant is gone: the peer has closed it, "+
-	"registered it anew, or restarted, or it is a region of another peer: find it by its name at this peer, with "+
-	"Rebind or Lookup")
+	"registered it anew, or restarted: find it again by its name, with Rebind or Lookup")
 
 // afterRestart adds to the cause of an operation that met a restart of the peer what the
 // program can do.
