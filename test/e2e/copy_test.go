@@ -26,7 +26,7 @@ const copySize = 17<<20 + 12345
 // toldOfRestart is part of both errors that a copy may end with when the daemon dies. A
 // transfer in flight meets a peer that has restarted; one that begins afterwards, because
 // the copy was waiting for its pipe, meets a region that is gone.
-const toldOfRestart = "restarted: "
+const toldOfRestart = "restarted"
 
 // copied is a daemon whose region is a file, and bytes to copy there.
 type copied struct {
